@@ -1,0 +1,54 @@
+package contract
+
+import "strings"
+
+// EnvPrefix begins every variable of ours, which keeps a property named "path" or "ld-preload"
+// harmless.
+const EnvPrefix = "FLEX_"
+
+// EnvName is the variable of a property: FLEX_ and the name in upper case, with everything outside
+// [A-Z0-9] as an underscore.
+func EnvName(property string) string {
+	return EnvPrefix + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		default:
+			return '_'
+		}
+	}, property)
+}
+
+// API properties: the dispatcher fills them, so no config and no class may set them.
+const (
+	PropVerb           = "verb"
+	PropPVName         = "pv-name"
+	PropUsername       = "username"
+	PropGroup          = "group"
+	PropStorageClass   = "storage-class"
+	PropServiceAccount = "service-account"
+	PropKubeAPI        = "kube-api"
+	PropSize           = "size"
+	PropClaimName      = "claim-name"
+	PropClaimNamespace = "claim-namespace"
+	PropClaimUID       = "claim-uid"
+	PropAccessModes    = "access-modes"
+	PropVolumeMode     = "volume-mode"
+	PropMountOptions   = "mount-options"
+	PropReclaimPolicy  = "reclaim-policy"
+	PropSelectedNode   = "selected-node"
+	PropSelectedZone   = "selected-zone"
+	PropUndo           = "undo"
+)
+
+// APIProperties lists every reserved property. The selected node's zone is selected-zone, since the
+// original design's example has a property of its own named zone.
+func APIProperties() []string {
+	return []string{
+		PropVerb, PropPVName, PropUsername, PropGroup, PropStorageClass, PropServiceAccount, PropKubeAPI,
+		PropSize, PropClaimName, PropClaimNamespace, PropClaimUID, PropAccessModes, PropVolumeMode,
+		PropMountOptions, PropReclaimPolicy, PropSelectedNode, PropSelectedZone, PropUndo,
+	}
+}

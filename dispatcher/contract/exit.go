@@ -1,0 +1,55 @@
+package contract
+
+// Exit codes of the container "provisioner", after BSD's sysexits. Every other non-zero code means
+// what ExitTempFail means.
+const (
+	ExitDone        = 0  // done; for provision the PV exists and carries the claim's UID
+	ExitUsage       = 64 // the arguments or the environment are wrong; nothing was made
+	ExitBadRequest  = 65 // this claim cannot be served as it is
+	ExitUnavailable = 69 // the storage does not answer
+	ExitCapacity    = 73 // no capacity, or a quota is used up
+	ExitTempFail    = 75 // try again
+	ExitNoPerm      = 77 // the credentials were refused; nothing was made
+	ExitConfig      = 78 // the configuration is wrong; nothing was made
+)
+
+// Verdict is what an exit code means to the dispatcher.
+type Verdict string
+
+// The verdicts.
+const (
+	Done          Verdict = "Done"
+	BadConfig     Verdict = "BadConfig"
+	BadRequest    Verdict = "BadRequest"
+	NoCapacity    Verdict = "NoCapacity"
+	NoCredentials Verdict = "CredentialsRefused"
+	TryAgain      Verdict = "TryAgain"
+	// Disrupted and Unknown are no exit codes: the pod was taken away by others, or left nothing to
+	// read.
+	Disrupted Verdict = "Disrupted"
+	Unknown   Verdict = "Unknown"
+)
+
+// VerdictOf says what an exit code means.
+func VerdictOf(code int) Verdict {
+	switch code {
+	case ExitDone:
+		return Done
+	case ExitUsage, ExitConfig:
+		return BadConfig
+	case ExitBadRequest:
+		return BadRequest
+	case ExitCapacity:
+		return NoCapacity
+	case ExitNoPerm:
+		return NoCredentials
+	default:
+		return TryAgain
+	}
+}
+
+// MadeNothing tells whether a provision that ended so is known to have left nothing behind.
+func (v Verdict) MadeNothing() bool { return v == BadConfig || v == NoCredentials }
+
+// Counted tells whether a run that ended so counts as an attempt: what others did to it does not.
+func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown }

@@ -1,0 +1,23 @@
+package contract
+
+import "strings"
+
+// ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every
+// other line goes to the Job's event only, in the dispatcher's namespace: a "set -x" must not put a
+// credential before a user's eyes.
+const ClaimPrefix = "claim: "
+
+// MaxMessage is how much of a run's output the kubelet keeps, in bytes.
+const MaxMessage = 4096
+
+// ForClaim returns the lines of a termination message that are for the claim's user, without their
+// prefix, joined by spaces.
+func ForClaim(message string) string {
+	var lines []string
+	for line := range strings.Lines(message) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), ClaimPrefix); ok {
+			lines = append(lines, strings.TrimSpace(text))
+		}
+	}
+	return strings.Join(lines, " ")
+}

@@ -1,0 +1,123 @@
+// Package contract is the agreement between the dispatcher and a provisioning image: the names, the
+// verbs, the request, the files and the exit codes of version flex-provisioner.io/v1. docs/contract.md
+// documents it for people. It is plain Go and imports nothing of Kubernetes, so that an image written
+// in Go can import it alone.
+package contract
+
+// Version names the contract that a Job was built under; it stands in every request file.
+const Version = "flex-provisioner.io/v1"
+
+// Domain is the prefix of every label, annotation and finalizer of ours.
+const Domain = "flex-provisioner.io/"
+
+// Names of provisioners.
+const (
+	// ProvisionerName is what a StorageClass writes as its provisioner, unless the dispatcher runs
+	// with another --provisioner-name.
+	ProvisionerName = Domain + "dispatcher"
+	// OldPluginName is accepted as a config's plugin-name, because the original design used it. It can
+	// never be a StorageClass's provisioner: the PV controller takes every kubernetes.io/ name for an
+	// in-tree plugin and fails the claim.
+	OldPluginName = "kubernetes.io/flex-provisioner"
+)
+
+// Labels of a provisioner ConfigMap.
+const (
+	LabelType         = "type"
+	TypeConfig        = "provisioner-config"
+	LabelStorageClass = "storage-class"
+)
+
+// Labels of the objects that the dispatcher makes or requires.
+const (
+	// LabelManagedBy marks Jobs, their pods and config revisions as the dispatcher's.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "flex-dispatcher"
+	// LabelClaimUID holds the claim's UID, on a Job and on its pods.
+	LabelClaimUID = Domain + "claim-uid"
+	// LabelVerb holds the verb of a Job, on the Job and on its pods.
+	LabelVerb = Domain + "verb"
+	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than a
+	// label's value.
+	LabelClass = Domain + "class"
+	// LabelProvisioner must be "true" on a ServiceAccount before a config may name it.
+	LabelProvisioner = Domain + "provisioner"
+)
+
+// Annotations of a PersistentVolume.
+const (
+	// AnnClaimUID is the claim's UID. Its presence on the PV of the claim's name is the proof of a
+	// finished provision.
+	AnnClaimUID = Domain + "claim-uid"
+	// AnnRevision is "namespace/name" of the ControllerRevision that made the volume; delete and expand
+	// run with it.
+	AnnRevision = Domain + "config-revision"
+	// AnnProvisionedBy is Kubernetes' own. Without it the PV controller would mark the PV Failed
+	// instead of Released when its claim goes.
+	AnnProvisionedBy = "pv.kubernetes.io/provisioned-by"
+)
+
+// Annotations of a Job, read back as the record of its claim.
+const (
+	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
+	AnnUIDs = Domain + "uids"
+	// AnnRequestHash is the hash of what the claim asks for.
+	AnnRequestHash = Domain + "request-hash"
+	// AnnAttempt is the number of counted runs of this verb for this claim, this one included.
+	AnnAttempt = Domain + "attempt"
+	// AnnAfter is, on a delete Job, the number of the newest provision Job that it undoes.
+	AnnAfter = Domain + "after"
+	// AnnVolume is, on a delete Job, the UID of the PV whose volume it deletes; empty on an undo.
+	AnnVolume = Domain + "volume"
+	// AnnClean is "true" on a provision Job before which nothing of the claim's can have been in the
+	// storage.
+	AnnClean = Domain + "clean"
+	// AnnNode is the node that the run was meant for, where the claim or the volume names one.
+	AnnNode = Domain + "node"
+	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.
+	AnnOutcome = Domain + "outcome"
+)
+
+// Annotations of a Job's pod, mounted as files by the downward API.
+const (
+	AnnRequest = Domain + "request"
+	AnnPV      = Domain + "pv"
+)
+
+// Annotations of a claim. They are output: the dispatcher never reads them, since users can edit them.
+const (
+	AnnProvisionTS = Domain + "provision-ts" // when the newest run ended, RFC 3339
+	AnnAttempts    = Domain + "attempts"
+	AnnResult      = Domain + "result" // "succeeded" or "failed"
+	AnnExitCode    = Domain + "exit-code"
+	AnnMessage     = Domain + "message"
+)
+
+// Finalizers.
+const (
+	// FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
+	FinalizerRecord = Domain + "record"
+	// FinalizerStorage keeps a PV until its volume has been deleted from the storage.
+	FinalizerStorage = Domain + "storage"
+)
+
+// ParamConfigNamespace is the StorageClass parameter that names the config's namespace where it is not
+// the dispatcher's own. It is not passed on as a property.
+const ParamConfigNamespace = Domain + "config-namespace"
+
+// Container is the name of the container whose exit code is the verdict.
+const Container = "provisioner"
+
+// Files of a run.
+const (
+	Dir         = "/etc/flex"
+	RequestFile = Dir + "/request.json"
+	PVFile      = Dir + "/pv.json"
+	SecretDir   = Dir + "/secret"
+	// TerminationLog takes the results of a batch, or the volume source with write-pv: dispatcher.
+	TerminationLog = "/dev/termination-log"
+)
+
+// PVName is the name of the PV of the claim with this UID.
+func PVName(uid string) string { return "pvc-" + uid }

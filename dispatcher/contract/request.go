@@ -1,0 +1,72 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Requests is the content of RequestFile. A list from the first version on, so that an image may
+// declare a batch-size without a new format.
+type Requests struct {
+	Version string    `json:"version"`
+	Verb    Verb      `json:"verb"`
+	Items   []Request `json:"requests"`
+}
+
+// Request is one claim's request to the image.
+type Request struct {
+	// UID of the claim. Every name in the storage derives from it, and a rerun finds by it what an
+	// earlier run made.
+	UID       string `json:"uid"`
+	PVName    string `json:"pvName"`
+	Namespace string `json:"claimNamespace"`
+	Name      string `json:"claimName"`
+	Class     string `json:"storageClass"`
+	// Size in bytes, rounded up.
+	Size          int64    `json:"size"`
+	AccessModes   []string `json:"accessModes"`
+	VolumeMode    string   `json:"volumeMode"`
+	MountOptions  []string `json:"mountOptions,omitempty"`
+	// AttributesClass is the claim's volumeAttributesClassName.
+	AttributesClass string `json:"volumeAttributesClass,omitempty"`
+	ReclaimPolicy string   `json:"reclaimPolicy"`
+	// SelectedNode is the scheduler's choice, with WaitForFirstConsumer; on delete and expand the
+	// volume's node, if it has one.
+	SelectedNode string `json:"selectedNode,omitempty"`
+	// SelectedZone is that node's topology.kubernetes.io/zone.
+	SelectedZone string `json:"selectedZone,omitempty"`
+	Username     string `json:"username,omitempty"`
+	Group        string `json:"group,omitempty"`
+	// Undo is set on a delete of what may have been made although no PV ever was.
+	Undo bool `json:"undo,omitempty"`
+	// Labels and Annotations of the claim. Its owner can write anything here: never trust them.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Properties of the config and parameters of the class, by their own names.
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// Encode writes the requests as the content of RequestFile.
+func (r Requests) Encode() (string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("encode the requests: %w", err)
+	}
+	return string(b), nil
+}
+
+// DecodeRequests reads the content of RequestFile. It refuses another version and an unknown verb,
+// and accepts unknown fields: a newer dispatcher may add some.
+func DecodeRequests(data []byte) (Requests, error) {
+	var r Requests
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("decode the requests: %w", err)
+	}
+	if r.Version != Version {
+		return r, fmt.Errorf("decode the requests: version %q, this image speaks %q", r.Version, Version)
+	}
+	if !r.Verb.Known() {
+		return r, fmt.Errorf("decode the requests: unknown verb %q", r.Verb)
+	}
+	return r, nil
+}
