@@ -1,0 +1,50 @@
+// Package config reads a provisioner ConfigMap together with the parameters of its StorageClass. It is
+// pure: the same source always gives the same Config or the same faults, all of them at once.
+package config
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Config is how the claims of one storage class are served.
+type Config struct {
+	// Source is what the Config was read from.
+	Source Source
+
+	Image          string
+	PullPolicy     corev1.PullPolicy // empty: Kubernetes' default
+	Verbs          []contract.Verb
+	ServiceAccount string
+	NodeSelector   map[string]string
+	RunOn          RunOn
+	EnvSecret      string // its keys become variables, verbatim
+	FilesSecret    string // its keys become files in contract.SecretDir
+	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
+	Timeout        time.Duration // of one run
+	MaxAttempts    int           // 0: no limit
+	MaxParallel    int           // unfinished Jobs of the class
+	// Properties of the config and parameters of the class, for the container.
+	Properties map[string]string
+	// Warnings are no faults: the config serves, but its administrator should know.
+	Warnings []string
+}
+
+// RunOn says which nodes may run the provisioning container.
+type RunOn string
+
+// The values of the key run-on.
+const (
+	RunAnywhere      RunOn = "any"
+	RunOnSelected    RunOn = "selected-node"
+	defaultTimeout         = 10 * time.Minute
+	defaultParallel        = 20
+	propServiceToken       = "service-token"
+)
+
+// Serves tells whether the image can do a verb.
+func (c Config) Serves(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }

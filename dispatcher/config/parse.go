@@ -1,0 +1,237 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Keys of a provisioner ConfigMap that the dispatcher itself reads.
+const (
+	keyPluginName     = "plugin-name"
+	keyImage          = "image"
+	keyPullPolicy     = "image-pull-policy"
+	keyVerbs          = "verbs"
+	keyServiceAccount = "service-account-name"
+	keyNodeSelector   = "node-selector"
+	keyRunOn          = "run-on"
+	keyEnvSecret      = "env-from-secret"
+	keyFilesSecret    = "files-from-secret"
+	keyPodTemplate    = "pod-template"
+	keyTimeout        = "timeout"
+	keyMaxAttempts    = "max-attempts"
+	keyMaxParallel    = "max-parallel"
+)
+
+// Parse reads a source. provisioner is the name under which the dispatcher runs. With any fault the
+// Config must not be used.
+func Parse(src Source, provisioner string) (Config, field.ErrorList) {
+	p := parser{src: src, cfg: Config{Source: src}}
+	p.pluginName(provisioner)
+	p.image()
+	p.verbs()
+	p.serviceAccount()
+	p.nodeSelector()
+	p.runOn()
+	p.secrets()
+	p.podTemplate()
+	p.limits()
+	p.properties()
+	return p.cfg, p.faults
+}
+
+// Keys lists the keys that the dispatcher reads; every other key is a property.
+func Keys() []string {
+	return []string{
+		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn,
+		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
+	}
+}
+
+type parser struct {
+	src    Source
+	cfg    Config
+	faults field.ErrorList
+}
+
+func path(key string) *field.Path { return field.NewPath("data").Key(key) }
+
+// get returns a key's value without surrounding blanks: YAML blocks end in a newline.
+func (p *parser) get(key string) string { return strings.TrimSpace(p.src.Data[key]) }
+
+func (p *parser) invalid(key, value, format string, args ...any) {
+	p.faults = append(p.faults, field.Invalid(path(key), value, fmt.Sprintf(format, args...)))
+}
+
+func (p *parser) pluginName(provisioner string) {
+	if name := p.get(keyPluginName); name != "" && name != provisioner && name != contract.OldPluginName {
+		p.invalid(keyPluginName, name, "this dispatcher serves %s (or, from older configs, %s)", provisioner, contract.OldPluginName)
+	}
+}
+
+func (p *parser) image() {
+	p.cfg.Image = p.get(keyImage)
+	if p.cfg.Image == "" {
+		p.faults = append(p.faults, field.Required(path(keyImage), "the provisioning container's image"))
+	}
+	policies := []string{"", string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever)}
+	policy := p.get(keyPullPolicy)
+	if !slices.Contains(policies, policy) {
+		p.faults = append(p.faults, field.NotSupported(path(keyPullPolicy), policy, policies[1:]))
+	}
+	p.cfg.PullPolicy = corev1.PullPolicy(policy)
+}
+
+func (p *parser) verbs() {
+	p.cfg.Verbs = []contract.Verb{contract.Provision}
+	if text := p.get(keyVerbs); text != "" {
+		p.cfg.Verbs = nil
+		for word := range strings.SplitSeq(text, ",") {
+			verb := contract.Verb(strings.TrimSpace(word))
+			if !verb.Known() {
+				p.faults = append(p.faults, field.NotSupported(path(keyVerbs), verb, contract.Verbs()))
+				continue
+			}
+			p.cfg.Verbs = append(p.cfg.Verbs, verb)
+		}
+	}
+	if !p.cfg.Serves(contract.Provision) {
+		p.invalid(keyVerbs, p.get(keyVerbs), "must name provision")
+	}
+	// An image that ignores its argument would provision again when asked to delete, and exit 0.
+	if p.src.Reclaim == string(corev1.PersistentVolumeReclaimDelete) && !p.cfg.Serves(contract.Delete) {
+		p.invalid(keyVerbs, p.get(keyVerbs), "the class %s has reclaimPolicy Delete: "+
+			"the image must serve the verb delete and say so here, or the class must have reclaimPolicy Retain", p.src.Class)
+	}
+}
+
+func (p *parser) serviceAccount() {
+	p.cfg.ServiceAccount = p.get(keyServiceAccount)
+	if p.cfg.ServiceAccount == "" {
+		p.faults = append(p.faults, field.Required(path(keyServiceAccount),
+			"the ServiceAccount with which the container writes the PersistentVolume"))
+	}
+}
+
+func (p *parser) nodeSelector() {
+	text := p.get(keyNodeSelector)
+	if text == "" {
+		return
+	}
+	p.cfg.NodeSelector = map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
+		if !found {
+			p.invalid(keyNodeSelector, pair, "must be label=value, separated by commas")
+			continue
+		}
+		if _, twice := p.cfg.NodeSelector[key]; twice {
+			p.invalid(keyNodeSelector, pair, "the label %s is named twice", key)
+		}
+		p.cfg.NodeSelector[key] = value
+		// One by one: over a map of all the faults would come in another order each time.
+		p.faults = append(p.faults, metav1validation.ValidateLabels(map[string]string{key: value}, path(keyNodeSelector))...)
+	}
+}
+
+func (p *parser) runOn() {
+	p.cfg.RunOn = RunAnywhere
+	switch text := RunOn(p.get(keyRunOn)); text {
+	case "":
+	case RunAnywhere, RunOnSelected:
+		p.cfg.RunOn = text
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyRunOn), text, []RunOn{RunAnywhere, RunOnSelected}))
+	}
+	if p.cfg.RunOn == RunOnSelected && p.src.Binding != string(storagev1.VolumeBindingWaitForFirstConsumer) {
+		p.invalid(keyRunOn, string(RunOnSelected), "the class %s must have volumeBindingMode WaitForFirstConsumer, "+
+			"or no node is ever selected", p.src.Class)
+	}
+}
+
+func (p *parser) secrets() {
+	p.cfg.EnvSecret, p.cfg.FilesSecret = p.secret(keyEnvSecret), p.secret(keyFilesSecret)
+}
+
+func (p *parser) secret(key string) string {
+	name := p.get(key)
+	if name == "" {
+		return ""
+	}
+	for _, fault := range validation.IsDNS1123Subdomain(name) {
+		p.invalid(key, name, "%s", fault)
+	}
+	return name
+}
+
+func (p *parser) podTemplate() {
+	text := p.src.Data[keyPodTemplate]
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	var template corev1.PodTemplateSpec
+	if err := yaml.UnmarshalStrict([]byte(text), &template); err != nil {
+		p.invalid(keyPodTemplate, "(YAML)", "must be a PodTemplateSpec: %v", err)
+		return
+	}
+	if template.Spec.RestartPolicy != "" {
+		p.invalid(keyPodTemplate, string(template.Spec.RestartPolicy), "may not set restartPolicy")
+	}
+	p.cfg.Template = []byte(text)
+	p.verdictUntouched(template)
+}
+
+// verdictUntouched refuses a template that reaches for what the contract fixes.
+func (p *parser) verdictUntouched(template corev1.PodTemplateSpec) {
+	for _, c := range template.Spec.Containers {
+		if c.Name != contract.Container {
+			continue
+		}
+		if c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 || c.TerminationMessagePath != "" ||
+			c.TerminationMessagePolicy != "" || len(c.Args) > 0 {
+			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
+				"or terminationMessagePolicy of the container %s: its exit is the verdict", contract.Container)
+		}
+		for _, env := range c.Env {
+			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
+				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are the dispatcher's", contract.EnvPrefix)
+			}
+		}
+	}
+}
+
+func (p *parser) limits() {
+	p.cfg.Timeout = defaultTimeout
+	if text := p.get(keyTimeout); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Second {
+			p.invalid(keyTimeout, text, "must be a duration of a second or more, such as 10m")
+		}
+		p.cfg.Timeout = d
+	}
+	p.cfg.MaxAttempts = p.number(keyMaxAttempts, 0, 0)
+	p.cfg.MaxParallel = p.number(keyMaxParallel, defaultParallel, 1)
+}
+
+func (p *parser) number(key string, value, least int) int {
+	text := p.get(key)
+	if text == "" {
+		return value
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		p.invalid(key, text, "must be a whole number, %d or more", least)
+	}
+	return n
+}

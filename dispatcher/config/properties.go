@@ -1,0 +1,92 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// properties collects every key that is not the dispatcher's. A key that is nearly one of ours is a
+// fault, not a property: a typo in node-selector would lose the isolation silently.
+func (p *parser) properties() {
+	p.cfg.Properties = map[string]string{}
+	taken := map[string]string{}
+	for _, name := range contract.APIProperties() {
+		taken[contract.EnvName(name)] = "the dispatcher's own property " + name
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.src.Data)) {
+		if slices.Contains(Keys(), key) {
+			continue
+		}
+		if own := nearKey(key); own != "" {
+			p.invalid(key, key, "did you mean %s? a property may not be named so nearly like it", own)
+			continue
+		}
+		p.property(path(key), key, p.src.Data[key], taken, "the key "+key)
+	}
+	params := field.NewPath("storageClass", "parameters")
+	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
+		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
+	}
+	if _, found := p.src.Data[propServiceToken]; found {
+		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
+			"keep it in a Secret and name that with env-from-secret")
+	}
+}
+
+func (p *parser) property(at *field.Path, name, value string, taken map[string]string, origin string) {
+	env := contract.EnvName(name)
+	if other, found := taken[env]; found {
+		p.faults = append(p.faults, field.Invalid(at, name, "becomes the variable "+env+", which is already "+other))
+		return
+	}
+	taken[env] = origin
+	p.cfg.Properties[name] = value
+}
+
+// nearKey returns the key of ours that a name differs from only in case, separators, a plural s or one
+// slip of the finger.
+func nearKey(name string) string {
+	for _, key := range Keys() {
+		if near(fold(key), fold(name)) {
+			return key
+		}
+	}
+	return ""
+}
+
+// near: equal but for one letter that is wrong, missing or too much, or two that are swapped.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	restA, restB := a[i:], b[i:]
+	switch {
+	case restA == restB:
+		return true
+	case len(restB) > len(restA):
+		return restB[1:] == restA
+	case len(restA) > 1 && restA[0] == restB[1] && restA[1] == restB[0]:
+		return restA[2:] == restB[2:]
+	default:
+		return restA[1:] == restB[1:]
+	}
+}
+
+func fold(key string) string {
+	letters := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_. ", r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(key))
+	return strings.TrimSuffix(letters, "s")
+}

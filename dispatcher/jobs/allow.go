@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap
+// alone must not be able to reach a node: that gave local-path-provisioner CVE-2025-62878.
+type Allowance struct {
+	HostPaths    []string // prefixes, whole path elements
+	RunAsUsers   []int64
+	Capabilities []corev1.Capability
+}
+
+// Allowances by namespace.
+type Allowances map[string]Allowance
+
+// Add reads one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID or
+// NAMESPACE/capability=NAME.
+func (a Allowances) Add(text string) error {
+	namespace, rest, found := strings.Cut(text, "/")
+	kind, value, ok := strings.Cut(rest, "=")
+	if !found || !ok || namespace == "" || value == "" {
+		return fmt.Errorf("--allow %q: must be NAMESPACE/KIND=VALUE", text)
+	}
+	one := a[namespace]
+	switch kind {
+	case "host-path":
+		if !filepath.IsAbs(value) || filepath.Clean(value) != value || value == "/" {
+			return fmt.Errorf("--allow %q: the prefix must be an absolute, clean path below /", text)
+		}
+		one.HostPaths = append(one.HostPaths, value)
+	case "run-as-user":
+		uid, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return fmt.Errorf("--allow %q: must name a numeric user: %w", text, err)
+		}
+		one.RunAsUsers = append(one.RunAsUsers, uid)
+	case "capability":
+		one.Capabilities = append(one.Capabilities, corev1.Capability(value))
+	default:
+		return fmt.Errorf("--allow %q: the kinds are host-path, run-as-user and capability", text)
+	}
+	a[namespace] = one
+	return nil
+}
+
+// Check tells which parts of a config's pod the dispatcher may not launch.
+func Check(cfg config.Config, allowed Allowances) field.ErrorList {
+	at := field.NewPath("data").Key("pod-template")
+	merged, err := overlay(baseline(cfg), cfg.Template)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, "(YAML)", err.Error())}
+	}
+	allowed[cfg.Source.Namespace].strip(&merged.Spec)
+	result := policy.AggregateCheckResults(restricted.EvaluatePod(
+		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &merged.ObjectMeta, &merged.Spec))
+	if result.Allowed {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
+		"%s: the dispatcher's flag --allow=%s/... does not name it", result.ForbiddenDetail(), cfg.Source.Namespace))}
+}
+
+// restricted holds every check of Kubernetes' own Pod Security admission.
+var restricted = func() policy.Evaluator {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		panic(err) // the library's own table of checks is broken
+	}
+	return e
+}()
+
+// strip takes what is allowed off a copy of the pod, so that what is left can be judged as restricted.
+func (a Allowance) strip(spec *corev1.PodSpec) {
+	for i, v := range spec.Volumes {
+		if v.HostPath != nil && a.hostPath(v.HostPath.Path) {
+			spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		}
+	}
+	if s := spec.SecurityContext; s != nil && s.RunAsUser != nil && slices.Contains(a.RunAsUsers, *s.RunAsUser) {
+		s.RunAsUser, s.RunAsNonRoot = nil, new(true)
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			a.stripContainer(list[i].SecurityContext)
+		}
+	}
+}
+
+func (a Allowance) stripContainer(s *corev1.SecurityContext) {
+	if s == nil {
+		return
+	}
+	if s.RunAsUser != nil && slices.Contains(a.RunAsUsers, *s.RunAsUser) {
+		s.RunAsUser, s.RunAsNonRoot = nil, new(true)
+	}
+	if s.Capabilities != nil {
+		s.Capabilities.Add = slices.DeleteFunc(s.Capabilities.Add, func(c corev1.Capability) bool {
+			return slices.Contains(a.Capabilities, c)
+		})
+	}
+}
+
+// hostPath compares whole path elements: /srv/flex-other is not below /srv/flex.
+func (a Allowance) hostPath(path string) bool {
+	return filepath.Clean(path) == path && slices.ContainsFunc(a.HostPaths, func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	})
+}

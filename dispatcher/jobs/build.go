@@ -1,0 +1,113 @@
+// Package jobs turns a config and a request into a Job, and a Job and its pods back into what became
+// of it. It is pure.
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Plan is all that a Job is built from.
+type Plan struct {
+	Config  config.Config
+	Verb    contract.Verb
+	Request contract.Request
+	// PV is the skeleton on provision and undo, the real PV on delete and expand.
+	PV *corev1.PersistentVolume
+	// Hash of what the claim asks for.
+	Hash string
+	// Number of the Job among the claim's Jobs of this verb, Attempt the counted runs so far with this
+	// one, After the number of the newest provision Job, on a delete.
+	Number, Attempt, After int
+	// Clean: nothing of the claim's can be in the storage yet.
+	Clean bool
+	// KubeAPI is the API server's URL, for images that know nothing but their environment.
+	KubeAPI string
+}
+
+// Name is the Job's name: a second dispatcher that plans the same run collides with the first.
+func Name(verb contract.Verb, uid string, number int) string {
+	return fmt.Sprintf("%s-%s-%d", verb, uid, number)
+}
+
+// Build makes the Job of a plan. It fails only on a pod template that cannot be merged.
+func Build(p Plan) (*batchv1.Job, error) {
+	template, err := podTemplate(p)
+	if err != nil {
+		return nil, err
+	}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       Name(p.Verb, p.Request.UID, p.Number),
+			Namespace:  p.Config.Source.Namespace,
+			Labels:     labels(p),
+			Finalizers: []string{contract.FinalizerRecord},
+			Annotations: map[string]string{
+				contract.AnnUIDs:        p.Request.UID,
+				contract.AnnRequestHash: p.Hash,
+				contract.AnnRevision:    p.Config.Source.Revision(),
+				contract.AnnAttempt:     strconv.Itoa(p.Attempt),
+				contract.AnnAfter:       strconv.Itoa(p.After),
+				contract.AnnNode:        p.Request.SelectedNode,
+				contract.AnnVolume:      string(p.PV.UID),
+				contract.AnnClean:       strconv.FormatBool(p.Clean),
+			},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit:          new(int32(0)),
+			PodReplacementPolicy:  new(batchv1.Failed),
+			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
+			PodFailurePolicy:      ignoreDisruptions(),
+			Template:              template,
+		},
+	}, nil
+}
+
+func labels(p Plan) map[string]string {
+	return map[string]string{
+		contract.LabelManagedBy: contract.ManagedBy,
+		contract.LabelClaimUID:  p.Request.UID,
+		contract.LabelVerb:      string(p.Verb),
+		contract.LabelClass:     config.ClassLabel(p.Config.Source.Class),
+	}
+}
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// ignoreDisruptions lets a drained or preempted pod be replaced within the Job: nobody's fault, no
+// attempt.
+func ignoreDisruptions() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action: batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
+		},
+	}}}
+}
+
+// encode writes what the pod finds in its two files.
+func encode(p Plan) (requests, pv string, err error) {
+	requests, err = contract.Requests{
+		Version: contract.Version, Verb: p.Verb, Items: []contract.Request{p.Request},
+	}.Encode()
+	if err != nil {
+		return "", "", err
+	}
+	out := p.PV.DeepCopy()
+	out.ManagedFields = nil
+	out.APIVersion, out.Kind = "v1", "PersistentVolume"
+	b, err := json.Marshal(out)
+	if err != nil {
+		return "", "", fmt.Errorf("encode the PersistentVolume %s: %w", out.Name, err)
+	}
+	return requests, string(b), nil
+}

@@ -1,0 +1,189 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Outcome is what became of a run.
+type Outcome struct {
+	Verdict  contract.Verdict `json:"verdict"`
+	ExitCode *int32           `json:"exitCode,omitempty"`
+	// Reason in Kubernetes' words: OOMKilled, Evicted, DeadlineExceeded.
+	Reason string `json:"reason,omitempty"`
+	// Message is the end of the container's output, printable, at most maxKept bytes.
+	Message  string    `json:"message,omitempty"`
+	Finished time.Time `json:"finished"`
+}
+
+// maxKept is how much of a run's message is kept on its Job, in bytes.
+const maxKept = 1024
+
+// Unfinished tells whether any of a Job's pods may still run.
+func Unfinished(pods []*corev1.Pod) bool {
+	for _, pod := range pods {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return true
+		}
+	}
+	return false
+}
+
+// Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
+// it runs any more. pods must be live where a decision hangs on the second.
+func Ended(job *batchv1.Job, pods []*corev1.Pod) bool {
+	return finished(job) != nil || job.DeletionTimestamp != nil && !Unfinished(pods)
+}
+
+func finished(job *batchv1.Job) *batchv1.JobCondition {
+	for i, c := range job.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return &job.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Read says what became of a Job that has ended. now is used only where nothing tells the time.
+func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
+	out := Outcome{Verdict: contract.Unknown, Finished: now}
+	c := finished(job)
+	if c != nil {
+		out.Finished = c.LastTransitionTime.Time
+		out.Reason = c.Reason
+	}
+	if out.Reason == batchv1.JobReasonBackoffLimitExceeded {
+		out.Reason = "" // with a limit of 0 it says only that the run failed
+	}
+	pod := newest(pods)
+	switch {
+	case pod != nil:
+		readPod(&out, pod)
+	case c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded:
+		out.Verdict, out.Message = contract.TryAgain, "no pod of the Job ran before its deadline: "+c.Message
+	}
+	if c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded && out.Verdict == contract.Disrupted {
+		out.Verdict = contract.TryAgain // the Job controller takes the pod away itself, past the deadline
+	}
+	if c != nil && c.Type == batchv1.JobComplete {
+		out.Verdict, out.ExitCode, out.Reason = contract.Done, new(int32(0)), ""
+	}
+	return out
+}
+
+func newest(pods []*corev1.Pod) *corev1.Pod {
+	var last *corev1.Pod
+	for _, pod := range pods {
+		if last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			last = pod
+		}
+	}
+	return last
+}
+
+func readPod(out *Outcome, pod *corev1.Pod) {
+	if pod.Status.Reason != "" {
+		out.Reason, out.Message = pod.Status.Reason, printable(pod.Status.Message)
+	}
+	terminated := verdictOf(pod)
+	if terminated != nil {
+		out.ExitCode, out.Verdict = new(terminated.ExitCode), contract.VerdictOf(int(terminated.ExitCode))
+		if said := printable(terminated.Message); said != "" {
+			out.Message = said
+		}
+		if terminated.Reason == "OOMKilled" {
+			out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
+		}
+	}
+	switch {
+	case terminated != nil && terminated.ExitCode == contract.ExitDone:
+	case disrupted(pod):
+		out.Verdict = contract.Disrupted
+	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
+		out.Verdict = contract.TryAgain // evicted for its own use, or past its deadline
+	}
+}
+
+// verdictOf returns how the container "provisioner" ended, or nil.
+func verdictOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == contract.Container {
+			return s.State.Terminated
+		}
+	}
+	return nil
+}
+
+// disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
+// somebody who deleted it.
+func disrupted(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return pod.DeletionTimestamp != nil
+}
+
+// printable makes a container's output fit for an annotation and a terminal: valid UTF-8 without
+// control characters, at most maxKept bytes.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxKept {
+		text = shorten(text)
+	}
+	return strings.TrimSpace(text)
+}
+
+// shorten keeps the lines for the claim's user, and the end of the rest. What is cut begins with an
+// ellipsis: a cut must not make a line of the user's out of the middle of another.
+func shorten(text string) string {
+	const ellipsis = "…"
+	var user, rest strings.Builder
+	for line := range strings.Lines(text) {
+		if contract.ForClaim(line) != "" {
+			user.WriteString(line)
+		} else {
+			rest.WriteString(line)
+		}
+	}
+	kept := user.String()
+	if len(kept) > maxKept/2 {
+		kept = strings.ToValidUTF8(kept[:maxKept/2], "") + ellipsis + "\n"
+	}
+	tail := rest.String()
+	if room := maxKept - len(kept) - len(ellipsis); len(tail) > room {
+		tail = ellipsis + strings.ToValidUTF8(tail[len(tail)-room:], "")
+	}
+	return kept + tail
+}
+
+// String says how a run ended in a few words, such as "exit code 75".
+func (o Outcome) String() string {
+	switch {
+	case o.Verdict == contract.Unknown:
+		return "it left no pod to read"
+	case o.Verdict == contract.Disrupted:
+		return "its pod was taken away"
+	case o.Reason != "" && o.ExitCode != nil:
+		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
+	case o.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *o.ExitCode)
+	case o.Reason != "":
+		return o.Reason
+	default:
+		return "its container never ran"
+	}
+}

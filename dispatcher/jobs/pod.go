@@ -1,0 +1,176 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// The user and group of the container unless a template says otherwise; "nonroot" by custom.
+const nonRoot = 65532
+
+const (
+	flexVolume   = "flex"
+	secretVolume = "flex-secret"
+	tmpVolume    = "tmp"
+	homeDir      = "/tmp"
+	mebibyte     = 1 << 20
+)
+
+// podTemplate lays the config's pod-template over a baseline that passes Pod Security "restricted",
+// and the contract over both.
+func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
+	fixed, err := contractTemplate(p)
+	if err != nil {
+		return fixed, err
+	}
+	merged, err := overlay(baseline(p.Config), p.Config.Template)
+	if err != nil {
+		return merged, err
+	}
+	b, err := json.Marshal(fixed)
+	if err != nil {
+		return merged, fmt.Errorf("encode the contract's part of the pod: %w", err)
+	}
+	merged, err = overlay(merged, b)
+	if err != nil {
+		return merged, err
+	}
+	requireNodes(&merged.Spec, nodesFor(p))
+	return merged, nil
+}
+
+// overlay merges a PodTemplateSpec in YAML or JSON over another by the rules of a strategic merge:
+// containers, volumes and variables by name, mounts by path.
+func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, error) {
+	if len(over) == 0 {
+		return base, nil
+	}
+	var out corev1.PodTemplateSpec
+	under, err := json.Marshal(base)
+	if err != nil {
+		return out, fmt.Errorf("encode the pod's baseline: %w", err)
+	}
+	patch, err := yaml.YAMLToJSON(over)
+	if err != nil {
+		return out, fmt.Errorf("pod-template: %w", err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(under, patch, corev1.PodTemplateSpec{})
+	if err != nil {
+		return out, fmt.Errorf("merge the pod-template: %w", err)
+	}
+	if err := json.Unmarshal(merged, &out); err != nil {
+		return out, fmt.Errorf("decode the merged pod-template: %w", err)
+	}
+	return out, nil
+}
+
+// baseline is the part that a config's pod-template may change, as far as Pod Security allows.
+func baseline(cfg config.Config) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		NodeSelector: cfg.NodeSelector,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(int64(nonRoot)),
+			RunAsGroup:     new(int64(nonRoot)),
+			FSGroup:        new(int64(nonRoot)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name: contract.Container,
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false),
+				ReadOnlyRootFilesystem:   new(true),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU:    resource.MustParse("10m"),
+					corev1.ResourceMemory: resource.MustParse("32Mi"),
+				},
+			},
+		}},
+	}}
+}
+
+// contractTemplate is the part that no pod-template may change.
+func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
+	requests, pv, err := encode(p)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	c := corev1.Container{
+		Name:                     contract.Container,
+		Image:                    p.Config.Image,
+		ImagePullPolicy:          p.Config.PullPolicy,
+		Args:                     []string{string(p.Verb)},
+		Env:                      environment(p),
+		TerminationMessagePath:   contract.TerminationLog,
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: flexVolume, MountPath: contract.Dir, ReadOnly: true},
+			{Name: tmpVolume, MountPath: homeDir},
+		},
+	}
+	volumes := []corev1.Volume{contractFiles(), scratch()}
+	if name := p.Config.EnvSecret; name != "" {
+		ref := corev1.LocalObjectReference{Name: name}
+		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}
+	}
+	if name := p.Config.FilesSecret; name != "" {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: secretVolume, MountPath: contract.SecretDir, ReadOnly: true})
+		volumes = append(volumes, secretFiles(name))
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      labels(p),
+			Annotations: map[string]string{contract.AnnRequest: requests, contract.AnnPV: pv},
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			// The kubelet keeps this deadline even when it is cut off from the API server.
+			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
+			ServiceAccountName:    p.Config.ServiceAccount,
+			Containers:            []corev1.Container{c},
+			Volumes:               volumes,
+		},
+	}, nil
+}
+
+// contractFiles brings the request and the PV from the pod's own annotations: no other object is
+// written, so none can be left behind.
+func contractFiles() corev1.Volume {
+	item := func(file, annotation string) corev1.DownwardAPIVolumeFile {
+		return corev1.DownwardAPIVolumeFile{
+			Path:     file,
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"},
+		}
+	}
+	return corev1.Volume{Name: flexVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{
+			item("request.json", contract.AnnRequest),
+			item("pv.json", contract.AnnPV),
+		},
+	}}}
+}
+
+func scratch() corev1.Volume {
+	return corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+		SizeLimit: resource.NewQuantity(64*mebibyte, resource.BinarySI),
+	}}}
+}
+
+// secretFiles are readable by the pod's group only, which fsGroup sets.
+func secretFiles(name string) corev1.Volume {
+	return corev1.Volume{Name: secretVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: name, DefaultMode: new(int32(0o440)),
+	}}}
+}

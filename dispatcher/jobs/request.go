@@ -1,0 +1,133 @@
+package jobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Annotations of a claim that the dispatcher passes on as "who asked", when it trusts them: an
+// admission policy stamps them.
+const (
+	AnnUsername = contract.Domain + "username"
+	AnnGroups   = contract.Domain + "groups"
+)
+
+// maxClaimText is how much of a claim's labels and annotations a request carries, in bytes of JSON.
+const maxClaimText = 4096
+
+// Request is what a claim asks for, as the image sees it. zone is the selected node's.
+func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
+	mode := corev1.PersistentVolumeFilesystem
+	if claim.Spec.VolumeMode != nil {
+		mode = *claim.Spec.VolumeMode
+	}
+	r := contract.Request{
+		UID:           string(claim.UID),
+		PVName:        contract.PVName(string(claim.UID)),
+		Namespace:     claim.Namespace,
+		Name:          claim.Name,
+		Class:         class.Name,
+		Size:          claim.Spec.Resources.Requests.Storage().Value(),
+		AccessModes:   words(claim.Spec.AccessModes),
+		VolumeMode:    string(mode),
+		MountOptions:  class.MountOptions,
+		ReclaimPolicy: cfg.Source.Reclaim,
+		SelectedNode:  claim.Annotations[storagehelpers.AnnSelectedNode],
+		SelectedZone:  zone,
+		Labels:        claim.Labels,
+		Annotations:   foreign(claim.Annotations),
+		Properties:    cfg.Properties,
+	}
+	if name := claim.Spec.VolumeAttributesClassName; name != nil {
+		r.AttributesClass = *name
+	}
+	if text, err := json.Marshal([]any{r.Labels, r.Annotations}); err != nil || len(text) > maxClaimText {
+		r.Labels, r.Annotations = nil, nil
+	}
+	return r
+}
+
+// Hash of what a claim asks for: it changes when the user changes the request, and not when a
+// controller writes its own annotations or the scheduler selects a node.
+func Hash(r contract.Request) string {
+	r.SelectedNode, r.SelectedZone, r.Undo, r.Properties = "", "", false, nil
+	r.Username, r.Group = "", ""
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // strings, numbers and maps of strings: cannot fail
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// RequestOf rebuilds the request of a volume from its PV, for delete and expand.
+func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request {
+	r := contract.Request{
+		UID:           pv.Annotations[contract.AnnClaimUID],
+		PVName:        pv.Name,
+		Class:         pv.Spec.StorageClassName,
+		Size:          pv.Spec.Capacity.Storage().Value(),
+		AccessModes:   words(pv.Spec.AccessModes),
+		MountOptions:  pv.Spec.MountOptions,
+		ReclaimPolicy: string(pv.Spec.PersistentVolumeReclaimPolicy),
+		Properties:    cfg.Properties,
+	}
+	if pv.Spec.VolumeMode != nil {
+		r.VolumeMode = string(*pv.Spec.VolumeMode)
+	}
+	if name := pv.Spec.VolumeAttributesClassName; name != nil {
+		r.AttributesClass = *name
+	}
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		r.Namespace, r.Name = ref.Namespace, ref.Name
+	}
+	return r
+}
+
+// Recorded reads back what a Job asked for: the request and the PV of its pod.
+func Recorded(annotations map[string]string) (contract.Request, *corev1.PersistentVolume, error) {
+	requests, err := contract.DecodeRequests([]byte(annotations[contract.AnnRequest]))
+	if err != nil {
+		return contract.Request{}, nil, err
+	}
+	if len(requests.Items) != 1 {
+		return contract.Request{}, nil, fmt.Errorf("a Job of one claim holds %d requests", len(requests.Items))
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := json.Unmarshal([]byte(annotations[contract.AnnPV]), pv); err != nil {
+		return contract.Request{}, nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
+	}
+	return requests.Items[0], pv, nil
+}
+
+// foreign drops annotations that are ours or Kubernetes' own.
+func foreign(annotations map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range annotations {
+		domain, _, _ := strings.Cut(key, "/")
+		if domain+"/" == contract.Domain || domain == metav1.GroupName || strings.HasSuffix(domain, "kubernetes.io") {
+			continue
+		}
+		out[key] = value
+	}
+	return out
+}
+
+func words[T ~string](in []T) []string {
+	out := make([]string, len(in))
+	for i, v := range in {
+		out[i] = string(v)
+	}
+	return out
+}
