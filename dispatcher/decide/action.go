@@ -1,0 +1,95 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Action is the one thing to do next. Each makes at most one write.
+//
+//sumtype:decl
+type Action interface{ isAction() }
+
+// Wait does nothing until something changes, or until a time if there is one.
+type Wait struct {
+	Until time.Time
+	Why   string
+}
+
+// Tell writes an event and then waits, like Wait.
+type Tell struct {
+	Problem Problem
+	Until   time.Time
+}
+
+// Pin stores the config's revision, before the first Job that names it.
+type Pin struct{}
+
+// Launch creates a Job.
+type Launch struct {
+	Verb            contract.Verb
+	Number, Attempt int
+	// After is the number of the newest provision run, on a delete.
+	After int
+	// Undo: a delete of what the newest provision may have made, with that run's own request.
+	Undo bool
+	// Clean: nothing of the claim's can be in the storage yet.
+	Clean bool
+}
+
+// Settle writes the outcome of a run that has ended on its Job. Success is the verdict on it.
+type Settle struct {
+	Run     Run
+	Success bool
+	// Retry is when the next run may start; zero: none will, or at once.
+	Retry time.Time
+}
+
+// Show writes the result of a settled run on the claim.
+type Show struct {
+	Run     Run
+	Success bool
+}
+
+// Release takes the record finalizer off a Job and lets it expire.
+type Release struct {
+	Run Run
+	// Left tells that something may stay in the storage, and why; usually empty.
+	Left string
+}
+
+// Hold puts our finalizer on the PV.
+type Hold struct{}
+
+// Unhold takes it off.
+type Unhold struct{}
+
+// Remove deletes the PV whose volume has been deleted.
+type Remove struct{}
+
+func (Wait) isAction()    {}
+func (Tell) isAction()    {}
+func (Pin) isAction()     {}
+func (Launch) isAction()  {}
+func (Settle) isAction()  {}
+func (Show) isAction()    {}
+func (Release) isAction() {}
+func (Hold) isAction()    {}
+func (Unhold) isAction()  {}
+func (Remove) isAction()  {}
+
+// Certain tells whether an action does no harm when the facts it was decided on were a little old.
+// Every other action is decided again on live facts before it is carried out.
+func Certain(a Action) bool {
+	switch a := a.(type) {
+	case Wait, Tell, Pin, Show, Hold:
+		return true
+	case Settle:
+		return a.Success
+	case Launch, Release, Unhold, Remove:
+		return false
+	default:
+		return false
+	}
+}

@@ -1,0 +1,195 @@
+// Package decide is the dispatcher's judgement: from all that is known of one claim's UID it names the
+// one thing to do next. It is pure, so every combination of facts can be walked in a test.
+//
+// The states of a UID, by letter; the code cites them.
+//
+//	           launch            ends             settle, show
+//	A untouched ────► B running ─────► C unsettled ───────────┬─► D proven ──► (claim lives on)
+//	                    ▲                                     │      │ claim gone, policy Delete
+//	                    │ due                                 │      ▼
+//	                    └─────────── E failed ◄───────────────┤   F reclaiming ─► G deleted: remove the PV
+//	                                    │ abandoned,          │      ▲   │ fails: again when due
+//	                                    │ or another target   │      └───┘
+//	                                    ▼                     │
+//	                                 H undoing ───────────────┘ done: release the record,
+//	                                                            or A again under the new target
+package decide
+
+import (
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// Decide names the one thing to do next.
+func Decide(v View) Action {
+	for _, rule := range []func(View) Action{running, unsettled, unshown, superseded} {
+		if action := rule(v); action != nil {
+			return action
+		}
+	}
+	switch {
+	case v.Volume.Proven():
+		return proven(v)
+	case v.Claim.Abandoned():
+		return abandoned(v)
+	case v.Claim == ClaimPending:
+		return pending(v)
+	default:
+		return Wait{Why: "the claim asks for nothing now"}
+	}
+}
+
+// running (B): at most one unfinished Job per UID, whatever the verb.
+func running(v View) Action {
+	for _, r := range v.Runs {
+		if r.Live {
+			return Wait{Why: "the Job " + r.Name + " runs"}
+		}
+	}
+	return nil
+}
+
+// unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
+// may go at any time.
+func unsettled(v View) Action {
+	for _, r := range v.Runs {
+		if r.Settled == nil {
+			success := succeeded(v, r)
+			action := Settle{Run: r, Success: success}
+			if !success {
+				action.Retry = due(&r, v.Serve)
+			}
+			return action
+		}
+	}
+	return nil
+}
+
+// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is.
+func succeeded(v View, r Run) bool {
+	if r.Verb == contract.Provision {
+		return v.Volume.Proven()
+	}
+	return r.Outcome.Verdict == contract.Done
+}
+
+// unshown: the claim shows the result of its newest provision as long as that is its record.
+func unshown(v View) Action {
+	p := v.newest(contract.Provision)
+	if v.Claim == ClaimGone || p == nil || !p.Held || p.Shown {
+		return nil
+	}
+	return Show{Run: *p, Success: v.Volume.Proven()}
+}
+
+// superseded: an older Job is released when its successor exists.
+func superseded(v View) Action {
+	for _, r := range v.Runs {
+		if last := v.newest(r.Verb); r.Held && last.Number > r.Number {
+			return Release{Run: r}
+		}
+	}
+	return nil
+}
+
+// proven (D): the record has done its work; the PV is what remains.
+func proven(v View) Action {
+	if p := v.newest(contract.Provision); p != nil && p.Held {
+		return Release{Run: *p}
+	}
+	// The finalizer follows the policy both ways when an administrator changes it. On a PV that is
+	// already leaving Kubernetes accepts no new one.
+	switch vol := v.Volume; {
+	case vol.Held && !vol.Reclaim:
+		return Unhold{}
+	case !vol.Held && vol.Reclaim && !vol.Leaving:
+		return Hold{}
+	case !vol.Reclaim:
+		return Wait{Why: "the volume is retained"}
+	case !vol.Released || !vol.Orphaned:
+		// A PV that was deleted while it is bound is still in use.
+		return Wait{Why: "the volume is in use"}
+	}
+	return reclaiming(v)
+}
+
+// reclaiming (F, G).
+func reclaiming(v View) Action {
+	d := v.reclaim()
+	if !done(d) {
+		return clean(v, d, false)
+	}
+	if v.Volume.Leaving {
+		return Unhold{}
+	}
+	return Remove{}
+}
+
+// abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
+// first: without its undo's Job it would only be undone once more.
+func abandoned(v View) Action {
+	p, d := v.newest(contract.Provision), v.newest(contract.Delete)
+	switch {
+	case p != nil && p.Held && v.madeNothing(p):
+		return Release{Run: *p}
+	case p != nil && p.Held && v.Clean.Problem == nil && !v.Clean.Serves:
+		return Release{Run: *p, Left: "its image does not serve the verb delete"}
+	case p != nil && p.Held:
+		return clean(v, v.undo(p), true)
+	case d != nil && d.Held:
+		return Release{Run: *d}
+	default:
+		return Wait{Why: "nothing is left of it"}
+	}
+}
+
+// clean launches a delete, again when due.
+func clean(v View, last *Run, undo bool) Action {
+	number, after := 1, 0
+	if d := v.newest(contract.Delete); d != nil {
+		number = d.Number + 1
+	}
+	if p := v.newest(contract.Provision); p != nil {
+		after = p.Number
+	}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}
+	return when(v, v.Clean, last, launch)
+}
+
+// pending (A, E): provision, or provision again. Under another revision or on another node than before
+// it first undoes what the earlier run may have made there.
+func pending(v View) Action {
+	p := v.newest(contract.Provision)
+	if p == nil {
+		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: 1, Attempt: 1, Clean: true})
+	}
+	if v.Serve.Problem == nil && moved(p, v.Serve) && !v.madeNothing(p) && (v.Clean.Serves || v.Clean.Problem != nil) {
+		return clean(v, v.undo(p), true)
+	}
+	launch := Launch{Verb: contract.Provision, Number: p.Number + 1, Attempt: attempt(p), Clean: v.madeNothing(p)}
+	if changed(p, v.Serve) {
+		launch.Attempt = 1
+	}
+	return when(v, v.Serve, p, launch)
+}
+
+// when launches unless something is in the way: a problem, the time, the class's other Jobs.
+func when(v View, t Target, last *Run, launch Launch) Action {
+	if t.Problem != nil {
+		return Tell{Problem: *t.Problem}
+	}
+	if last != nil {
+		if launch.Verb == contract.Provision && exhausted(last, t) {
+			return Tell{Problem: stalled(last)}
+		}
+		if at := due(last, t); v.Now.Before(at) {
+			return Wait{Until: at, Why: "the next attempt is not due yet"}
+		}
+	}
+	if launch.Verb == contract.Provision && !t.Pinned {
+		return Pin{}
+	}
+	if !t.Slot {
+		return Wait{Why: "the class runs as many Jobs as it may"}
+	}
+	return launch
+}

@@ -1,0 +1,180 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// world plays Kubernetes and an image that succeeds from now on.
+type world struct {
+	v   View
+	log []Action
+}
+
+// step lets the dispatcher act once; it returns false when it waits for the world.
+func (w *world) step() bool {
+	action := Decide(w.v)
+	w.log = append(w.log, action)
+	switch a := action.(type) {
+	case Wait:
+		if !a.Until.IsZero() {
+			w.v.Now = a.Until
+			return true
+		}
+		return false
+	case Tell:
+		return false
+	case Pin:
+		w.v.Serve.Pinned = true
+	case Launch:
+		w.launch(a)
+	case Settle:
+		outcome := a.Run.Outcome
+		w.at(a.Run).Settled = &outcome
+	case Show:
+		w.at(a.Run).Shown = true
+	case Release:
+		w.at(a.Run).Held = false
+	case Hold:
+		w.v.Volume.Held = true
+	case Unhold:
+		w.v.Volume.Held = false
+		if w.v.Volume.Leaving {
+			w.v.Volume = Volume{}
+		}
+	case Remove:
+		w.v.Volume.Leaving = true
+	}
+	return true
+}
+
+func (w *world) launch(a Launch) {
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Live: true, Record: jobs.Record{
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Held: true,
+		Hash: w.v.Serve.Hash, Revision: w.v.Serve.Revision, Node: w.v.Serve.Node,
+	}}
+	if a.Verb == contract.Delete && !a.Undo {
+		r.Volume = w.v.Volume.UID
+	}
+	w.v.Runs = append(w.v.Runs, r)
+}
+
+func (w *world) at(r Run) *Run {
+	for i := range w.v.Runs {
+		if w.v.Runs[i].Name == r.Name {
+			return &w.v.Runs[i]
+		}
+	}
+	return nil
+}
+
+// turn lets the world make one move; it returns false when it has none left.
+func (w *world) turn() bool {
+	for i := range w.v.Runs {
+		if r := &w.v.Runs[i]; r.Live {
+			r.Live = false
+			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
+			if r.Verb == contract.Provision {
+				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
+			}
+			return true
+		}
+	}
+	vol := &w.v.Volume
+	switch {
+	case w.v.Claim == ClaimLeaving:
+		w.v.Claim = ClaimGone
+	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "":
+		w.v.Claim = ClaimBound
+	case vol.Exists && !vol.Released && w.v.Claim.Abandoned():
+		vol.Released, vol.Orphaned = true, true
+	case vol.Exists && vol.Released && !vol.Orphaned && w.v.Claim.Abandoned():
+		vol.Orphaned = true
+	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
+		w.v.Serve.Slot = true
+	case !w.v.Clean.Slot && w.v.Clean.Problem == nil:
+		w.v.Clean.Slot = true
+	default:
+		return false
+	}
+	return true
+}
+
+// TestEveryViewLeadsToAnEnd starts from every combination of facts and lets the dispatcher and the
+// world take turns until neither has a move. Then nothing may be left undone.
+func TestEveryViewLeadsToAnEnd(t *testing.T) {
+	const enough = 100
+	views, bound, emptied := 0, 0, 0
+	every(func(v View) {
+		if v.Clean.Problem != nil || impossible(v) {
+			return
+		}
+		views++
+		v.Runs = append([]Run(nil), v.Runs...)
+		w := &world{v: v}
+		for i := 0; w.step() || w.turn(); i++ {
+			if i > enough {
+				t.Fatalf("no end in sight; the last actions %#v\nfrom %s\nto %s", w.log[len(w.log)-6:], say(v), say(w.v))
+			}
+		}
+		if wrong := leftUndone(w.v); wrong != "" {
+			t.Fatalf("%s\nfrom %s\nto %s", wrong, say(v), say(w.v))
+		}
+		switch {
+		case w.v.Claim == ClaimBound && w.v.Volume.Exists:
+			bound++
+		case w.v.Claim == ClaimGone && !w.v.Volume.Exists:
+			emptied++
+		}
+	})
+	if bound == 0 || emptied == 0 {
+		t.Errorf("of %d views %d ended bound and %d empty: the walk has lost its facts", views, bound, emptied)
+	}
+	t.Logf("%d views, %d ended bound, %d empty", views, bound, emptied)
+}
+
+// impossible: Kubernetes has no released PV of a claim that is still bound to it or pending.
+func impossible(v View) bool {
+	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned()
+}
+
+// leftUndone says what an end lacks.
+func leftUndone(v View) string {
+	exhausted := false
+	for _, r := range v.Runs {
+		if r.Live || r.Settled == nil {
+			return "a run was never settled"
+		}
+		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Serve.MaxAttempts && v.Serve.MaxAttempts > 0
+	}
+	switch {
+	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && v.Volume.Fault == "":
+		return "a claim that could be served was not"
+	case !v.Claim.Abandoned():
+		return ""
+	case v.Volume.Proven() && v.Volume.Reclaim:
+		return "a volume to be reclaimed stayed"
+	}
+	for _, r := range v.Runs {
+		if r.Held && !v.Volume.Exists {
+			return "a Job is held for nothing"
+		}
+	}
+	return ""
+}
+
+// TestBackoffDoublesToItsCap pins the schedule that docs/contract.md promises.
+func TestBackoffDoublesToItsCap(t *testing.T) {
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
+	for i, seconds := range want {
+		if got := backoff(i + 1); got != seconds*time.Second {
+			t.Errorf("after attempt %d: %s, want %s", i+1, got, seconds*time.Second)
+		}
+	}
+	if got := backoff(1 << 20); got != lastBackoff {
+		t.Errorf("after very many attempts: %s", got)
+	}
+}

@@ -1,0 +1,129 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// View is all that is known of one claim's UID.
+type View struct {
+	Now    time.Time
+	Claim  Claim
+	Volume Volume
+	// Runs are the UID's Jobs, of any verb and in any order.
+	Runs []Run
+	// Serve is how the claim would be provisioned now.
+	Serve Target
+	// Clean is how its volume, or what may have been made, would be deleted.
+	Clean Target
+}
+
+// Claim is what is left of the claim.
+type Claim int
+
+// The states of a claim.
+const (
+	ClaimGone      Claim = iota // no claim has this UID any more
+	ClaimLeaving                // it has a deletionTimestamp
+	ClaimNotOurs                // not ours, or not yet: another provisioner's, or no node is selected
+	ClaimPending                // ours to provision
+	ClaimBound                  // bound to the PV of this UID
+	ClaimElsewhere              // bound to another PV
+)
+
+// Abandoned: no volume of this UID will ever serve the claim.
+func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimElsewhere }
+
+// Volume is the PV of the UID, found by its name.
+type Volume struct {
+	Exists bool
+	UID    string // the PV's own
+	// Fault is why the PV is no proof of a finished provision; empty: it is one.
+	Fault string
+	// Released: its phase is Released or Failed.
+	Released bool
+	// Orphaned: a live look shows the claim of its claimRef gone or bound elsewhere.
+	Orphaned bool
+	// Reclaim: its reclaim policy is Delete.
+	Reclaim bool
+	Held    bool // carries our finalizer
+	Leaving bool // has a deletionTimestamp
+}
+
+// Proven: the PV exists and carries the claim's UID.
+func (v Volume) Proven() bool { return v.Exists && v.Fault == "" }
+
+// Run is one Job of the UID.
+type Run struct {
+	Name string
+	jobs.Record
+	// Live: some pod of it may still run.
+	Live bool
+	// Outcome of a run that has ended.
+	Outcome jobs.Outcome
+	// Shown: the claim's annotations tell this run's result.
+	Shown bool
+}
+
+// Target is a config that can serve a request, or the reason why none can.
+type Target struct {
+	// Problem is why nothing can be launched; nil: nothing is in the way.
+	Problem *Problem
+	// Revision, Hash and Node of the request as it stands now.
+	Revision, Hash, Node string
+	// Slot: the class may start another Job.
+	Slot bool
+	// MaxAttempts of the config; 0: no limit.
+	MaxAttempts int
+	// Pinned: the revision is stored, so that a volume made now can still be deleted when its ConfigMap
+	// and its class have gone.
+	Pinned bool
+	// Serves: the image knows the verb.
+	Serves bool
+}
+
+// Problem is what the claim's user or the administrator is told.
+type Problem struct {
+	Reason string // of the event, in CamelCase
+	Note   string // cause and remedy
+}
+
+// newest returns the run of a verb with the highest number.
+func (v View) newest(verb contract.Verb) *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; r.Verb == verb && (last == nil || r.Number > last.Number) {
+			last = r
+		}
+	}
+	return last
+}
+
+// undo returns the newest run that undoes provision p, or nil.
+func (v View) undo(p *Run) *Run {
+	d := v.newest(contract.Delete)
+	if d == nil || d.Volume != "" || d.After != p.Number {
+		return nil
+	}
+	return d
+}
+
+// reclaim returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that
+// appeared after an undo has another answer coming.
+func (v View) reclaim() *Run {
+	d := v.newest(contract.Delete)
+	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
+		return nil
+	}
+	return d
+}
+
+func done(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
+
+// madeNothing: neither this run nor one before it can have left anything in the storage, or that has
+// been undone.
+func (v View) madeNothing(p *Run) bool {
+	return p.Clean && p.Outcome.Verdict.MadeNothing() || done(v.undo(p))
+}

@@ -1,0 +1,251 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const pvUID = "pv-uid"
+
+// verdicts are every way in which a run ends.
+var verdicts = []contract.Verdict{
+	contract.Done, contract.BadConfig, contract.BadRequest, contract.NoCapacity, contract.NoCredentials,
+	contract.TryAgain, contract.Disrupted, contract.Unknown,
+}
+
+// every calls f with every combination of facts.
+func every(f func(View)) {
+	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimBound, ClaimElsewhere} {
+		for _, volume := range volumes() {
+			for _, serve := range targets() {
+				for _, clean := range cleanTargets() {
+					for _, runs := range histories() {
+						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
+					}
+				}
+			}
+		}
+	}
+}
+
+func volumes() []Volume {
+	out := []Volume{{}, {Exists: true, UID: pvUID, Fault: "it lacks our annotation", Held: true, Reclaim: true}}
+	bools := []bool{false, true}
+	for _, released := range bools {
+		for _, orphaned := range bools {
+			if orphaned && !released {
+				continue // only a released PV is looked at so closely
+			}
+			for _, reclaim := range bools {
+				for _, held := range bools {
+					for _, leaving := range bools {
+						out = append(out, Volume{
+							Exists: true, UID: pvUID,
+							Released: released, Orphaned: orphaned, Reclaim: reclaim, Held: held, Leaving: leaving,
+						})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func targets() []Target {
+	return []Target{
+		{Problem: &Problem{Reason: "WaitingForConfig"}},
+		{Revision: "r1", Hash: "h1", Node: "n1", Pinned: true, Slot: true, Serves: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", Pinned: true, Serves: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", Slot: true, Serves: true, MaxAttempts: 2},
+		{Revision: "r1", Hash: "h2", Node: "n1", Pinned: true, Slot: true, Serves: true, MaxAttempts: 2},
+		{Revision: "r2", Hash: "h1", Node: "n1", Pinned: true, Slot: true, Serves: true},
+		{Revision: "r1", Hash: "h1", Node: "n2", Pinned: true, Slot: true, Serves: true},
+	}
+}
+
+func cleanTargets() []Target {
+	return []Target{
+		{Problem: &Problem{Reason: "RevisionMissing"}},
+		{Pinned: true, Slot: true, Serves: true},
+		{Pinned: true, Serves: true},
+		{Pinned: true, Slot: true},
+	}
+}
+
+// histories are lists of runs: none; one provision in every state, alone or with an older one still
+// held; a provision that has ended with a delete after it, for an undo or for the PV; a delete alone.
+func histories() [][]Run {
+	out := [][]Run{nil}
+	older := settled(run(contract.Provision, 1), contract.TryAgain, time.Hour)
+	for _, p := range ends(run(contract.Provision, 2), verdicts) {
+		out = append(out, []Run{p})
+		if p.Shown {
+			out = append(out, []Run{older, p})
+		}
+	}
+	main := []contract.Verdict{contract.Done, contract.BadConfig, contract.TryAgain}
+	for _, volume := range []string{"", pvUID} {
+		d := run(contract.Delete, 1)
+		d.After, d.Volume = 2, volume
+		for _, d := range ends(d, main) {
+			if d.Shown && d.Held {
+				continue // nothing of a delete is shown
+			}
+			out = append(out, []Run{d})
+			for _, p := range ends(run(contract.Provision, 2), main) {
+				if p.Shown && p.Outcome.Finished.Equal(now) {
+					out = append(out, []Run{p, d})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func run(verb contract.Verb, number int) Run {
+	return Run{Name: jobs.Name(verb, "uid", number), Record: jobs.Record{
+		Verb: verb, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, Clean: number == 1,
+	}}
+}
+
+func settled(r Run, v contract.Verdict, ago time.Duration) Run {
+	r.Outcome = jobs.Outcome{Verdict: v, Finished: now.Add(-ago)}
+	r.Settled = &r.Outcome
+	return r
+}
+
+// ends are all that may have become of a run: it runs; it ended a moment or an hour ago, settled or
+// not, shown or not, clean before or not, held or released.
+func ends(r Run, verdicts []contract.Verdict) []Run {
+	live := r
+	live.Live = true
+	out := []Run{live}
+	for _, v := range verdicts {
+		fresh := settled(r, v, 0)
+		fresh.Settled = nil
+		out = append(out, fresh)
+		for _, ago := range []time.Duration{0, time.Hour} {
+			s := settled(r, v, ago)
+			out = append(out, s)
+			s.Shown = true
+			out = append(out, s)
+			s.Clean = true
+			out = append(out, s)
+			s.Held = false
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// say tells a view in a failure's message.
+func say(v View) string {
+	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v", v.Claim, v.Volume, v.Serve, v.Clean)
+	for _, r := range v.Runs {
+		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s",
+			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict)
+	}
+	return text
+}
+
+// TestEveryViewKeepsTheLaws walks every combination of facts and asserts what must hold in each.
+func TestEveryViewKeepsTheLaws(t *testing.T) {
+	views, launches := 0, 0
+	every(func(v View) {
+		views++
+		action := Decide(v)
+		if broken := laws(v, action); len(broken) > 0 {
+			t.Fatalf("%s\naction %#v\n%s", broken, action, say(v))
+		}
+		if _, ok := action.(Launch); ok {
+			launches++
+		}
+	})
+	if views < 100_000 || launches < 1000 {
+		t.Errorf("walked only %d views with %d launches: the walk has lost its facts", views, launches)
+	}
+	t.Logf("%d views, %d launches", views, launches)
+}
+
+// broken lists the laws that an action breaks, named by what would be wrong.
+type broken []string
+
+func (b *broken) law(wrong string, is bool) {
+	if is {
+		*b = append(*b, wrong)
+	}
+}
+
+func laws(v View, action Action) broken {
+	out := &broken{}
+	out.law("no action", action == nil)
+	switch a := action.(type) {
+	case Launch:
+		launchLaws(out, v, a)
+	case Settle:
+		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
+		out.law("settled a run that has not ended", a.Run.Live)
+		out.law("settled twice", a.Run.Settled != nil)
+	case Show:
+		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Proven())
+		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
+	case Release:
+		releaseLaws(out, v, a)
+	case Hold:
+		out.law("finalizer on a retained PV", !v.Volume.Reclaim)
+		out.law("finalizer on a leaving PV", v.Volume.Leaving)
+	case Unhold:
+		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()))
+	case Remove:
+		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
+		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
+		out.law("removed a retained PV", !v.Volume.Reclaim)
+	case Wait, Tell, Pin:
+	}
+	return *out
+}
+
+func launchLaws(out *broken, v View, a Launch) {
+	for _, r := range v.Runs {
+		out.law("two live Jobs of one UID", r.Live)
+		out.law("launched over an unsettled run", r.Settled == nil)
+		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
+	}
+	switch {
+	case a.Verb == contract.Provision:
+		p := v.newest(contract.Provision)
+		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
+		out.law("provisioned what exists", v.Volume.Proven())
+		out.law("launched without a config", v.Serve.Problem != nil)
+		out.law("launched without a stored revision", !v.Serve.Pinned)
+		out.law("launched beyond max-parallel", !v.Serve.Slot)
+		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves)
+		out.law("called clean what is not", a.Clean && p != nil && !v.madeNothing(p))
+		out.law("too soon", p != nil && v.Now.Before(due(p, v.Serve)))
+	case a.Undo:
+		out.law("undid what is proven", v.Volume.Proven())
+		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)
+		out.law("undid nothing", v.newest(contract.Provision) == nil)
+		out.law("undid without the verb delete", !v.Clean.Serves)
+	default:
+		out.law("deleted a volume in use", !v.Volume.Released || !v.Volume.Orphaned)
+		out.law("deleted a retained volume", !v.Volume.Reclaim)
+		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
+		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
+	}
+}
+
+func releaseLaws(out *broken, v View, a Release) {
+	last := v.newest(a.Run.Verb)
+	out.law("released a live Job", a.Run.Live)
+	out.law("released an unsettled Job", a.Run.Settled == nil)
+	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
+		out.law("lost the record of what may have been made", !v.Volume.Proven() && !v.madeNothing(last) && a.Left == "")
+	}
+}
