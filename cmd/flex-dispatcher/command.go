@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// namespaceFile tells a pod its own namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// settings are the flags.
+type settings struct {
+	kubeconfig       string
+	namespace        string
+	configNamespaces []string
+	allow            []string
+	listen           string
+	leaderElect      bool
+	qps              float32
+	burst            int
+	controller       controller.Options
+	logs             *logsapi.LoggingConfiguration
+}
+
+func command() *cobra.Command {
+	s := &settings{logs: logsapi.NewLoggingConfiguration()}
+	cmd := &cobra.Command{
+		Use:   "flex-dispatcher",
+		Short: "Provisions Kubernetes volumes by launching a container per claim",
+		Long: "flex-dispatcher watches PersistentVolumeClaims, finds the provisioner config of their storage class,\n" +
+			"launches a Job with that config's image and records its verdict on the claim.",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(s.logs, nil); err != nil {
+				return fmt.Errorf("logging flags: %w", err)
+			}
+			return s.run(cmd.Context())
+		},
+	}
+	s.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (s *settings) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
+	f.StringVar(&s.namespace, "namespace", ownNamespace(), "namespace of configs, their Jobs and the leader's lease")
+	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
+	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID or NAMESPACE/capability=NAME; may be repeated")
+	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
+	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
+	f.IntVar(&s.controller.Workers, "workers", 10, "claims looked at at a time")
+	f.StringVar(&s.listen, "listen", ":8080", "address of /healthz and /readyz")
+	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
+	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")
+	f.IntVar(&s.burst, "kube-api-burst", 200, "requests to the API server in a burst")
+	logsapi.AddFlags(s.logs, f)
+}
+
+func ownNamespace() string {
+	if b, err := os.ReadFile(namespaceFile); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	return "flex-provisioner"
+}
+
+// complete checks the flags and fills in what they leave open.
+func (s *settings) complete(cfg *rest.Config) error {
+	s.controller.Namespaces = []string{s.namespace}
+	for _, ns := range s.configNamespaces {
+		if !slices.Contains(s.controller.Namespaces, ns) {
+			s.controller.Namespaces = append(s.controller.Namespaces, ns)
+		}
+	}
+	s.controller.Allowed = jobs.Allowances{}
+	for _, text := range s.allow {
+		if err := s.controller.Allowed.Add(text); err != nil {
+			return err
+		}
+	}
+	if s.controller.KubeAPI == "" {
+		s.controller.KubeAPI = cfg.Host
+	}
+	if s.controller.Workers < 1 {
+		return fmt.Errorf("--workers=%d: must be 1 or more", s.controller.Workers)
+	}
+	return nil
+}
+
+func (s *settings) run(ctx context.Context) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	cfg.QPS, cfg.Burst = s.qps, s.burst
+	rest.AddUserAgent(cfg, "flex-dispatcher")
+	if err := s.complete(cfg); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("starting", "provisioner", s.controller.Provisioner, "namespaces", s.controller.Namespaces)
+	return s.serve(ctx, cfg)
+}

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// launch creates the Job of a run. One that exists already under its name is never taken for it: it was
+// made by another leader a moment ago, and the next look shows it.
+func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch) error {
+	plan, err := c.plan(ctx, o, a)
+	if err != nil {
+		return err
+	}
+	job, err := jobs.Build(plan)
+	if err != nil {
+		return fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
+	}
+	made, err := c.client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		c.tellProblem(o, *problem("LaunchFailed", "the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err))
+		fallthrough
+	case err != nil:
+		return fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	c.tellLaunched(o, made, a)
+	return nil
+}
+
+// plan gathers what the Job is built from: the claim's request on provision, the PV's on delete, and on
+// an undo the very request of the run that is undone.
+func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) (jobs.Plan, error) {
+	p := jobs.Plan{
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean,
+		KubeAPI: c.opts.KubeAPI, Config: o.clean.cfg,
+	}
+	switch {
+	case a.Verb == contract.Provision:
+		zone, err := c.zone(ctx, o.serve.target.Node)
+		if err != nil {
+			return p, err
+		}
+		p.Config, p.Hash = o.serve.cfg, o.serve.target.Hash
+		p.Request = jobs.Request(o.claim, o.serve.class, p.Config, zone)
+		if c.opts.TrustUsername {
+			p.Request.Username, p.Request.Group = o.claim.Annotations[jobs.AnnUsername], o.claim.Annotations[jobs.AnnGroups]
+		}
+		p.PV = jobs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
+	case a.Undo:
+		undone := jobs.Name(contract.Provision, string(o.uid), a.After)
+		request, pv, err := jobs.Recorded(o.jobs[undone].Spec.Template.Annotations)
+		if err != nil {
+			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
+		}
+		p.Request, p.PV = request, pv
+		p.Request.Undo = true
+	default:
+		p.PV = o.pv
+		p.Request = jobs.RequestOf(o.pv, p.Config)
+	}
+	return p, nil
+}
+
+// zone is the zone of a claim's selected node. A node without the label, or one that has gone, has none:
+// that is no reason to hold up the claim.
+func (c *Controller) zone(ctx context.Context, node string) (string, error) {
+	if node == "" {
+		return "", nil
+	}
+	n, err := c.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at the selected node %s: %w", node, err)
+	}
+	return n.Labels[corev1.LabelTopologyZone], nil
+}

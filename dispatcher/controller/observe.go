@@ -1,0 +1,183 @@
+package controller
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// observation is what was found of one UID: the objects, and the view of them that decide judges.
+type observation struct {
+	uid   types.UID
+	at    types.NamespacedName // where the claim is or was, if known
+	claim *corev1.PersistentVolumeClaim
+	pv    *corev1.PersistentVolume
+	jobs  map[string]*batchv1.Job // by name
+	view  decide.View
+
+	serve, clean resolved
+}
+
+// observe gathers all that is known of a UID through one looker. Classes, configs and revisions come
+// from the caches always: they are the administrator's words, and a moment's delay does no harm.
+func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*observation, error) {
+	o := &observation{uid: uid, jobs: map[string]*batchv1.Job{}}
+	o.view.Now = c.clock.Now()
+	if err := o.find(ctx, look); err != nil {
+		return nil, err
+	}
+	volume, err := c.seeVolume(ctx, look, o)
+	if err != nil {
+		return nil, err
+	}
+	o.view.Volume = volume
+	o.view.Claim = c.seeClaim(o.claim, string(uid))
+	if o.view.Claim == decide.ClaimPending {
+		o.serve = c.resolveServe(o.claim)
+		o.view.Serve = o.serve.target
+	}
+	o.clean = c.resolveClean(o)
+	o.view.Clean = o.clean.target
+	for i := range o.view.Runs {
+		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven()))
+	}
+	return o, nil
+}
+
+// find fetches the objects. The PV last: one written a moment ago must not be missed by a look at the
+// Jobs that came later.
+func (o *observation) find(ctx context.Context, look looker) error {
+	all, err := look.jobs(ctx, o.uid)
+	if err != nil {
+		return err
+	}
+	for _, job := range all {
+		run, err := seeRun(ctx, look, job, o.view)
+		if err != nil {
+			return err
+		}
+		o.jobs[job.Name] = job
+		o.view.Runs = append(o.view.Runs, run)
+		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
+			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+		}
+	}
+	if o.pv, err = look.volume(ctx, contract.PVName(string(o.uid))); err != nil {
+		return err
+	}
+	if o.pv != nil && o.pv.Spec.ClaimRef != nil && o.pv.Spec.ClaimRef.UID == o.uid {
+		o.at = types.NamespacedName{Namespace: o.pv.Spec.ClaimRef.Namespace, Name: o.pv.Spec.ClaimRef.Name}
+	}
+	if o.claim, err = look.claim(ctx, o.uid, o.at); err != nil {
+		return err
+	}
+	if o.claim != nil {
+		o.at = types.NamespacedName{Namespace: o.claim.Namespace, Name: o.claim.Name}
+	}
+	return nil
+}
+
+func seeRun(ctx context.Context, look looker, job *batchv1.Job, v decide.View) (decide.Run, error) {
+	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job)}
+	if run.Settled != nil {
+		run.Outcome = *run.Settled
+		return run, nil
+	}
+	pods, err := look.pods(ctx, job)
+	if err != nil {
+		return run, err
+	}
+	if run.Live = !jobs.Ended(job, pods); !run.Live {
+		run.Outcome = jobs.Read(job, pods, v.Now)
+	}
+	return run, nil
+}
+
+func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {
+	pv := o.pv
+	if pv == nil {
+		return decide.Volume{}, nil
+	}
+	v := decide.Volume{
+		Exists:   true,
+		UID:      string(pv.UID),
+		Fault:    jobs.Proof(pv, string(o.uid)),
+		Released: pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed,
+		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
+		Held:     has(pv.Finalizers, contract.FinalizerStorage),
+		Leaving:  pv.DeletionTimestamp != nil,
+	}
+	ref := pv.Spec.ClaimRef
+	if !v.Released || ref == nil {
+		return v, nil
+	}
+	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
+	return v, err
+}
+
+// seeClaim: a claim is ours when its class names our provisioner, the PV controller has handed it to
+// us, and, with WaitForFirstConsumer, a node is selected. The PV controller's annotation alone will not
+// do: it stays when the node's is removed.
+func (c *Controller) seeClaim(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
+	switch {
+	case claim == nil:
+		return decide.ClaimGone
+	case claim.Spec.VolumeName == contract.PVName(uid):
+		return decide.ClaimBound
+	case claim.Spec.VolumeName != "":
+		return decide.ClaimElsewhere
+	case claim.DeletionTimestamp != nil:
+		return decide.ClaimLeaving
+	case !c.asksUs(claim):
+		return decide.ClaimNotOurs
+	default:
+		return decide.ClaimPending
+	}
+}
+
+func (c *Controller) asksUs(claim *corev1.PersistentVolumeClaim) bool {
+	asked := claim.Annotations[storagehelpers.AnnStorageProvisioner]
+	if asked == "" {
+		asked = claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
+	}
+	class := c.class(className(claim))
+	if class == nil || class.Provisioner != c.opts.Provisioner || asked != c.opts.Provisioner || populated(claim) {
+		return false
+	}
+	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return !waits || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
+}
+
+// populated: a populator fills the claim, through a claim of its own.
+func populated(claim *corev1.PersistentVolumeClaim) bool {
+	ref := claim.Spec.DataSourceRef
+	return ref != nil && ref.Kind != "PersistentVolumeClaim" && ref.Kind != "VolumeSnapshot"
+}
+
+func (c *Controller) class(name string) *storagev1.StorageClass {
+	obj, found, err := c.caches.classes.GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	return obj.(*storagev1.StorageClass)
+}
+
+func className(claim *corev1.PersistentVolumeClaim) string { return storagehelpers.GetPersistentVolumeClaimClass(claim) }
+
+func has(list []string, item string) bool {
+	for _, v := range list {
+		if v == item {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,184 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// resolved is a config that can serve, or the problem with it.
+type resolved struct {
+	target decide.Target
+	cfg    config.Config
+	class  *storagev1.StorageClass
+	// from is the ConfigMap, where the problem lies in one.
+	from *corev1.ConfigMap
+}
+
+func problem(reason, format string, args ...any) *decide.Problem {
+	return &decide.Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
+}
+
+// resolveServe finds how a pending claim would be provisioned now.
+func (c *Controller) resolveServe(claim *corev1.PersistentVolumeClaim) resolved {
+	r := resolved{class: c.class(className(claim))}
+	r.target.Problem = unsupported(claim)
+	if r.target.Problem == nil {
+		r.from, r.target.Problem = c.configFor(r.class)
+	}
+	if r.target.Problem != nil {
+		return r
+	}
+	r.cfg, r.target.Problem = c.read(config.SourceOf(r.from, r.class))
+	if r.target.Problem != nil {
+		return r
+	}
+	request := jobs.Request(claim, r.class, r.cfg, "")
+	r.target = decide.Target{
+		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
+		Pinned: c.revision(r.cfg.Source.Revision()) != nil,
+		Slot:   c.slot(r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
+	}
+	return r
+}
+
+// resolveClean finds how what was made, or may have been, would be deleted: under the revision that
+// made it, even when its ConfigMap and its class have gone.
+func (c *Controller) resolveClean(o *observation) resolved {
+	name := o.madeUnder()
+	if name == "" {
+		return resolved{}
+	}
+	stored := c.revision(name)
+	if stored == nil {
+		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
+			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
+				"or name another in the PV's annotation %s", name, contract.AnnRevision)}}
+	}
+	src, err := config.DecodeSource(stored.Data.Raw)
+	if err != nil {
+		return resolved{target: decide.Target{Problem: problem("RevisionDamaged", "the ControllerRevision %s: %v", name, err)}}
+	}
+	var r resolved
+	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
+		return r
+	}
+	r.target = decide.Target{Slot: c.slot(r.cfg), Pinned: true, Serves: r.cfg.Serves(contract.Delete)}
+	return r
+}
+
+// madeUnder is the revision that made the volume, or the newest run that may have made one.
+func (o *observation) madeUnder() string {
+	if o.pv != nil && o.view.Volume.Proven() && o.pv.Annotations[contract.AnnRevision] != "" {
+		return o.pv.Annotations[contract.AnnRevision]
+	}
+	name, number := "", 0
+	for _, r := range o.view.Runs {
+		if r.Verb == contract.Provision && r.Number > number {
+			name, number = r.Revision, r.Number
+		}
+	}
+	return name
+}
+
+// configFor finds the one ConfigMap of a class.
+func (c *Controller) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
+	ns := config.NamespaceFor(class, c.opts.Namespaces[0])
+	watched, served := c.caches.spaces[ns]
+	if !served {
+		return nil, problem("NamespaceNotServed", "the class %s wants its config from the namespace %s, "+
+			"which the dispatcher does not serve: add it to --config-namespaces", class.Name, ns)
+	}
+	found, err := watched.configs.ByIndex(byClass, class.Name)
+	switch {
+	case err != nil:
+		return nil, problem("WaitingForConfig", "find the config of the class %s: %v", class.Name, err)
+	case len(found) == 0:
+		return nil, problem("WaitingForConfig", "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
+			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
+	case len(found) > 1:
+		var names []string
+		for _, obj := range found {
+			names = append(names, obj.(*corev1.ConfigMap).Name)
+		}
+		return nil, problem("AmbiguousConfig", "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
+			strings.Join(names, " and "), ns, class.Name)
+	default:
+		return found[0].(*corev1.ConfigMap), nil
+	}
+}
+
+// read parses a source and checks what it needs of the cluster.
+func (c *Controller) read(src config.Source) (config.Config, *decide.Problem) {
+	cfg, faults := config.Parse(src, c.opts.Provisioner)
+	if len(faults) == 0 {
+		faults = jobs.Check(cfg, c.opts.Allowed)
+	}
+	if len(faults) > 0 {
+		return cfg, problem("InvalidConfig", "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joined(faults))
+	}
+	watched, served := c.caches.spaces[src.Namespace]
+	if !served {
+		return cfg, problem("NamespaceNotServed", "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
+	}
+	if _, found, err := watched.accounts.GetByKey(src.Namespace + "/" + cfg.ServiceAccount); err != nil || !found {
+		return cfg, problem("ServiceAccountRefused", "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
+			"namespace or lacks the label %s=true", src.Namespace, src.Name, cfg.ServiceAccount, contract.LabelProvisioner)
+	}
+	return cfg, nil
+}
+
+func joined(faults field.ErrorList) string {
+	var out []string
+	for _, f := range faults {
+		out = append(out, f.Error())
+	}
+	return strings.Join(out, "; ")
+}
+
+func (c *Controller) revision(name string) *appsv1.ControllerRevision {
+	ns, _, _ := strings.Cut(name, "/")
+	watched, served := c.caches.spaces[ns]
+	if !served {
+		return nil
+	}
+	obj, found, err := watched.revisions.GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	return obj.(*appsv1.ControllerRevision)
+}
+
+// slot tells whether the class may start another Job.
+func (c *Controller) slot(cfg config.Config) bool {
+	running, err := c.caches.spaces[cfg.Source.Namespace].jobs.ByIndex(byClass, config.ClassLabel(cfg.Source.Class))
+	if err != nil {
+		return false
+	}
+	live := 0
+	for _, obj := range running {
+		if !jobs.Ended(obj.(*batchv1.Job), nil) {
+			live++
+		}
+	}
+	return live < cfg.MaxParallel
+}
+
+// unsupported refuses what would otherwise be ignored silently: an empty volume where a copy was asked
+// for.
+func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
+	if claim.Spec.DataSource == nil && claim.Spec.DataSourceRef == nil {
+		return nil
+	}
+	return problem("DataSourceNotSupported", "this version provisions empty volumes only: the claim's dataSource cannot be served")
+}

@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+// Reasons of events. Those of provisioning are the ones that users know from other provisioners.
+const (
+	reasonProvisioning = "Provisioning"
+	reasonProvisioned  = "ProvisioningSucceeded"
+	reasonFailed       = "ProvisioningFailed"
+	reasonDeleting     = "Deleting"
+	reasonDeleteFailed = "VolumeFailedDelete"
+	reasonUndoing      = "Undoing"
+	reasonUndoFailed   = "UndoFailed"
+	reasonOutput       = "ContainerOutput"
+	reasonLeft         = "LeftBehind"
+)
+
+// maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
+const maxNote = 1020
+
+// event writes one event. related stands in the key by which the recorder counts repeats, so the Job or
+// the ConfigMap that is the cause belongs there: a new cause then makes a new event.
+func (c *Controller) event(regarding, related runtime.Object, kind, reason, note string) {
+	if len(note) > maxNote {
+		cut := maxNote
+		for !utf8.RuneStart(note[cut]) {
+			cut--
+		}
+		note = note[:cut] + "…"
+	}
+	c.recorder.Eventf(regarding, related, kind, reason, reason, "%s", note)
+}
+
+// tellProblem tells the claim's user, and the administrator where the config is at fault. What concerns
+// a volume without a claim is told on its PV or its Job.
+func (c *Controller) tellProblem(o *observation, p decide.Problem) {
+	var related runtime.Object
+	if o.serve.from != nil {
+		related = o.serve.from
+		c.event(o.serve.from, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+	}
+	switch {
+	case o.claim != nil:
+		c.event(o.claim, related, corev1.EventTypeWarning, p.Reason, p.Note)
+	case o.pv != nil:
+		c.event(o.pv, related, corev1.EventTypeWarning, p.Reason, p.Note)
+	default:
+		for _, job := range o.jobs {
+			c.event(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		}
+	}
+}
+
+func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Launch) {
+	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
+	switch {
+	case a.Verb == contract.Provision:
+		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
+	case a.Undo:
+		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage")
+	default:
+		c.event(o.pv, job, corev1.EventTypeNormal, reasonDeleting, note)
+	}
+}
+
+// tellSettled: the verdict and the image's words for the user go where the user looks; the rest of the
+// output goes to the Job only.
+func (c *Controller) tellSettled(o *observation, a decide.Settle) {
+	job := o.jobs[a.Run.Name]
+	out := a.Run.Outcome
+	if out.Message != "" {
+		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, out.Message)
+	}
+	regarding, good, bad := c.audience(o, a.Run)
+	switch {
+	case a.Success && regarding != runtime.Object(job):
+		c.event(regarding, job, corev1.EventTypeNormal, good, successNote(o, a))
+	case !a.Success:
+		c.event(regarding, job, corev1.EventTypeWarning, bad, c.failureNote(o, a, job))
+	}
+}
+
+// audience is where a run's verdict is told, and under which reasons.
+func (c *Controller) audience(o *observation, run decide.Run) (regarding runtime.Object, good, bad string) {
+	job := o.jobs[run.Name]
+	switch {
+	case run.Verb == contract.Provision && o.claim != nil:
+		return o.claim, reasonProvisioned, reasonFailed
+	case run.Verb == contract.Provision:
+		return job, reasonProvisioned, reasonFailed
+	case run.Volume != "" && o.pv != nil:
+		return o.pv, reasonDeleting, reasonDeleteFailed
+	default:
+		return job, reasonUndoing, reasonUndoFailed
+	}
+}
+
+func successNote(o *observation, a decide.Settle) string {
+	if a.Run.Verb != contract.Provision {
+		return "the volume has been deleted from the storage"
+	}
+	note := "the PersistentVolume " + contract.PVName(string(o.uid)) + " is ready"
+	if a.Run.Outcome.Verdict != contract.Done {
+		note += ", although the container ended with " + a.Run.Outcome.String()
+	}
+	return note
+}
+
+// failureNote names the cause, in the image's own words where it has some, and what comes next.
+func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
+	out := a.Run.Outcome
+	var parts []string
+	if said := contract.ForClaim(out.Message); said != "" {
+		parts = append(parts, said)
+	}
+	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
+		fault := o.view.Volume.Fault
+		if fault == "" {
+			fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
+		}
+		parts = append(parts, "the container ended with exit code 0, but "+fault)
+	}
+	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, a.Run.Attempt))
+	if !a.Retry.IsZero() && a.Run.Verb == contract.Provision {
+		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
+	c.event(job, nil, corev1.EventTypeWarning, reasonLeft, fmt.Sprintf(
+		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.at, why))
+}
+
+// result is what a claim's annotations say of a run. Only lines meant for the user are in the message.
+func result(run decide.Run, success bool) map[string]string {
+	out := map[string]string{
+		contract.AnnProvisionTS: run.Outcome.Finished.UTC().Format(time.RFC3339),
+		contract.AnnAttempts:    strconv.Itoa(run.Attempt),
+		contract.AnnResult:      "failed",
+		contract.AnnExitCode:    "",
+		contract.AnnMessage:     contract.ForClaim(run.Outcome.Message),
+	}
+	if success {
+		out[contract.AnnResult] = "succeeded"
+	}
+	if code := run.Outcome.ExitCode; code != nil {
+		out[contract.AnnExitCode] = strconv.Itoa(int(*code))
+	}
+	return out
+}
+
+// shown tells whether a claim's annotations say just that.
+func shown(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
+	if claim == nil {
+		return false
+	}
+	got := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
+	return maps.Equal(got, want)
+}
