@@ -1,0 +1,67 @@
+# make help lists the targets. Everything that needs root or network namespaces says so.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+export CGO_ENABLED ?= 0
+GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags="-s -w -buildid="
+BINARIES := flex-dispatcher cinder-provisioner
+TOOL := go tool -modfile=tools.mod
+SCRIPTS = $(shell git ls-files '*.sh') .ci/run
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: ## install what is missing, by apt (root)
+	@scripts/deps.sh
+
+.PHONY: build
+build: ## build the binaries into bin/, static
+	@mkdir -p bin
+	go build $(GOFLAGS_BUILD) -o bin/ $(BINARIES:%=./cmd/%)
+
+.PHONY: test
+test: ## unit and controller tests, with the race detector; no root, no network
+	CGO_ENABLED=1 go test -race -timeout 10m ./...
+
+.PHONY: lint
+lint: ## golangci-lint, shellcheck
+	$(TOOL) golangci-lint run
+	$(TOOL) golangci-lint run --build-tags e2e ./test/e2e/...
+	shellcheck -x $(SCRIPTS)
+
+.PHONY: check
+check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
+	$(TOOL) golangci-lint fmt --diff
+	go mod tidy -diff
+	cd test/cluster && go mod tidy -diff
+	go vet ./...
+
+.PHONY: images
+images: deps build ## build every image FROM scratch with buildah (root)
+	@scripts/images.sh
+
+.PHONY: cluster-up cluster-down
+cluster-up: deps ## a real Kubernetes with two nodes on this machine (root)
+	@test/cluster/up.sh
+cluster-down: ## end it; nothing stays behind (root)
+	@test/cluster/down.sh
+
+.PHONY: cinder-up cinder-down
+cinder-up: deps ## a real Cinder: MODE=noauth|keystone BACKENDS=lvm,lvmmp,fc,nvme,nfs,ceph (root)
+	@test/cinder/up.sh
+cinder-down: ## end it; nothing stays behind (root)
+	@test/cinder/down.sh
+
+.PHONY: deploy
+deploy: deps build cluster-up ## load the images into the cluster and deploy two replicas (root)
+	@scripts/deploy.sh
+
+.PHONY: demo
+demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
+	@scripts/demo.sh
+
+.PHONY: e2e
+e2e: deps build ## the same and much more, as Go tests against both real systems (root)
+	@scripts/e2e.sh

@@ -1,0 +1,34 @@
+#!/bin/bash
+# deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and the examples. With
+# Cinder up, the Secret that names it as well.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+kubectl() { test/cluster/kubectl.sh "$@"; }
+
+say "building and loading the images"
+mapfile -t archives < <(scripts/images.sh)
+test/cluster/load-image.sh "${archives[@]}"
+
+say "deploying the dispatcher"
+kubectl apply -k deploy/node-directories >/dev/null
+kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml -f configmaps/ >/dev/null
+
+# The classic configuration: Cinder alone, without keystone.
+kubectl apply -f - >/dev/null <<SECRET
+apiVersion: v1
+kind: Secret
+metadata: {name: cinder, namespace: flex-provisioner}
+stringData:
+  cloud.conf: |
+    [Global]
+    cinder-endpoint=http://$LAB_ADDR:8776/v3
+    tenant-name=admin
+SECRET
+
+# A new image under the same tag does not restart a Deployment by itself.
+kubectl -n flex-provisioner rollout restart deployment/flex-dispatcher >/dev/null
+kubectl -n flex-provisioner rollout status deployment/flex-dispatcher --timeout=120s >/dev/null
+say "two replicas are ready"

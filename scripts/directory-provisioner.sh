@@ -1,0 +1,30 @@
+#!/bin/bash
+# A provisioner in plain bash: one directory per claim, on the node that the scheduler selected.
+set -euo pipefail
+
+# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+dir=$FLEX_BASE_DIR/$FLEX_PV_NAME
+
+refuse() {
+  echo "claim: $1"
+  exit 65
+}
+
+provision() {
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] || refuse "a directory cannot be a raw block device: ask for volumeMode Filesystem"
+  case $FLEX_ACCESS_MODES in
+    *ReadWriteMany* | *ReadOnlyMany*) refuse "a directory on one node serves that node only: ask for ReadWriteOnce" ;;
+  esac
+  mkdir -p -m 0777 "$dir"
+  kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
+    "local": {"path": "'"$dir"'"},
+    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_NODE"'"]}]}]}}}}' |
+    kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
+}
+
+case $1 in
+  provision) provision ;;
+  delete) rm -rf "$dir" ;;
+  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+esac

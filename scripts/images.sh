@@ -1,0 +1,36 @@
+#!/bin/bash
+# images.sh: builds every image of the project FROM scratch and prints the archive of each. Static
+# binaries, no timestamps: the same source gives the same content.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+TAG=${TAG:-dev}
+context=$(mktemp -d)
+trap 'rm -rf "$context"' EXIT
+
+# go_image NAME DOCKERFILE: one static binary.
+go_image() {
+  mkdir -p "$context/$1"
+  cp "bin/$1" "$context/$1/"
+  test/cluster/build-image.sh "$3:$TAG" "$context/$1" "$2"
+}
+
+# bash_image NAME SCRIPT: Debian's static bash and busybox, kubectl, and the script.
+bash_image() {
+  local dir=$context/$1
+  mkdir -p "$dir"
+  install -m 0755 /bin/bash-static "$dir/bash"
+  install -m 0755 /bin/busybox "$dir/busybox"
+  install -m 0755 "$LAB_CACHE/bin/kubectl" "$dir/kubectl"
+  install -m 0755 "$2" "$dir/provision"
+  test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash
+}
+
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah
+[ -x "$LAB_CACHE/bin/kubectl" ] || test/cluster/build.sh
+go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
+go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
+bash_image directory-provisioner scripts/directory-provisioner.sh
+bash_image custom-iscsi-provision scripts/environment-provisioner.sh
