@@ -64,7 +64,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID or NAMESPACE/capability=NAME; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
-	f.IntVar(&s.controller.Workers, "workers", 10, "claims looked at at a time")
+	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
 	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")

@@ -22,8 +22,8 @@ type Config struct {
 	ServiceAccount string
 	NodeSelector   map[string]string
 	RunOn          RunOn
-	EnvSecret      string // its keys become variables, verbatim
-	FilesSecret    string // its keys become files in contract.SecretDir
+	EnvSecret      string        // its keys become variables, verbatim
+	FilesSecret    string        // its keys become files in contract.SecretDir
 	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit

@@ -27,7 +27,7 @@ const (
 	keyNodeSelector   = "node-selector"
 	keyRunOn          = "run-on"
 	keyEnvSecret      = "env-from-secret"
-	keyFilesSecret    = "files-from-secret"
+	keyFilesSecret    = "files-from-secret" //nolint:gosec // the name of a key
 	keyPodTemplate    = "pod-template"
 	keyTimeout        = "timeout"
 	keyMaxAttempts    = "max-attempts"

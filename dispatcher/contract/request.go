@@ -23,13 +23,13 @@ type Request struct {
 	Name      string `json:"claimName"`
 	Class     string `json:"storageClass"`
 	// Size in bytes, rounded up.
-	Size          int64    `json:"size"`
-	AccessModes   []string `json:"accessModes"`
-	VolumeMode    string   `json:"volumeMode"`
-	MountOptions  []string `json:"mountOptions,omitempty"`
+	Size         int64    `json:"size"`
+	AccessModes  []string `json:"accessModes"`
+	VolumeMode   string   `json:"volumeMode"`
+	MountOptions []string `json:"mountOptions,omitempty"`
 	// AttributesClass is the claim's volumeAttributesClassName.
 	AttributesClass string `json:"volumeAttributesClass,omitempty"`
-	ReclaimPolicy string   `json:"reclaimPolicy"`
+	ReclaimPolicy   string `json:"reclaimPolicy"`
 	// SelectedNode is the scheduler's choice, with WaitForFirstConsumer; on delete and expand the
 	// volume's node, if it has one.
 	SelectedNode string `json:"selectedNode,omitempty"`

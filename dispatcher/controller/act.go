@@ -31,6 +31,8 @@ const (
 )
 
 // act does one thing: at most one write, then its event and log line. It returns when to look again.
+//
+//nolint:gocyclo // a line per action
 func (c *Controller) act(ctx context.Context, o *observation, action decide.Action) (time.Duration, error) {
 	klog.FromContext(ctx).V(2).Info("next", "uid", o.uid, "claim", o.at, "action", fmt.Sprintf("%T", action))
 	switch a := action.(type) {

@@ -35,7 +35,7 @@ type Options struct {
 	// TrustUsername passes the claim's stamped username and groups on; only sound where an admission
 	// policy stamps and guards them.
 	TrustUsername bool
-	// Workers is how many UIDs are looked at at a time.
+	// Workers is how many UIDs are looked at in parallel.
 	Workers int
 }
 

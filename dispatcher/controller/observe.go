@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,26 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 
 // find fetches the objects. The PV last: one written a moment ago must not be missed by a look at the
 // Jobs that came later.
-func (o *observation) find(ctx context.Context, look looker) error {
+func (o *observation) find(ctx context.Context, look looker) (err error) {
+	if err = o.findRuns(ctx, look); err != nil {
+		return err
+	}
+	if o.pv, err = look.volume(ctx, contract.PVName(string(o.uid))); err != nil {
+		return err
+	}
+	if o.pv != nil && o.pv.Spec.ClaimRef != nil && o.pv.Spec.ClaimRef.UID == o.uid {
+		o.at = types.NamespacedName{Namespace: o.pv.Spec.ClaimRef.Namespace, Name: o.pv.Spec.ClaimRef.Name}
+	}
+	if o.claim, err = look.claim(ctx, o.uid, o.at); err != nil {
+		return err
+	}
+	if o.claim != nil {
+		o.at = types.NamespacedName{Namespace: o.claim.Namespace, Name: o.claim.Name}
+	}
+	return nil
+}
+
+func (o *observation) findRuns(ctx context.Context, look looker) error {
 	all, err := look.jobs(ctx, o.uid)
 	if err != nil {
 		return err
@@ -69,18 +89,6 @@ func (o *observation) find(ctx context.Context, look looker) error {
 		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
 			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 		}
-	}
-	if o.pv, err = look.volume(ctx, contract.PVName(string(o.uid))); err != nil {
-		return err
-	}
-	if o.pv != nil && o.pv.Spec.ClaimRef != nil && o.pv.Spec.ClaimRef.UID == o.uid {
-		o.at = types.NamespacedName{Namespace: o.pv.Spec.ClaimRef.Namespace, Name: o.pv.Spec.ClaimRef.Name}
-	}
-	if o.claim, err = look.claim(ctx, o.uid, o.at); err != nil {
-		return err
-	}
-	if o.claim != nil {
-		o.at = types.NamespacedName{Namespace: o.claim.Namespace, Name: o.claim.Name}
 	}
 	return nil
 }
@@ -112,7 +120,7 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		Fault:    jobs.Proof(pv, string(o.uid)),
 		Released: pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed,
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
-		Held:     has(pv.Finalizers, contract.FinalizerStorage),
+		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Leaving:  pv.DeletionTimestamp != nil,
 	}
 	ref := pv.Spec.ClaimRef
@@ -171,13 +179,6 @@ func (c *Controller) class(name string) *storagev1.StorageClass {
 	return obj.(*storagev1.StorageClass)
 }
 
-func className(claim *corev1.PersistentVolumeClaim) string { return storagehelpers.GetPersistentVolumeClaimClass(claim) }
-
-func has(list []string, item string) bool {
-	for _, v := range list {
-		if v == item {
-			return true
-		}
-	}
-	return false
+func className(claim *corev1.PersistentVolumeClaim) string {
+	return storagehelpers.GetPersistentVolumeClaimClass(claim)
 }

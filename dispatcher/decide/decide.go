@@ -96,20 +96,31 @@ func proven(v View) Action {
 	if p := v.newest(contract.Provision); p != nil && p.Held {
 		return Release{Run: *p}
 	}
-	// The finalizer follows the policy both ways when an administrator changes it. On a PV that is
-	// already leaving Kubernetes accepts no new one.
-	switch vol := v.Volume; {
+	if action := followPolicy(v.Volume); action != nil {
+		return action
+	}
+	switch {
+	case !v.Volume.Reclaim:
+		return Wait{Why: "the volume is retained"}
+	case !v.Volume.Released || !v.Volume.Orphaned:
+		// A PV that was deleted while it is bound is still in use.
+		return Wait{Why: "the volume is in use"}
+	default:
+		return reclaiming(v)
+	}
+}
+
+// followPolicy: the finalizer follows the policy both ways when an administrator changes it. A PV that
+// is already leaving takes no new one.
+func followPolicy(vol Volume) Action {
+	switch {
 	case vol.Held && !vol.Reclaim:
 		return Unhold{}
 	case !vol.Held && vol.Reclaim && !vol.Leaving:
 		return Hold{}
-	case !vol.Reclaim:
-		return Wait{Why: "the volume is retained"}
-	case !vol.Released || !vol.Orphaned:
-		// A PV that was deleted while it is bound is still in use.
-		return Wait{Why: "the volume is in use"}
+	default:
+		return nil
 	}
-	return reclaiming(v)
 }
 
 // reclaiming (F, G).
@@ -127,18 +138,23 @@ func reclaiming(v View) Action {
 // abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
 // first: without its undo's Job it would only be undone once more.
 func abandoned(v View) Action {
-	p, d := v.newest(contract.Provision), v.newest(contract.Delete)
-	switch {
-	case p != nil && p.Held && v.madeNothing(p):
-		return Release{Run: *p}
-	case p != nil && p.Held && v.Clean.Problem == nil && !v.Clean.Serves:
-		return Release{Run: *p, Left: "its image does not serve the verb delete"}
-	case p != nil && p.Held:
-		return clean(v, v.undo(p), true)
-	case d != nil && d.Held:
+	if p := v.newest(contract.Provision); p != nil && p.Held {
+		return undoing(v, p)
+	}
+	if d := v.newest(contract.Delete); d != nil && d.Held {
 		return Release{Run: *d}
+	}
+	return Wait{Why: "nothing is left of it"}
+}
+
+func undoing(v View, p *Run) Action {
+	switch {
+	case v.madeNothing(p):
+		return Release{Run: *p}
+	case v.Clean.Problem == nil && !v.Clean.Serves:
+		return Release{Run: *p, Left: "its image does not serve the verb delete"}
 	default:
-		return Wait{Why: "nothing is left of it"}
+		return clean(v, v.undo(p), true)
 	}
 }
 

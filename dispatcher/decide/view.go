@@ -33,7 +33,7 @@ const (
 	ClaimElsewhere              // bound to another PV
 )
 
-// Abandoned: no volume of this UID will ever serve the claim.
+// Abandoned tells that no volume of this UID will ever serve the claim.
 func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimElsewhere }
 
 // Volume is the PV of the UID, found by its name.
@@ -52,7 +52,7 @@ type Volume struct {
 	Leaving bool // has a deletionTimestamp
 }
 
-// Proven: the PV exists and carries the claim's UID.
+// Proven tells that the PV exists and carries the claim's UID.
 func (v Volume) Proven() bool { return v.Exists && v.Fault == "" }
 
 // Run is one Job of the UID.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -35,24 +36,31 @@ func (a Allowances) Add(text string) error {
 		return fmt.Errorf("--allow %q: must be NAMESPACE/KIND=VALUE", text)
 	}
 	one := a[namespace]
+	if err := one.add(kind, value); err != nil {
+		return fmt.Errorf("--allow %q: %w", text, err)
+	}
+	a[namespace] = one
+	return nil
+}
+
+func (a *Allowance) add(kind, value string) error {
 	switch kind {
 	case "host-path":
 		if !filepath.IsAbs(value) || filepath.Clean(value) != value || value == "/" {
-			return fmt.Errorf("--allow %q: the prefix must be an absolute, clean path below /", text)
+			return errors.New("the prefix must be an absolute, clean path below /")
 		}
-		one.HostPaths = append(one.HostPaths, value)
+		a.HostPaths = append(a.HostPaths, value)
 	case "run-as-user":
 		uid, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			return fmt.Errorf("--allow %q: must name a numeric user: %w", text, err)
+			return fmt.Errorf("must name a numeric user: %w", err)
 		}
-		one.RunAsUsers = append(one.RunAsUsers, uid)
+		a.RunAsUsers = append(a.RunAsUsers, uid)
 	case "capability":
-		one.Capabilities = append(one.Capabilities, corev1.Capability(value))
+		a.Capabilities = append(a.Capabilities, corev1.Capability(value))
 	default:
-		return fmt.Errorf("--allow %q: the kinds are host-path, run-as-user and capability", text)
+		return errors.New("the kinds are host-path, run-as-user and capability")
 	}
-	a[namespace] = one
 	return nil
 }
 

@@ -63,19 +63,25 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		out.Reason = "" // with a limit of 0 it says only that the run failed
 	}
 	pod := newest(pods)
-	switch {
-	case pod != nil:
+	if pod != nil {
 		readPod(&out, pod)
-	case c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded:
-		out.Verdict, out.Message = contract.TryAgain, "no pod of the Job ran before its deadline: "+c.Message
 	}
-	if c != nil && c.Reason == batchv1.JobReasonDeadlineExceeded && out.Verdict == contract.Disrupted {
-		out.Verdict = contract.TryAgain // the Job controller takes the pod away itself, past the deadline
-	}
-	if c != nil && c.Type == batchv1.JobComplete {
-		out.Verdict, out.ExitCode, out.Reason = contract.Done, new(int32(0)), ""
+	if c != nil {
+		readCondition(&out, c, pod != nil)
 	}
 	return out
+}
+
+func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
+	late := c.Reason == batchv1.JobReasonDeadlineExceeded
+	switch {
+	case c.Type == batchv1.JobComplete:
+		out.Verdict, out.ExitCode, out.Reason = contract.Done, new(int32(0)), ""
+	case late && !readable:
+		out.Verdict, out.Message = contract.TryAgain, "past its deadline, and no pod is left to read: "+c.Message
+	case late && out.Verdict == contract.Disrupted:
+		out.Verdict = contract.TryAgain // the Job controller takes the pod away itself, past the deadline
+	}
 }
 
 func newest(pods []*corev1.Pod) *corev1.Pod {
@@ -94,13 +100,7 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 	}
 	terminated := verdictOf(pod)
 	if terminated != nil {
-		out.ExitCode, out.Verdict = new(terminated.ExitCode), contract.VerdictOf(int(terminated.ExitCode))
-		if said := printable(terminated.Message); said != "" {
-			out.Message = said
-		}
-		if terminated.Reason == "OOMKilled" {
-			out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
-		}
+		readContainer(out, terminated)
 	}
 	switch {
 	case terminated != nil && terminated.ExitCode == contract.ExitDone:
@@ -108,6 +108,16 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 		out.Verdict = contract.Disrupted
 	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
 		out.Verdict = contract.TryAgain // evicted for its own use, or past its deadline
+	}
+}
+
+func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
+	out.ExitCode, out.Verdict = new(terminated.ExitCode), contract.VerdictOf(int(terminated.ExitCode))
+	if said := printable(terminated.Message); said != "" {
+		out.Message = said
+	}
+	if terminated.Reason == "OOMKilled" {
+		out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
 	}
 }
 

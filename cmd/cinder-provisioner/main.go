@@ -1,0 +1,87 @@
+// Command cinder-provisioner is the provisioning image for OpenStack Cinder. It does one verb of the
+// contract and exits; the exit code is the verdict.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	// The image has no CA certificates of its own.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	result := execute(ctx, os.Args[1:])
+	stop()
+	report(result, os.Stderr)
+	os.Exit(result.Code)
+}
+
+// execute runs the verb that the arguments name.
+func execute(ctx context.Context, args []string) run.Result {
+	// What cobra refuses before a verb begins is a wrong use of the command.
+	result := run.Result{Code: contract.ExitUsage}
+	root := command(func(verb contract.Verb, o options) {
+		result = run.Judge(work(ctx, verb, o))
+	})
+	root.SetArgs(args)
+	if err := root.Execute(); err != nil {
+		return run.Judge(order.Order{}, &order.Error{Code: contract.ExitUsage, Err: err})
+	}
+	return result
+}
+
+// options are the flags. A pod needs none of them.
+type options struct {
+	dir, kubeconfig, namespace string
+}
+
+func command(do func(contract.Verb, options)) *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:           "cinder-provisioner",
+		Short:         "Provision Kubernetes volumes from OpenStack Cinder, one verb a run",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.dir, "dir", contract.Dir, "directory of request.json, pv.json and secret/")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it, the pod's ServiceAccount")
+	flags.StringVar(&o.namespace, "namespace", "", "namespace of Secrets; without it, the pod's")
+	for verb, short := range map[contract.Verb]string{
+		contract.Provision: "Make the claim's volume and its PersistentVolume",
+		contract.Delete:    "Remove the claim's volume and its Secret",
+	} {
+		root.AddCommand(&cobra.Command{
+			Use:   string(verb),
+			Short: short,
+			Args:  cobra.NoArgs,
+			Run:   func(*cobra.Command, []string) { do(verb, o) },
+		})
+	}
+	return root
+}
+
+// report writes the message where the kubelet reads it, and to the log. Outside of a pod there is no
+// such file.
+func report(result run.Result, log io.Writer) {
+	fmt.Fprint(log, result.Message)
+	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if _, err := file.WriteString(result.Message); err != nil {
+		fmt.Fprintln(log, "write the termination message:", err)
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+const (
+	// namespaceFile is where every pod finds its namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// storageTimeout bounds one request. Cinder itself gives a backend a minute to export a volume.
+	storageTimeout = 2 * time.Minute
+	kubeTimeout    = 30 * time.Second
+)
+
+// work puts the parts together and does the verb. It returns the order as far as it was read.
+func work(ctx context.Context, verb contract.Verb, opts options) (order.Order, error) {
+	namespace, err := ownNamespace(opts.namespace)
+	if err != nil {
+		return order.Order{}, err
+	}
+	o, err := order.Read(order.Input{
+		Verb:      verb,
+		Dir:       os.DirFS(opts.dir),
+		Env:       environment(),
+		Namespace: namespace,
+	})
+	if err != nil {
+		return o, err
+	}
+	kube, err := connectKube(opts.kubeconfig)
+	if err != nil {
+		return o, err
+	}
+	storage, err := cinder.Connect(ctx, o.Login, http.Client{Timeout: storageTimeout})
+	if err != nil {
+		return o, err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return o, run.New(volume.NewKeeper(storage, wait), pv.NewStore(kube), log).Run(ctx, o)
+}
+
+// ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.
+func ownNamespace(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	data, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return "", &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf(
+			"find the pod's namespace: %w; this image writes PVs and Secrets itself, so its config needs a"+
+				" service-account-name and no write-pv: dispatcher", err)}
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func connectKube(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := kubeConfig(kubeconfig)
+	if err != nil {
+		return nil, &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf("find the Kubernetes API: %w", err)}
+	}
+	config.Timeout = kubeTimeout
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf("prepare requests to Kubernetes: %w", err)}
+	}
+	return kube, nil
+}
+
+func kubeConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+func environment() map[string]string {
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// wait is the domain's clock.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

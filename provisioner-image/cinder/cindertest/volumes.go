@@ -1,0 +1,201 @@
+package cindertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Volume types that behave in a way of their own. Any other name but the empty one is unknown.
+const (
+	// TypePlain is served.
+	TypePlain = "plain"
+	// TypeFull is accepted, and then no backend has room for it.
+	TypeFull = "full"
+	// TypeEncrypted is served, encrypted.
+	TypeEncrypted = "encrypted"
+	// TypeFibre is served by a kind of connection that has no portal.
+	TypeFibre = "fibre"
+)
+
+// disk is a volume. Its JSON is Cinder's.
+type disk struct {
+	ID        string            `json:"id"`
+	Status    string            `json:"status"`
+	Size      int               `json:"size"`
+	Zone      string            `json:"availability_zone"`
+	Created   string            `json:"created_at"`
+	Name      string            `json:"name"`
+	Type      string            `json:"volume_type"`
+	Metadata  map[string]string `json:"metadata"`
+	Encrypted bool              `json:"encrypted"`
+
+	looks    int
+	exported bool
+}
+
+// View is a volume as a test sees it.
+type View struct {
+	ID, Name, Status, Type, Zone string
+	SizeGiB                      int
+	Metadata                     map[string]string
+	Exported                     bool
+}
+
+// Volumes lists what exists, in the order of creation.
+func (s *Server) Volumes() []View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []View
+	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
+		v := s.volumes[id]
+		all = append(all, View{v.ID, v.Name, v.Status, v.Type, v.Zone, v.Size, v.Metadata, v.exported})
+	}
+	return all
+}
+
+// SetStatus changes a volume from outside, as an administrator can.
+func (s *Server) SetStatus(id, status string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes[id].Status = status
+}
+
+// Add makes a volume from outside and returns its ID.
+func (s *Server) Add(status string, metadata map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.add("outside", TypePlain, 1, metadata)
+	v.Status = status
+	return v.ID
+}
+
+func (s *Server) add(name, kind string, size int, metadata map[string]string) *disk {
+	s.made++
+	created := time.Date(2026, 11, 20, 5, 5, s.made, 0, time.UTC)
+	v := &disk{
+		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.made), Status: "creating", Size: size,
+		Zone: "nova", Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,
+		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted,
+	}
+	s.volumes[v.ID] = v
+	return v
+}
+
+func (s *Server) create(r *http.Request) answer {
+	var body struct {
+		Volume struct {
+			Name     string            `json:"name"`
+			Size     int               `json:"size"`
+			Type     string            `json:"volume_type"`
+			Zone     string            `json:"availability_zone"`
+			Metadata map[string]string `json:"metadata"`
+		} `json:"volume"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return fault(http.StatusBadRequest, "The server could not comply with the request since it is either"+
+			" malformed or otherwise incorrect.")
+	}
+	want := body.Volume
+	switch {
+	case !slices.Contains([]string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre}, want.Type):
+		return fault(http.StatusNotFound, "Volume type with name %s could not be found.", want.Type)
+	case want.Zone != "" && want.Zone != "nova":
+		return fault(http.StatusBadRequest, "Availability zone '%s' is invalid.", want.Zone)
+	case want.Size < 1:
+		return fault(http.StatusBadRequest, "Invalid input for field/attribute size. Value: %d. %d is less than"+
+			" the minimum of 1", want.Size, want.Size)
+	case len(s.volumes) >= s.Quota:
+		return fault(http.StatusRequestEntityTooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed"+
+			" (%d) exceeded for quota 'volumes'.", s.Quota)
+	}
+	v := s.add(want.Name, want.Type, want.Size, want.Metadata)
+	return answer{http.StatusAccepted, map[string]any{"volume": v}}
+}
+
+func (s *Server) list(r *http.Request) answer {
+	filter, ok := pairs(r.URL.Query().Get("metadata"))
+	found := []*disk{}
+	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
+		if v := s.volumes[id]; ok && has(v.Metadata, filter) {
+			found = append(found, v)
+		}
+	}
+	return answer{http.StatusOK, map[string]any{"volumes": found}}
+}
+
+// pairs reads the filter {'k':'v'} as Cinder does: what is no literal finds nothing, without an error.
+func pairs(filter string) (map[string]string, bool) {
+	if filter == "" {
+		return nil, true
+	}
+	var m map[string]string
+	err := json.Unmarshal([]byte(strings.ReplaceAll(filter, "'", `"`)), &m)
+	return m, err == nil
+}
+
+func has(metadata, filter map[string]string) bool {
+	for k, v := range filter {
+		if metadata[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// show answers, and then lets time pass for the volume.
+func (s *Server) show(id string) answer {
+	v, ok := s.volumes[id]
+	if !ok {
+		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
+	}
+	now := *v
+	v.looks++
+	if v.looks >= s.Slow {
+		s.pass(v)
+	}
+	return answer{http.StatusOK, map[string]any{"volume": now}}
+}
+
+func (s *Server) pass(v *disk) {
+	switch {
+	case v.Status == "creating" && v.Type == TypeFull:
+		v.Status = "error"
+	case v.Status == "creating", v.Status == "detaching":
+		v.Status = "available"
+	case v.Status == "deleting":
+		delete(s.volumes, v.ID)
+	}
+}
+
+func (s *Server) remove(id string) answer {
+	v, ok := s.volumes[id]
+	if !ok {
+		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
+	}
+	if !slices.Contains([]string{"available", "error", "error_restoring", "error_extending", "error_managing"}, v.Status) {
+		return fault(http.StatusBadRequest, "Invalid volume: Volume status must be available or error or"+
+			" error_restoring or error_extending or error_managing and must not be migrating, attached, belong to a"+
+			" group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer.")
+	}
+	v.Status, v.looks, v.exported = "deleting", 0, false
+	return answer{http.StatusAccepted, nil}
+}
+
+func (s *Server) messages(r *http.Request) answer {
+	id := r.URL.Query().Get("resource_uuid")
+	found := []map[string]any{}
+	if v := s.volumes[id]; v != nil && v.Type == TypeFull {
+		found = append(found, map[string]any{
+			"id": "5072e44b-ffdf-4357-a0f9-e9b56073ef3d", "event_id": "VOLUME_VOLUME_001_003",
+			"user_message":  "schedule allocate volume:Could not find any available weighted backend.",
+			"message_level": "ERROR", "created_at": "2026-11-20T05:06:56.872640",
+			"request_id": "req-58f4c51d-1217-4e02-ad83-ad31052457f1", "resource_type": "VOLUME", "resource_uuid": id,
+		})
+	}
+	return answer{http.StatusOK, map[string]any{"messages": found}}
+}

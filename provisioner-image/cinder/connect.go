@@ -1,0 +1,114 @@
+// Package cinder speaks OpenStack Block Storage v3 for the domain. It is the only package that imports
+// gophercloud.
+package cinder
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"regexp"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+)
+
+// Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing.
+func Connect(ctx context.Context, login cloud.Login, client http.Client) (*Cinder, error) {
+	if login.Noauth() {
+		return connectNoauth(login, client)
+	}
+	return connectKeystone(ctx, login, client)
+}
+
+// projectInURL is what Cinder accepts as a project in a URL. Any other project, the classic "admin"
+// among them, works only with URLs that leave it out.
+var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
+
+func connectNoauth(login cloud.Login, client http.Client) (*Cinder, error) {
+	project := cmp.Or(login.ProjectID, login.Project, "admin")
+	provider, err := noauth.NewClient(gophercloud.AuthOptions{
+		Username:   cmp.Or(login.Username, "admin"),
+		TenantName: project,
+	})
+	if err != nil {
+		return nil, failure(err, "prepare requests to Cinder", nil)
+	}
+	provider.HTTPClient = client
+	endpoint := gophercloud.NormalizeURL(login.Endpoint)
+	if projectInURL.MatchString(project) {
+		endpoint += project + "/"
+	}
+	return &Cinder{api: &gophercloud.ServiceClient{
+		ProviderClient: provider,
+		Endpoint:       endpoint,
+		Type:           "block-storage",
+	}}, nil
+}
+
+func connectKeystone(ctx context.Context, login cloud.Login, client http.Client) (*Cinder, error) {
+	provider, err := openstack.NewClient(login.AuthURL)
+	if err != nil {
+		return nil, failure(err, "prepare requests to keystone", nil)
+	}
+	provider.HTTPClient = client
+	options := authOptions(login)
+	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
+		return nil, failure(err, "log in to keystone", misconfigured(http.StatusNotFound))
+	}
+	api, err := openstack.NewBlockStorageV3(provider, gophercloud.EndpointOpts{
+		Region:       login.Region,
+		Availability: gophercloud.Availability(login.EndpointType),
+	})
+	if err != nil {
+		return nil, noEndpoint(err, login)
+	}
+	return &Cinder{api: api}, nil
+}
+
+// authOptions leaves a user domain out only where the user is known without one.
+func authOptions(login cloud.Login) gophercloud.AuthOptions {
+	options := gophercloud.AuthOptions{
+		IdentityEndpoint: login.AuthURL,
+		Username:         login.Username,
+		UserID:           login.UserID,
+		Password:         login.Password.Reveal(),
+		DomainID:         cmp.Or(login.UserDomainID, login.DomainID),
+		DomainName:       cmp.Or(login.UserDomainName, login.DomainName),
+		// A token that expires in the middle of a run is renewed.
+		AllowReauth:                 true,
+		ApplicationCredentialID:     login.AppCredentialID,
+		ApplicationCredentialName:   login.AppCredentialName,
+		ApplicationCredentialSecret: login.AppCredentialSecret.Reveal(),
+	}
+	if options.DomainID != "" || options.UserID != "" {
+		options.DomainName = ""
+	} else if options.DomainName == "" && options.Username != "" {
+		options.DomainID = "default"
+	}
+	if login.AppCredentialSecret == "" {
+		options.Scope = scope(login, options)
+	}
+	return options
+}
+
+// scope names the project. Its domain is the user's unless it has one of its own.
+func scope(login cloud.Login, user gophercloud.AuthOptions) *gophercloud.AuthScope {
+	if login.ProjectID != "" {
+		return &gophercloud.AuthScope{ProjectID: login.ProjectID}
+	}
+	s := &gophercloud.AuthScope{
+		ProjectName: login.Project,
+		DomainID:    cmp.Or(login.ProjectDomainID, login.DomainID),
+		DomainName:  cmp.Or(login.ProjectDomainName, login.DomainName),
+	}
+	switch {
+	case s.DomainID != "":
+		s.DomainName = ""
+	case s.DomainName == "":
+		s.DomainID, s.DomainName = user.DomainID, user.DomainName
+	}
+	return s
+}

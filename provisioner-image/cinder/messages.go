@@ -1,0 +1,73 @@
+package cinder
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// message is what Cinder tells a user about something that went wrong after its answer.
+type message struct {
+	EventID   string `json:"event_id"`
+	Text      string `json:"user_message"`
+	Level     string `json:"message_level"`
+	Created   string `json:"created_at"`
+	RequestID string `json:"request_id"`
+	Resource  string `json:"resource_uuid"`
+}
+
+const (
+	// filteredMessages is the first microversion whose messages can be asked for one resource.
+	filteredMessages = "3.5"
+	// schedulerFailed begins the event of a volume that the scheduler could not place.
+	schedulerFailed = "VOLUME_VOLUME_001_"
+)
+
+// Why asks for Cinder's message about a volume in an error status. A volume's own fields never say it.
+func (c *Cinder) Why(ctx context.Context, v volume.Volume) error {
+	why := &volume.Error{
+		Kind:  volume.Unavailable,
+		Doing: fmt.Sprintf("make volume %s (%s)", v.ID, v.Name),
+		Said:  fmt.Sprintf("it ended in status %q", v.Status),
+	}
+	m, err := c.newestMessage(ctx, v.ID)
+	if err != nil {
+		// The status is the failure to report; that its reason cannot be had is a detail.
+		why.Err = fmt.Errorf("its reason is not known: %w", err)
+		return why
+	}
+	why.Said, why.RequestID = m.Text, m.RequestID
+	if strings.HasPrefix(m.EventID, schedulerFailed) {
+		why.Kind = volume.Full
+	}
+	return why
+}
+
+func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) {
+	api := *c.api
+	api.Microversion = filteredMessages
+	var body struct {
+		Messages []message `json:"messages"`
+	}
+	query := url.Values{"resource_uuid": {id}}
+	response, err := api.Get(ctx, api.ServiceURL("messages")+"?"+query.Encode(), &body, &gophercloud.RequestOpts{
+		OkCodes: []int{http.StatusOK},
+	})
+	if err != nil {
+		return message{}, failure(err, "list the messages about volume "+id, nil)
+	}
+	defer response.Body.Close()
+	about := slices.DeleteFunc(body.Messages, func(m message) bool { return m.Resource != id || m.Level != "ERROR" })
+	if len(about) == 0 {
+		return message{}, fmt.Errorf("no message about volume %s is kept by Cinder", id)
+	}
+	return slices.MaxFunc(about, func(a, b message) int { return cmp.Compare(a.Created, b.Created) }), nil
+}

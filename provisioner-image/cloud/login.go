@@ -1,0 +1,105 @@
+// Package cloud says where a Cinder is and how to log in to it. It reads a cloud config file in the
+// format of the OpenStack cloud provider, or the environment that the OpenStack clients use.
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// Login is where a Cinder is and who we are to it: either Endpoint is set, and nobody checks who we
+// are, or AuthURL is, and keystone does.
+type Login struct {
+	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
+	Endpoint string
+	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
+	AuthURL string
+
+	Username, UserID             string
+	Password                     Secret
+	UserDomainName, UserDomainID string
+	Project, ProjectID           string
+	ProjectDomainName            string
+	ProjectDomainID              string
+	DomainName, DomainID         string
+	AppCredentialID              string
+	AppCredentialName            string
+	AppCredentialSecret          Secret
+	Region                       string
+	// EndpointType chooses among keystone's endpoints: public, internal or admin.
+	EndpointType string
+}
+
+// Noauth tells whether Cinder is used without keystone.
+func (l Login) Noauth() bool { return l.Endpoint != "" }
+
+// check finds every fault of the login at once; origin says where it was read.
+func (l Login) check(origin string) error {
+	var faults []error
+	switch {
+	case l.Endpoint == "" && l.AuthURL == "":
+		faults = append(faults, errors.New("neither a Cinder endpoint (cinder-endpoint, OS_CINDER_ENDPOINT)"+
+			" nor a keystone (auth-url, OS_AUTH_URL) is named"))
+	case l.Endpoint != "" && l.AuthURL != "":
+		faults = append(faults, errors.New("both a Cinder endpoint and a keystone are named: remove one,"+
+			" the endpoint is for a Cinder without keystone"))
+	case l.Noauth():
+		faults = append(faults, l.checkNoauth())
+	default:
+		faults = append(faults, l.checkKeystone())
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("credentials from %s: %w", origin, err)
+	}
+	return nil
+}
+
+func (l Login) checkNoauth() error {
+	if strings.Contains(l.Username+l.Project+l.ProjectID, ":") {
+		return errors.New("user and tenant of a Cinder without keystone may hold no colon")
+	}
+	return checkVersion("Cinder endpoint", l.Endpoint, "v2")
+}
+
+func (l Login) checkKeystone() error {
+	var faults []error
+	faults = append(faults, checkVersion("keystone URL", l.AuthURL, "v2.0"))
+	if l.AppCredentialSecret != "" {
+		return errors.Join(faults...)
+	}
+	if l.Username == "" && l.UserID == "" {
+		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
+	}
+	if l.Password == "" {
+		faults = append(faults, errors.New("no password is given (password, OS_PASSWORD)"))
+	}
+	if l.Project == "" && l.ProjectID == "" {
+		faults = append(faults, errors.New("no project is named (tenant-name, OS_PROJECT_NAME)"))
+	}
+	return errors.Join(faults...)
+}
+
+// checkVersion wants an http URL that ends in /v3. The dead version is told apart, since every old
+// example names it.
+func checkVersion(what, raw, dead string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%s %q is no http or https URL", what, raw)
+	}
+	last := path.Base(u.Path)
+	if last == "v3" {
+		return nil
+	}
+	if last == dead {
+		return fmt.Errorf("%s %q names the API %s, which is gone: write %q", what, raw, dead, withV3(*u, dead))
+	}
+	return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, withV3(*u, ""))
+}
+
+func withV3(u url.URL, dead string) string {
+	u.Path = path.Join("/", strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), dead), "v3")
+	return u.String()
+}

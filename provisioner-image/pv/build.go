@@ -1,0 +1,27 @@
+package pv
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Build completes the skeleton with the source, the record and the size that the storage really gave.
+func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSource, gib int, r Record) (*corev1.PersistentVolume, error) {
+	notes, err := r.annotations()
+	if err != nil {
+		return nil, err
+	}
+	pv := skeleton.DeepCopy()
+	if pv.Annotations == nil {
+		pv.Annotations = map[string]string{}
+	}
+	maps.Copy(pv.Annotations, notes)
+	pv.Spec.PersistentVolumeSource = source
+	if pv.Spec.Capacity == nil {
+		pv.Spec.Capacity = corev1.ResourceList{}
+	}
+	pv.Spec.Capacity[corev1.ResourceStorage] = *resource.NewQuantity(int64(gib)<<30, resource.BinarySI)
+	return pv, nil
+}

@@ -1,0 +1,72 @@
+// Package pv builds and writes the PersistentVolume and its Secret, and reads back what a run noted on
+// the PersistentVolume.
+package pv
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Annotations that note on the PV what is needed to take it back.
+const (
+	AnnVolumeID  = contract.Domain + "cinder-volume-id"
+	AnnAttachAPI = contract.Domain + "cinder-attach-api"
+	AnnConnector = contract.Domain + "cinder-connector"
+	// AnnSecret is "namespace/name" of the PV's Secret.
+	AnnSecret = contract.Domain + "secret"
+)
+
+// AttachReserve is the value of AnnAttachAPI for reserve and initialize_connection.
+const AttachReserve = "reserve"
+
+// Record is what a run notes on the PV.
+type Record struct {
+	VolumeID  string
+	Connector volume.Connector
+	Secret    corev1.SecretReference
+}
+
+// annotations are the record's form on the PV.
+func (r Record) annotations() (map[string]string, error) {
+	connector, err := json.Marshal(r.Connector)
+	if err != nil {
+		return nil, fmt.Errorf("note the connector on the PV: %w", err)
+	}
+	notes := map[string]string{
+		AnnVolumeID:  r.VolumeID,
+		AnnAttachAPI: AttachReserve,
+		AnnConnector: string(connector),
+	}
+	if r.Secret.Name != "" {
+		notes[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
+	}
+	return notes, nil
+}
+
+// ReadRecord reads the record of a PV back. What is not noted keeps the value that a run would use
+// now: the skeleton of an undo has no notes at all.
+func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
+	r := now
+	notes := of.GetAnnotations()
+	r.VolumeID = notes[AnnVolumeID]
+	if noted := notes[AnnConnector]; noted != "" {
+		r.Connector = volume.Connector{}
+		if err := json.Unmarshal([]byte(noted), &r.Connector); err != nil {
+			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnConnector, of.Name, err)
+		}
+	}
+	if noted := notes[AnnSecret]; noted != "" {
+		namespace, name, ok := strings.Cut(noted, "/")
+		if !ok {
+			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", AnnSecret, of.Name, noted)
+		}
+		r.Secret = corev1.SecretReference{Namespace: namespace, Name: name}
+	}
+	return r, nil
+}

@@ -1,0 +1,59 @@
+package pv_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+func skeleton() *corev1.PersistentVolume {
+	s := &corev1.PersistentVolume{}
+	s.Name = "pvc-1"
+	s.Annotations = map[string]string{"other": "kept"}
+	return s
+}
+
+// TestRecordRoundTrip: what a run notes is what a later one reads, whatever the config says by then.
+func TestRecordRoundTrip(t *testing.T) {
+	noted := pv.Record{
+		VolumeID:  "v",
+		Connector: volume.Connector{Initiator: "iqn.then", Host: "h"},
+		Secret:    corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
+	}
+	now := pv.Record{
+		Connector: volume.Connector{Initiator: "iqn.now", IP: "192.0.2.1"},
+		Secret:    corev1.SecretReference{Namespace: "moved", Name: "pvc-1"},
+	}
+	built, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 3, noted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := built.Spec.Capacity[corev1.ResourceStorage]; size.String() != "3Gi" || built.Annotations["other"] != "kept" {
+		t.Errorf("built %+v", built)
+	}
+	read, err := pv.ReadRecord(built, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(noted, read); diff != "" {
+		t.Error(diff)
+	}
+	if read, err = pv.ReadRecord(skeleton(), now); err != nil || !cmp.Equal(read, now) {
+		t.Errorf("without notes: %+v, %v", read, err)
+	}
+}
+
+func TestSpoiledRecord(t *testing.T) {
+	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnSecret: "no-slash"} {
+		spoiled := skeleton()
+		spoiled.Annotations[annotation] = value
+		if _, err := pv.ReadRecord(spoiled, pv.Record{}); err == nil || !strings.Contains(err.Error(), annotation) {
+			t.Errorf("%s: %v", annotation, err)
+		}
+	}
+}

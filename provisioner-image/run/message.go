@@ -1,0 +1,101 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Result is how a run ended: the exit code, and the termination message, empty on success.
+type Result struct {
+	Code    int
+	Message string
+}
+
+// Judge says how a run ended. The message's first line is for the claim's user: the cause and what to
+// do about it, in one sentence. The second is for the administrator.
+func Judge(o order.Order, err error) Result {
+	if err == nil {
+		return Result{Code: contract.ExitDone}
+	}
+	return Result{
+		Code: exitCode(err),
+		Message: contract.ClaimPrefix + line(sentence(o, err), contract.MaxMessage/4) + "\n" +
+			line(err.Error(), contract.MaxMessage/2) + "\n",
+	}
+}
+
+// line makes one line of a text, no longer than limit bytes.
+func line(text string, limit int) string {
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
+}
+
+// sentence is for people who know their claim and its class, and nothing of Cinder.
+func sentence(o order.Order, err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "the run was stopped before it was done; it is tried again"
+	}
+	if f, ok := errors.AsType[*order.Error](err); ok {
+		return faultSentence(o, f)
+	}
+	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
+		return u.Reason
+	}
+	if e, ok := errors.AsType[*volume.Error](err); ok {
+		return storageSentence(o, e)
+	}
+	if kubeRefuses(err) {
+		return "Kubernetes refuses what the provisioner writes; an administrator finds the reason in the Job's event"
+	}
+	return "the provisioner could not do it; it is tried again, and an administrator finds the reason in the Job's event"
+}
+
+// faultSentence tells a user only what a user can change: the text of other faults is about the
+// config and its credentials.
+func faultSentence(o order.Order, f *order.Error) string {
+	if f.Code == contract.ExitBadRequest {
+		return f.Error()
+	}
+	return fmt.Sprintf("storage class %q is not set up correctly; an administrator finds the reason in the"+
+		" Job's event and has to correct its config", o.Request.Class)
+}
+
+func storageSentence(o order.Order, e *volume.Error) string {
+	said := e.Said
+	if said == "" {
+		said = "it does not answer"
+	}
+	if e.RequestID != "" {
+		said += " (request " + e.RequestID + ")"
+	}
+	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", o.Request.Class, kind(o), e.Doing)
+	switch e.Kind {
+	case volume.Denied:
+		return what + said + "; the credentials were refused and an administrator has to correct them"
+	case volume.Full:
+		return what + said + "; ask for less, or delete volumes, or have an administrator add capacity or quota"
+	case volume.Misconfigured:
+		return what + said + "; an administrator has to correct the class or its config"
+	case volume.Unavailable, volume.Busy, volume.Gone:
+		return what + said + "; it is tried again"
+	default:
+		return what + said + "; it is tried again"
+	}
+}
+
+func kind(o order.Order) string {
+	if o.Volume.Type == "" {
+		return ""
+	}
+	return fmt.Sprintf(" with volume type %q", o.Volume.Type)
+}

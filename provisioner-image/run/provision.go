@@ -1,0 +1,137 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// provision makes the volume, exports it and writes the PV. A PV that is there ends it: everything
+// else was done before it was written.
+func (r *Runner) provision(ctx context.Context, o order.Order) error {
+	there, err := r.store.Get(ctx, o.PV.Name)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
+		return pv.Serves(there, o.Request.UID)
+	}
+	if err := mapper.Check(want(o)); err != nil {
+		return err
+	}
+	v, err := r.keeper.Ensure(ctx, o.Volume)
+	if err != nil {
+		return r.rollBack(ctx, o, v, err)
+	}
+	r.log.InfoContext(ctx, "the volume is there", "volume", v.ID, "status", v.Status, "gib", v.SizeGiB)
+	made, err := r.publish(ctx, o, v)
+	if err != nil {
+		return r.rollBack(ctx, o, v, err)
+	}
+	return r.yield(ctx, o, v, made)
+}
+
+// publish exports the volume and writes Secret and PV, in this order: a PV without its Secret would be
+// taken for a finished provision. It returns the PV that is there then.
+func (r *Runner) publish(ctx context.Context, o order.Order, v volume.Volume) (*corev1.PersistentVolume, error) {
+	c, err := r.keeper.Export(ctx, v, o.Volume.Connector)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.source(ctx, o, c)
+	if err != nil {
+		return nil, err
+	}
+	notes := pv.Record{VolumeID: v.ID, Connector: o.Volume.Connector}
+	if m.Secret != nil {
+		notes.Secret = o.Secret
+	}
+	complete, err := pv.Build(o.PV, m.Source, v.SizeGiB, notes)
+	if err != nil {
+		return nil, err
+	}
+	return r.store.Create(ctx, complete)
+}
+
+// source maps the connection and writes its Secret.
+func (r *Runner) source(ctx context.Context, o order.Order, c volume.Connection) (mapper.Mapping, error) {
+	kind, err := mapper.For(c.Kind)
+	if err != nil {
+		return mapper.Mapping{}, err
+	}
+	m, err := kind.Map(c, want(o))
+	if err != nil || m.Secret == nil {
+		return m, err
+	}
+	m.Secret.Labels = map[string]string{contract.LabelClaimUID: o.Request.UID}
+	return m, r.store.PutSecret(ctx, m.Secret)
+}
+
+// yield gives up our volume where an overlapping run wrote the PV over another one. The Secret has one
+// name for both, so it is written again for the volume that stays.
+func (r *Runner) yield(ctx context.Context, o order.Order, ours volume.Volume, made *corev1.PersistentVolume) error {
+	if err := pv.Serves(made, o.Request.UID); err != nil {
+		return err
+	}
+	kept, err := pv.ReadRecord(made, pv.Record{Connector: o.Volume.Connector})
+	if err != nil || kept.VolumeID == ours.ID {
+		return err
+	}
+	r.log.WarnContext(ctx, "another run was faster, its volume stays", "kept", kept.VolumeID, "removed", ours.ID)
+	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Connector)
+	if err != nil {
+		return err
+	}
+	if _, err := r.source(ctx, o, c); err != nil {
+		return err
+	}
+	return r.keeper.Discard(ctx, ours, o.Volume.Connector)
+}
+
+// rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what
+// was made stays for the next run to find.
+func (r *Runner) rollBack(ctx context.Context, o order.Order, v volume.Volume, cause error) error {
+	if v.ID == "" || !lasting(exitCode(cause)) {
+		return cause
+	}
+	r.log.WarnContext(ctx, "rolling back", "volume", v.ID, "cause", cause)
+	if err := r.takeBack(ctx, o, v); err != nil {
+		return &leftoverError{cause: cause, err: fmt.Errorf("roll back volume %s: %w", v.ID, err)}
+	}
+	return cause
+}
+
+// takeBack removes the volume unless an overlapping run has written a PV over it in the meantime.
+func (r *Runner) takeBack(ctx context.Context, o order.Order, v volume.Volume) error {
+	there, err := r.store.Get(ctx, o.PV.Name)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		return fmt.Errorf("PV %s is there, so that the volume is in use", there.Name)
+	}
+	return r.remove(ctx, o, v.ID)
+}
+
+func want(o order.Order) mapper.Want {
+	w := mapper.Want{
+		PVName:      o.PV.Name,
+		AccessModes: o.PV.Spec.AccessModes,
+		VolumeMode:  corev1.PersistentVolumeFilesystem,
+		FSType:      o.FSType,
+		Initiator:   o.Volume.Connector.Initiator,
+		Secret:      o.Secret,
+	}
+	if o.PV.Spec.VolumeMode != nil {
+		w.VolumeMode = *o.PV.Spec.VolumeMode
+	}
+	return w
+}

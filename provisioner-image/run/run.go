@@ -1,0 +1,40 @@
+// Package run does one run of one verb, and turns how it ended into an exit code and a message.
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Runner does the verbs.
+type Runner struct {
+	keeper *volume.Keeper
+	store  *pv.Store
+	log    *slog.Logger
+}
+
+// New returns a Runner over a storage's keeper and a Kubernetes.
+func New(keeper *volume.Keeper, store *pv.Store, log *slog.Logger) *Runner {
+	return &Runner{keeper: keeper, store: store, log: log}
+}
+
+// Run follows the order. The same order can be followed again after any interruption.
+func (r *Runner) Run(ctx context.Context, o order.Order) error {
+	switch o.Verb {
+	case contract.Provision:
+		return r.provision(ctx, o)
+	case contract.Delete:
+		return r.remove(ctx, o, "")
+	default:
+		return &order.Error{
+			Code: contract.ExitUsage,
+			Err:  fmt.Errorf("this image does not know the verb %q: remove it from the config's verbs", o.Verb),
+		}
+	}
+}

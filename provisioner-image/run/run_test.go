@@ -1,0 +1,248 @@
+package run_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+)
+
+func TestProvisionAndDelete(t *testing.T) {
+	w := newWorld(t)
+	if result := w.provision(t); result.Code != contract.ExitDone || result.Message != "" {
+		t.Fatalf("%+v", result)
+	}
+	v := w.cinder.Volumes()[0]
+	want := skeleton()
+	want.ManagedFields = w.pvs(t)[0].ManagedFields
+	want.Annotations["flex-provisioner.io/cinder-volume-id"] = v.ID
+	want.Annotations["flex-provisioner.io/cinder-attach-api"] = "reserve"
+	want.Annotations["flex-provisioner.io/cinder-connector"] = `{"initiator":"iqn.2026-11.io.flex-provisioner:nodes",` +
+		`"host":"flex-provisioner","platform":"x86_64","os_type":"linux","multipath":false}`
+	want.Annotations["flex-provisioner.io/secret"] = namespace + "/" + pvName
+	want.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi")
+	want.Spec.ISCSI = &corev1.ISCSIPersistentVolumeSource{
+		TargetPortal: "127.0.0.1:3260", IQN: "iqn.2010-10.org.openstack:volume-" + v.ID, Lun: 1, FSType: "xfs",
+		SessionCHAPAuth: true, SecretRef: &corev1.SecretReference{Namespace: namespace, Name: pvName},
+		InitiatorName: new("iqn.2026-11.io.flex-provisioner:nodes"),
+	}
+	if diff := cmp.Diff(*want, w.pvs(t)[0]); diff != "" {
+		t.Error(diff)
+	}
+	if v.SizeGiB != 3 || v.Status != "attaching" || v.Metadata[contract.AnnClaimUID] != uid || v.Type != cindertest.TypePlain {
+		t.Errorf("the volume is %+v", v)
+	}
+	s := w.secrets(t)[0]
+	if s.Namespace != namespace || s.Name != pvName || s.Labels[contract.LabelClaimUID] != uid ||
+		string(s.Data["node.session.auth.password"]) != cindertest.Password(v.ID) {
+		t.Errorf("the Secret is %+v", s.ObjectMeta)
+	}
+	w.deleteTwice(t)
+}
+
+func (w *world) deleteTwice(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		if result := w.remove(t); result.Code != contract.ExitDone {
+			t.Fatalf("%+v", result)
+		}
+		if len(w.cinder.Volumes()) != 0 || len(w.secrets(t)) != 0 {
+			t.Errorf("left %v and %d Secrets", w.cinder.Volumes(), len(w.secrets(t)))
+		}
+	}
+}
+
+// TestSecretIsReplaced: one of an earlier connection may hold another password.
+func TestSecretIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	old := &corev1.Secret{}
+	old.Namespace, old.Name = namespace, pvName
+	if err := w.kube.Tracker().Add(old); err != nil {
+		t.Fatal(err)
+	}
+	w.provision(t)
+	if all := w.secrets(t); len(all) != 1 || len(all[0].Data) != 2 {
+		t.Errorf("Secrets: %v", all)
+	}
+}
+
+// TestUndo takes back what a run left that never came to a PV.
+func TestUndo(t *testing.T) {
+	for _, status := range []string{"creating", "available", "attaching", "error"} {
+		w := newWorld(t)
+		w.cinder.Add(status, map[string]string{contract.AnnClaimUID: uid})
+		if result := w.remove(t); result.Code != contract.ExitDone || len(w.cinder.Volumes()) != 0 {
+			t.Errorf("from %s: %+v, left %v", status, result, w.cinder.Volumes())
+		}
+	}
+}
+
+// TestVerdicts: how each failure ends, what the claim's user reads, and that a verdict which is not
+// tried again soon leaves nothing behind.
+func TestVerdicts(t *testing.T) {
+	typed := func(name string) func(*contract.Request) {
+		return func(r *contract.Request) { r.Properties = map[string]string{"type": name} }
+	}
+	tests := map[string]struct {
+		edit  func(*contract.Request)
+		mode  corev1.PersistentVolumeAccessMode
+		setup func(*world)
+		code  int
+		claim string
+	}{
+		"unknown type": {
+			edit: typed("gold"), code: contract.ExitConfig,
+			claim: `storage class "silver" with volume type "gold": Cinder could not create volume pvc-` + uid +
+				": Volume type with name gold could not be found. (request req-",
+		},
+		"no room": {
+			edit: typed(cindertest.TypeFull), code: contract.ExitCapacity,
+			claim: "Could not find any available weighted backend.",
+		},
+		"quota": {
+			setup: func(w *world) { w.cinder.Quota = 0 }, code: contract.ExitCapacity,
+			claim: "Maximum number of volumes allowed (0) exceeded",
+		},
+		"many nodes": {mode: corev1.ReadWriteMany, code: contract.ExitBadRequest, claim: "ReadWriteMany is not possible"},
+		"encrypted":  {edit: typed(cindertest.TypeEncrypted), code: contract.ExitConfig, claim: "choose a type without encryption"},
+		"unmappable": {edit: typed(cindertest.TypeFibre), code: contract.ExitConfig, claim: `connected by "fibre_channel"`},
+		"bad config": {
+			edit: func(r *contract.Request) { r.Properties["tpye"] = "x" }, code: contract.ExitConfig,
+			claim: `storage class "silver" is not set up correctly`,
+		},
+		"no connector": {
+			edit: func(r *contract.Request) { r.Properties["initiator"] = "" }, code: contract.ExitConfig,
+			claim: "Connector doesn't have required information: initiator",
+		},
+		"Kubernetes forbids Secrets": {
+			setup: func(w *world) { w.forbid("secrets") }, code: contract.ExitConfig, claim: "Kubernetes refuses",
+		},
+		"Kubernetes forbids PVs": {
+			setup: func(w *world) { w.forbid("persistentvolumes") }, code: contract.ExitConfig, claim: "Kubernetes refuses",
+		},
+		"Cinder down": {
+			setup: func(w *world) { w.cinder.Close() }, code: contract.ExitUnavailable,
+			claim: "it does not answer; it is tried again",
+		},
+		"the PV of another claim": {
+			setup: func(w *world) { w.addPV("other", "1") }, code: contract.ExitTempFail, claim: "it is tried again",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.setup != nil {
+				tc.setup(w)
+			}
+			object := skeleton()
+			if tc.mode != "" {
+				object = skeleton(tc.mode)
+			}
+			result := w.run(t, w.request(contract.Provision, tc.edit), object)
+			if claim := contract.ForClaim(result.Message); result.Code != tc.code || !strings.Contains(claim, tc.claim) {
+				t.Errorf("code %d, %s", result.Code, result.Message)
+			}
+			if lines := strings.Count(result.Message, "\n"); lines != 2 {
+				t.Errorf("%d lines: %s", lines, result.Message)
+			}
+			if len(w.cinder.Volumes()) != 0 || len(w.secrets(t)) != 0 {
+				t.Errorf("left %v and %d Secrets", w.cinder.Volumes(), len(w.secrets(t)))
+			}
+		})
+	}
+}
+
+// forbid refuses to create a resource, as RBAC does.
+func (w *world) forbid(kind string) {
+	w.kube.PrependReactor("create", kind, func(a kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), pvName, errors.New("RBAC"))
+	})
+}
+
+// addPV writes a PV of our name over a volume, as another run would.
+func (w *world) addPV(owner, volumeID string) {
+	other := skeleton()
+	other.Annotations[contract.AnnClaimUID] = owner
+	other.Annotations["flex-provisioner.io/cinder-volume-id"] = volumeID
+	if err := w.kube.Tracker().Add(other); err != nil {
+		panic(err)
+	}
+}
+
+// TestRollBackFails: a code that promises "nothing was made" must not be given then.
+func TestRollBackFails(t *testing.T) {
+	w := newWorld(t)
+	w.forbid("secrets")
+	deny := false
+	inner := w.cinder.Gate
+	w.cinder.Gate = func(r *http.Request) cindertest.Fate {
+		deny = deny || r.Method == http.MethodDelete
+		if deny {
+			return cindertest.DropRequest
+		}
+		return inner(r)
+	}
+	if result := w.provision(t); result.Code != contract.ExitTempFail || !strings.Contains(result.Message, "roll back volume") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestCredentialsRefused: at first nothing was made; in the middle of a run something was.
+func TestCredentialsRefused(t *testing.T) {
+	for from, code := range map[int]int{1: contract.ExitNoPerm, 2: contract.ExitNoPerm, 4: contract.ExitTempFail} {
+		w := newWorld(t)
+		asked := 0
+		w.cinder.Gate = func(*http.Request) cindertest.Fate {
+			if asked++; asked >= from {
+				return cindertest.Refuse
+			}
+			return cindertest.Answer
+		}
+		result := w.provision(t)
+		if result.Code != code || !strings.Contains(contract.ForClaim(result.Message), "credentials were refused") {
+			t.Errorf("from request %d: %+v", from, result)
+		}
+		if made := len(w.cinder.Volumes()) > 0; made && code == contract.ExitNoPerm {
+			t.Errorf("from request %d: a volume is left, and the code says that there is none", from)
+		}
+	}
+}
+
+// TestAnotherRunWasFaster: the PV stands over another volume. Ours goes, the Secret is the PV's again.
+func TestAnotherRunWasFaster(t *testing.T) {
+	w := newWorld(t)
+	kept := w.cinder.Add("attaching", nil) // not found by its metadata, so that we make our own
+	w.kube.PrependReactor("create", "persistentvolumes", func(kubetesting.Action) (bool, runtime.Object, error) {
+		if len(w.pvs(t)) == 0 {
+			w.addPV(uid, kept)
+		}
+		return false, nil, nil
+	})
+	if result := w.provision(t); result.Code != contract.ExitDone {
+		t.Fatalf("%+v", result)
+	}
+	if all := w.cinder.Volumes(); len(all) != 1 || all[0].ID != kept {
+		t.Errorf("left %v", all)
+	}
+	if got := string(w.secrets(t)[0].Data["node.session.auth.password"]); got != cindertest.Password(kept) {
+		t.Errorf("the Secret holds %q", got)
+	}
+}
+
+func TestUnknownVerb(t *testing.T) {
+	w := newWorld(t)
+	result := w.run(t, w.request(contract.Expand, nil), skeleton())
+	if result.Code != contract.ExitUsage || !strings.Contains(result.Message, `"expand"`) {
+		t.Errorf("%+v", result)
+	}
+}
