@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# What every command of test/cinder shares: paths, and the way into the chroot. Source it; it runs nothing.
+# shellcheck source=test/lab.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lab.sh"
+
+CINDER_SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export CINDER_SRC
+export CINDER_ROOTFS=$LAB_CACHE/cinder-rootfs
+export CINDER_STATE=$LAB_STATE/cinder
+
+# in_rootfs CMD...: in the chroot, on the lab's network. Everything execs, so run behind `exec` or lab_start the PID is
+# the command's own, and no mount outlives it.
+in_rootfs() {
+  in_control unshare --mount --propagation private "$CINDER_SRC/enter.sh" "$@"
+}
+
+# The same for lab_start, which wants a command and not a function.
+export IN_ROOTFS=(nsenter --net="/run/netns/$LAB_NETNS" unshare --mount --propagation private "$CINDER_SRC/enter.sh")
+
+# load_settings: MODE and BACKENDS of the Cinder that is up.
+load_settings() {
+  local settings
+  settings=$(cat "$CINDER_STATE/settings")
+  MODE=${settings#MODE=} BACKENDS=${settings#*BACKENDS=}
+  export MODE=${MODE%% *} BACKENDS=${BACKENDS%% *}
+}
+
+# settings_now: what this lab would be if it were started now. Equal settings = nothing to do.
+settings_now() {
+  printf 'MODE=%s BACKENDS=%s ' "$MODE" "$BACKENDS"
+  cat "$CINDER_SRC"/{rootfs,conf,drivers,tools}/* "$CINDER_SRC"/{build,enter,services,ceph}.sh | sha256sum | cut -c1-16
+}
+
+has_backend() { case ",$BACKENDS," in *",$1,"*) ;; *) return 1 ;; esac; }

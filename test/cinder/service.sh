@@ -1,0 +1,21 @@
+#!/bin/bash
+# service.sh stop|start NAME: one service of a Cinder that is up (cinder, tgtd, keystone), for tests of its absence.
+# Volumes, accounts and exports are kept. Returns when the service has gone, or serves again.
+set -euo pipefail
+# shellcheck source=test/cinder/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# shellcheck source=test/cinder/services.sh
+. "$CINDER_SRC/services.sh"
+
+usage() { die "usage: $0 stop|start cinder|tgtd|keystone"; }
+
+case ${2:-} in cinder | tgtd | keystone) ;; *) usage ;; esac
+lab_lock
+[ -s "$CINDER_STATE/settings" ] || die "Cinder is not up (test/cinder/up.sh)"
+load_settings
+[ "$2" != keystone ] || [ "$MODE" = keystone ] || die "Cinder is up without keystone"
+case $1 in
+stop) stop_service "$2" ;;
+start) running "$2" || "start_$2" ;;
+*) usage ;;
+esac
