@@ -1,6 +1,6 @@
 #!/bin/bash
 # deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and the examples. With
-# Cinder up, the Secret that names it as well.
+# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -13,7 +13,7 @@ mapfile -t archives < <(scripts/images.sh)
 test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
-kubectl apply -k deploy/node-directories >/dev/null
+kubectl apply -k "${FLEX_DEPLOY:-deploy/node-directories}" >/dev/null
 kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml -f configmaps/ >/dev/null
 
 # The classic configuration: Cinder alone, without keystone.

@@ -15,7 +15,8 @@ provision() {
   case $FLEX_ACCESS_MODES in
     *ReadWriteMany* | *ReadOnlyMany*) refuse "a directory on one node serves that node only: ask for ReadWriteOnce" ;;
   esac
-  mkdir -p -m 0777 "$dir"
+  mkdir -p "$dir"
+  chmod 0777 "$dir" # pods write there as any user
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
     "local": {"path": "'"$dir"'"},
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [

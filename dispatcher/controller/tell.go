@@ -27,6 +27,7 @@ const (
 	reasonUndoFailed   = "UndoFailed"
 	reasonOutput       = "ContainerOutput"
 	reasonLeft         = "LeftBehind"
+	reasonWarning      = "ConfigWarning"
 )
 
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
@@ -70,10 +71,18 @@ func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Lau
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
+		c.tellWarnings(o.serve)
 	case a.Undo:
 		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage")
 	default:
 		c.event(o.pv, job, corev1.EventTypeNormal, reasonDeleting, note)
+	}
+}
+
+// tellWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
+func (c *Controller) tellWarnings(r resolved) {
+	for _, warning := range r.cfg.Warnings {
+		c.event(r.from, nil, corev1.EventTypeWarning, reasonWarning, warning)
 	}
 }
 
@@ -126,6 +135,8 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	var parts []string
 	if said := contract.ForClaim(out.Message); said != "" {
 		parts = append(parts, said)
+	} else if out.Message != "" {
+		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 	}
 	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
 		fault := o.view.Volume.Fault

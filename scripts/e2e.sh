@@ -1,0 +1,109 @@
+#!/bin/bash
+# e2e.sh: the end-to-end tests, against a real Kubernetes and a real Cinder that it brings up and takes
+# down again, and the proof that nothing of both stays behind. It takes minutes. (make e2e)
+#   E2E_RUN=REGEX  only the tests with such names
+#   KEEP=1         leaves both up; what was up before is left up always
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+TMP=$(mktemp -d)
+OURS=() # what this run brought up
+
+kubectl() { test/cluster/kubectl.sh "$@"; }
+
+# up PART SIGN: SIGN exists while it is up.
+up() {
+  [ -e "$2" ] || OURS+=("$1")
+  "test/$1/up.sh"
+}
+
+deploy() {
+  FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
+  # The same with a password. A Cinder without keystone does not look at it; that it leaks nowhere is tested.
+  kubectl apply -f - >/dev/null <<SECRET
+apiVersion: v1
+kind: Secret
+metadata: {name: cinder, namespace: flex-provisioner}
+stringData:
+  cloud.conf: |
+    [Global]
+    cinder-endpoint=http://$LAB_ADDR:8776/v3
+    username=admin
+    tenant-name=admin
+    password="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+SECRET
+}
+
+run_tests() {
+  say "compiling the tests"
+  go test -c -tags e2e -o "$TMP/e2e.test" ./test/e2e
+  say "running the tests"
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 15m -test.parallel 4 \
+    -test.run "${E2E_RUN:-.}") | tee "$TMP/log"
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
+}
+
+leftovers() { test/cluster/leftovers.sh; }
+
+# A comparison that cannot fail proves nothing: it must see a namespace, its mount, a cgroup and a process.
+canary_is_seen() {
+  local name=flex-e2e-canary group=/sys/fs/cgroup/pids/flex-e2e-canary held pid kind
+  [ ! -e /sys/fs/cgroup/cgroup.controllers ] || group=/sys/fs/cgroup/$name/$name # version 2 alone
+  mountpoint -q /run/netns && held=1
+  ip netns add $name
+  mkdir -p "$group"
+  nsenter --net=/run/netns/$name sleep 60 &
+  pid=$!
+  until [ "$(cat "/proc/$pid/comm")" = sleep ]; do sleep 0.05; done
+  diff "$TMP/before" <(leftovers) >"$TMP/canary" || true
+  kill "$pid"
+  wait "$pid" 2>/dev/null || true
+  rmdir -p "$group" 2>/dev/null || true
+  ip netns del $name
+  [ -n "${held:-}" ] || { umount /run/netns && rmdir /run/netns; }
+  for kind in netns mount cgroup; do
+    grep -q "^> $kind: .*$name" "$TMP/canary" || die "the comparison does not see a $kind that stays behind"
+  done
+  grep -q "^> process: sleep 60" "$TMP/canary" || die "the comparison does not see a process that stays behind"
+}
+
+# Whatever was up before is left up, with what was deployed there: then there is nothing to compare.
+down() {
+  local part
+  for part in "${OURS[@]}"; do "test/$part/down.sh"; done
+  [ ${#OURS[@]} = 2 ] || return 0
+  canary_is_seen
+  leftovers >"$TMP/after"
+  diff "$TMP/before" "$TMP/after" >&2 || die "the lines above were not there before (>), or are missing now (<)"
+  say "namespaces, mounts, cgroups, processes and settings are as they were before"
+}
+
+finish() {
+  local status=$?
+  trap - EXIT
+  if [ -n "${KEEP:-}" ]; then
+    say "kept up: kubectl is test/cluster/kubectl.sh; test/cluster/down.sh and test/cinder/down.sh end it"
+  elif [ ${#OURS[@]} -gt 0 ]; then
+    (down) || status=1
+  fi
+  if [ $status = 0 ]; then
+    say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+  else
+    say "e2e: FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s: $(grep -h -- '^--- FAIL' "$TMP/log" 2>/dev/null | tr '\n' ' ')"
+  fi
+  rm -rf "$TMP"
+  exit $status
+}
+
+scripts/deps.sh
+lab_lock
+rmdir "$LAB_STATE" 2>/dev/null || true # the lock makes it; nothing is in it while nothing is up
+leftovers >"$TMP/before"
+trap finish EXIT
+trap 'exit 130' INT TERM
+up cluster "$LAB_KUBECONFIG"
+MODE=noauth BACKENDS=lvm,lvmmp up cinder "$LAB_STATE/cinder/settings"
+deploy
+run_tests

@@ -1,0 +1,28 @@
+#!/bin/bash
+# A provisioner that knows nothing but its environment, as in the original design: it writes the PV of a
+# directory that is exported by the NFS server of its config. So that a test can see what arrived, it
+# notes every variable on the PV as the annotation e2e/NAME; a real one keeps a token to itself.
+set -euo pipefail
+
+[ "$1" = provision ] || { echo "this image serves provision, not $1"; exit 64; }
+
+seen=()
+for name in "${!FLEX_@}"; do seen+=("e2e/$name=${!name}"); done
+
+kubectl annotate --local -f - -o json "${seen[@]}" <<EOF | kubectl create -f - || kubectl get pv "$FLEX_PV_NAME"
+apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: $FLEX_PV_NAME
+  annotations:
+    pv.kubernetes.io/provisioned-by: flex-provisioner.io/dispatcher
+    flex-provisioner.io/claim-uid: $FLEX_CLAIM_UID
+spec:
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: $FLEX_CLAIM_NAMESPACE, name: $FLEX_CLAIM_NAME, uid: $FLEX_CLAIM_UID}
+  storageClassName: $FLEX_STORAGE_CLASS
+  persistentVolumeReclaimPolicy: $FLEX_RECLAIM_POLICY
+  capacity: {storage: "$FLEX_SIZE"}
+  accessModes: [$FLEX_ACCESS_MODES]
+  volumeMode: $FLEX_VOLUME_MODE
+  nfs: {server: $FLEX_USE_NFS_SERVER, path: /exports/$FLEX_PV_NAME}
+EOF
