@@ -48,6 +48,10 @@ cluster-up: deps ## a real Kubernetes with two nodes on this machine (root)
 cluster-down: ## end it; nothing stays behind (root)
 	@test/cluster/down.sh
 
+.PHONY: cluster-smoke
+cluster-smoke: cluster-up ## prove the cluster itself: nodes, routes, folders, exit codes (root)
+	@test/cluster/smoke.sh
+
 .PHONY: cinder-up cinder-down
 cinder-up: deps ## a real Cinder: MODE=noauth|keystone BACKENDS=lvm,lvmmp,fc,nvme,nfs,ceph (root)
 	@test/cinder/up.sh

@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# A node's network: a namespace with one leg (eth0) on the bridge of the control namespace, and routes.
+# The host itself gets no link, no route and no rule.
+
+make_node_net() { # NODE
+  local node=$1 ns addr other
+  ns=$(node_netns "$node") addr=$(node_addr "$node")
+  ip netns add "$ns"
+  ip -n "$LAB_NETNS" link add "flex$node" type veth peer name eth0 netns "$ns"
+  ip -n "$LAB_NETNS" link set "flex$node" master kbr0 up
+  ip -n "$ns" link set lo up
+  ip -n "$ns" addr add "$addr/24" dev eth0
+  ip -n "$ns" link set eth0 up
+  # Service addresses need some route before they are translated; storage and API server are on the bridge.
+  ip -n "$ns" route add default via "$LAB_ADDR"
+  ip -n "$LAB_NETNS" route replace "$KUBE_PODS.$node.0/24" via "$addr"
+  for other in $(nodes_known); do
+    if [ "$other" = "$node" ] || [ ! -e "/run/netns/$(node_netns "$other")" ]; then continue; fi
+    ip -n "$ns" route replace "$KUBE_PODS.$other.0/24" via "$(node_addr "$other")"
+    ip -n "$(node_netns "$other")" route replace "$KUBE_PODS.$node.0/24" via "$addr"
+  done
+}
+
+# A namespace that is deleted takes its links along, but only when its last process has gone and the
+# kernel has come to it: so the link goes by name, and at once.
+remove_node_net() {
+  ip -n "$LAB_NETNS" link del "flex$1" 2>/dev/null || true
+  ip -n "$LAB_NETNS" route del "$KUBE_PODS.$1.0/24" 2>/dev/null || true
+  ip netns del "$(node_netns "$1")" 2>/dev/null || true
+}

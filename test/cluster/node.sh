@@ -1,0 +1,52 @@
+#!/bin/bash
+# node.sh up|down NODE        start or end a node (NODE is its number)
+# node.sh exec NODE CMD...    run a command inside it, as root
+set -euo pipefail
+# shellcheck source=env.sh
+. "$(dirname "$(readlink -f "$0")")/env.sh"
+# shellcheck source=cgroup.sh
+. "$CLUSTER/cgroup.sh"
+# shellcheck source=node-config.sh
+. "$CLUSTER/node-config.sh"
+# shellcheck source=node-net.sh
+. "$CLUSTER/node-net.sh"
+
+# Not `ip netns exec`: that mounts a new /sys, and /sys/fs/cgroup would be gone.
+# slave: what the host unmounts is unmounted here as well; what the node mounts stays its own.
+node_up() {
+  local node=$1
+  write_node_config "$node"
+  make_node_net "$node"
+  make_cgroups "$node"
+  lab_start "$KUBE" "node$node" nsenter --net="/run/netns/$(node_netns "$node")" \
+    unshare --mount --propagation slave --pid --fork --kill-child=SIGKILL --mount-proc --uts --ipc \
+    "$CLUSTER/node-init.sh" "$node"
+}
+
+node_down() {
+  local node=$1
+  lab_stop "$KUBE" "node$node" KILL
+  remove_node_net "$node"
+  remove_cgroups "node$node"
+  rm -rf --one-file-system "$(node_dir "$node")"
+}
+
+# node_init NODE: the host's pid of the node's process 1, the only child of the one that was started.
+node_init() {
+  [ -e "$KUBE/pids/node$1" ] || die "node$1 is not up"
+  pgrep -P "$(cat "$KUBE/pids/node$1")" || die "node$1 has ended: see $KUBE/log/node$1.log"
+}
+
+node_exec() {
+  local init
+  init=$(node_init "$1")
+  shift
+  exec nsenter -t "$init" --net --mount --pid --uts --ipc "$@"
+}
+
+case ${1:-}:${2:-} in
+  up:[1-9]) lab_lock && node_up "$2" ;;
+  down:[1-9]) lab_lock && node_down "$2" ;;
+  exec:[1-9]) shift && node_exec "$@" ;;
+  *) sed -n '2,3s/^# //p' "$0" >&2; exit 64 ;;
+esac
