@@ -65,7 +65,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
 	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
-	f.StringVar(&s.listen, "listen", ":8080", "address of /healthz and /readyz")
+	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
 	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")
 	f.IntVar(&s.burst, "kube-api-burst", 200, "requests to the API server in a burst")

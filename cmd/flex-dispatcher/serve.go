@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // who leads
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"               // depth, latency and retries of the queue
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -96,9 +99,11 @@ func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *con
 	return nil
 }
 
-// listenHealth serves /healthz, and /readyz once the caches are filled.
+// listenHealth serves /metrics, /healthz, and /readyz once the caches are filled.
 func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
 	mux := http.NewServeMux()
+	controller.RegisterMetrics()
+	mux.Handle("/metrics", legacyregistry.Handler())
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {

@@ -103,6 +103,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 	}})
 	if err == nil {
 		c.tellSettled(o, a)
+		count(o, a, classOf(o))
 	}
 	return err
 }

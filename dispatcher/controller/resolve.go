@@ -177,6 +177,9 @@ func (c *Controller) slot(cfg config.Config) bool {
 // unsupported refuses what would otherwise be ignored silently: an empty volume where a copy was asked
 // for.
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
+	if claim.Spec.Selector != nil {
+		return problem("SelectorNotSupported", "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
+	}
 	if claim.Spec.DataSource == nil && claim.Spec.DataSourceRef == nil {
 		return nil
 	}
