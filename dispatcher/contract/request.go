@@ -27,8 +27,6 @@ type Request struct {
 	AccessModes  []string `json:"accessModes"`
 	VolumeMode   string   `json:"volumeMode"`
 	MountOptions []string `json:"mountOptions,omitempty"`
-	// AttributesClass is the name of the claim's VolumeAttributesClass.
-	AttributesClass string `json:"volumeAttributesClass,omitempty"`
 	// AttributesClass is the claim's volumeAttributesClassName.
 	AttributesClass string `json:"volumeAttributesClass,omitempty"`
 	ReclaimPolicy   string `json:"reclaimPolicy"`

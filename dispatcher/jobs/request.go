@@ -52,9 +52,6 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
-	if claim.Spec.VolumeAttributesClassName != nil {
-		r.AttributesClass = *claim.Spec.VolumeAttributesClassName
-	}
 	if text, err := json.Marshal([]any{r.Labels, r.Annotations}); err != nil || len(text) > maxClaimText {
 		r.Labels, r.Annotations = nil, nil
 	}

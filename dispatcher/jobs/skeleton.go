@@ -44,9 +44,6 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	if r.AttributesClass != "" {
 		pv.Spec.VolumeAttributesClassName = new(r.AttributesClass)
 	}
-	if r.AttributesClass != "" {
-		pv.Spec.VolumeAttributesClassName = &r.AttributesClass
-	}
 	if r.ReclaimPolicy == string(corev1.PersistentVolumeReclaimDelete) {
 		pv.Finalizers = []string{contract.FinalizerStorage}
 	}
