@@ -28,6 +28,8 @@ type Config struct {
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
 	MaxParallel    int           // unfinished Jobs of the class
+	Copies         bool          // the image can copy a claim
+	Writer         Writer        // who writes the PV
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
 	// Warnings are no faults: the config serves, but its administrator should know.
@@ -44,6 +46,15 @@ const (
 	defaultTimeout         = 10 * time.Minute
 	defaultParallel        = 20
 	propServiceToken       = "service-token"
+)
+
+// Writer says who writes the PV.
+type Writer string
+
+// The values of the key write-pv.
+const (
+	ContainerWrites  Writer = "container"
+	DispatcherWrites Writer = "dispatcher"
 )
 
 // Serves tells whether the image can do a verb.

@@ -32,6 +32,8 @@ const (
 	keyTimeout        = "timeout"
 	keyMaxAttempts    = "max-attempts"
 	keyMaxParallel    = "max-parallel"
+	keyDataSources    = "data-sources"
+	keyWritePV        = "write-pv"
 )
 
 // Parse reads a source. provisioner is the name under which the dispatcher runs. With any fault the
@@ -47,6 +49,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.secrets()
 	p.podTemplate()
 	p.limits()
+	p.dataSources()
 	p.properties()
 	return p.cfg, p.faults
 }
@@ -56,6 +59,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
+		keyDataSources, keyWritePV,
 	}
 }
 
@@ -117,8 +121,15 @@ func (p *parser) verbs() {
 }
 
 func (p *parser) serviceAccount() {
-	p.cfg.ServiceAccount = p.get(keyServiceAccount)
-	if p.cfg.ServiceAccount == "" {
+	p.cfg.ServiceAccount, p.cfg.Writer = p.get(keyServiceAccount), ContainerWrites
+	switch text := Writer(p.get(keyWritePV)); text {
+	case "":
+	case ContainerWrites, DispatcherWrites:
+		p.cfg.Writer = text
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyWritePV), text, []Writer{ContainerWrites, DispatcherWrites}))
+	}
+	if p.cfg.ServiceAccount == "" && p.cfg.Writer == ContainerWrites {
 		p.faults = append(p.faults, field.Required(path(keyServiceAccount),
 			"the ServiceAccount with which the container writes the PersistentVolume"))
 	}
@@ -222,6 +233,18 @@ func (p *parser) limits() {
 	}
 	p.cfg.MaxAttempts = p.number(keyMaxAttempts, 0, 0)
 	p.cfg.MaxParallel = p.number(keyMaxParallel, defaultParallel, 1)
+}
+
+// dataSources must be declared: an image that ignores the request's source would hand out an empty
+// volume where a copy was asked for.
+func (p *parser) dataSources() {
+	switch text := p.get(keyDataSources); text {
+	case "":
+	case contract.SourceClaim:
+		p.cfg.Copies = true
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyDataSources), text, []string{contract.SourceClaim}))
+	}
 }
 
 func (p *parser) number(key string, value, least int) int {

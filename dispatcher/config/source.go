@@ -89,3 +89,9 @@ func ClassLabel(class string) string {
 	sum := sha256.Sum256([]byte(class))
 	return hex.EncodeToString(sum[:8])
 }
+
+// NameOfRevision is the config that a revision is of, by the revision's name; of a very long name, its
+// beginning.
+func NameOfRevision(revision string) string {
+	return revision[:max(strings.LastIndexByte(revision, '-'), 0)]
+}

@@ -73,6 +73,8 @@ const (
 	// AnnClean is "true" on a provision Job before which nothing of the claim's can have been in the
 	// storage.
 	AnnClean = Domain + "clean"
+	// AnnWriter is "dispatcher" on a Job whose container does not write its PV.
+	AnnWriter = Domain + "write-pv"
 	// AnnNode is the node that the run was meant for, where the claim or the volume names one.
 	AnnNode = Domain + "node"
 	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.

@@ -39,6 +39,8 @@ type Request struct {
 	Group        string `json:"group,omitempty"`
 	// Undo is set on a delete of what may have been made although no PV ever was.
 	Undo bool `json:"undo,omitempty"`
+	// Source is what the volume is to be copied from, nil for an empty one.
+	Source *Source `json:"source,omitempty"`
 	// Labels and Annotations of the claim. Its owner can write anything here: never trust them.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`

@@ -1,0 +1,196 @@
+package config_test
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+func TestDefaultsNeedOnlyAnImageAndAServiceAccount(t *testing.T) {
+	s := source()
+	want := config.Config{
+		Source: s, Image: "localhost/gold:v1", Verbs: []contract.Verb{contract.Provision}, ServiceAccount: "gold",
+		RunOn: config.RunAnywhere, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20,
+		Properties: map[string]string{}, Writer: config.ContainerWrites,
+	}
+	if got := parse(t, s); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+const template = "spec:\n  tolerations: [{key: storage, operator: Exists}]\n"
+
+func TestEveryKeyIsRead(t *testing.T) {
+	checks := map[string]struct {
+		value string
+		ok    func(config.Config) bool
+	}{
+		"plugin-name":          {contract.OldPluginName, func(config.Config) bool { return true }},
+		"image":                {" localhost/other:v2\n", func(c config.Config) bool { return c.Image == "localhost/other:v2" }},
+		"image-pull-policy":    {"Never", func(c config.Config) bool { return c.PullPolicy == corev1.PullNever }},
+		"verbs":                {"provision, delete,expand,list", func(c config.Config) bool { return sameVerbs(c.Verbs, contract.Verbs()...) }},
+		"service-account-name": {"writer", func(c config.Config) bool { return c.ServiceAccount == "writer" }},
+		"node-selector": {"zone=west, storage=", func(c config.Config) bool {
+			return maps.Equal(c.NodeSelector, map[string]string{"zone": "west", "storage": ""})
+		}},
+		"run-on":            {"selected-node", func(c config.Config) bool { return c.RunOn == config.RunOnSelected }},
+		"env-from-secret":   {"login", func(c config.Config) bool { return c.EnvSecret == "login" }},
+		"files-from-secret": {"cloud.d", func(c config.Config) bool { return c.FilesSecret == "cloud.d" }},
+		"pod-template":      {template, func(c config.Config) bool { return string(c.Template) == template }},
+		"timeout":           {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
+		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
+		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Copies }},
+		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
+		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
+	}
+	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
+		t.Fatalf("checked are the keys %v, read are %v", got, want)
+	}
+	for key, check := range checks {
+		t.Run(key, func(t *testing.T) {
+			cfg := parse(t, source(binding("WaitForFirstConsumer"), set(key, check.value)))
+			if !check.ok(cfg) {
+				t.Errorf("%s: %q was read as %+v", key, check.value, cfg)
+			}
+			if len(cfg.Properties) != 0 {
+				t.Errorf("a key of ours became a property: %v", cfg.Properties)
+			}
+		})
+	}
+}
+
+func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*config.Source)
+		path   string
+		words  []string
+	}{
+		"another plugin":              {set("plugin-name", "example.com/other"), "plugin-name", []string{"example.com/other", contract.ProvisionerName}},
+		"no image":                    {set("image", ""), "image", []string{"Required"}},
+		"blank image":                 {set("image", " \n"), "image", []string{"Required"}},
+		"unknown pull policy":         {set("image-pull-policy", "Sometimes"), "image-pull-policy", []string{"Sometimes", "IfNotPresent"}},
+		"unknown verb":                {set("verbs", "provision,snapshot"), "verbs", []string{"snapshot", "expand"}},
+		"a comma too much":            {set("verbs", "provision,"), "verbs", []string{"Unsupported"}},
+		"no provision":                {set("verbs", "list"), "verbs", []string{"must name provision"}},
+		"no service account":          {set("service-account-name", ""), "service-account-name", []string{"Required", "writes the PersistentVolume"}},
+		"node selector without value": {set("node-selector", "west"), "node-selector", []string{"label=value"}},
+		"node selector bad label":     {set("node-selector", "a b=west"), "node-selector", []string{"a b"}},
+		"node selector bad value":     {set("node-selector", "zone=we st"), "node-selector", []string{"we st"}},
+		"node selector twice":         {set("node-selector", "zone=west,zone=east"), "node-selector", []string{"zone", "twice"}},
+		"unknown run-on":              {set("run-on", "here"), "run-on", []string{"here", "selected-node"}},
+		"selected node, Immediate":    {set("run-on", "selected-node"), "run-on", []string{"WaitForFirstConsumer", "gold"}},
+		"env secret's name":           {set("env-from-secret", "Log_in"), "env-from-secret", []string{"Log_in", "lowercase"}},
+		"files secret's name":         {set("files-from-secret", "a/b"), "files-from-secret", []string{"a/b"}},
+		"template is no YAML":         {set("pod-template", "spec: ["), "pod-template", []string{"PodTemplateSpec"}},
+		"template unknown field":      {set("pod-template", "spec: {tolerance: []}"), "pod-template", []string{"tolerance"}},
+		"template field twice":        {set("pod-template", "spec: {}\nspec: {}"), "pod-template", []string{"spec"}},
+		"template directive":          {set("pod-template", "spec:\n  containers:\n  - $patch: delete\n    name: provisioner"), "pod-template", []string{"$patch"}},
+		"template restartPolicy":      {set("pod-template", "spec: {restartPolicy: OnFailure}"), "pod-template", []string{"restartPolicy"}},
+		"template takes the verdict":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, args: [other]}"), "pod-template", []string{"exit is the verdict"}},
+		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit is the verdict"}},
+		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit is the verdict"}},
+		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "the dispatcher's"}},
+		"timeout is no duration":      {set("timeout", "10"), "timeout", []string{"10m"}},
+		"timeout too short":           {set("timeout", "999ms"), "timeout", []string{"a second or more"}},
+		"attempts below 0":            {set("max-attempts", "-1"), "max-attempts", []string{"0 or more"}},
+		"attempts in words":           {set("max-attempts", "three"), "max-attempts", []string{"whole number"}},
+		"no Job at a time":            {set("max-parallel", "0"), "max-parallel", []string{"1 or more"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustFault(t, faultsOf(source(test.change)), map[string][]string{"data[" + test.path + "]": test.words})
+		})
+	}
+}
+
+func TestReclaimPolicyDeleteWantsTheVerbDelete(t *testing.T) {
+	at := map[string][]string{"data[verbs]": {"reclaimPolicy Delete", "gold", "Retain"}}
+	mustFault(t, faultsOf(source(reclaim("Delete"))), at)
+	mustFault(t, faultsOf(source(reclaim("Delete"), set("verbs", "provision,expand"))), at)
+	mustFault(t, faultsOf(source(reclaim("Delete"), set("verbs", "provision,delete"))), nil)
+	mustFault(t, faultsOf(source(reclaim("Retain"), set("verbs", "provision"))), nil)
+}
+
+func TestRunOnSelectedNodeWantsWaitForFirstConsumer(t *testing.T) {
+	mustFault(t, faultsOf(source(set("run-on", "selected-node"), binding("WaitForFirstConsumer"))), nil)
+	mustFault(t, faultsOf(source(set("run-on", "any"), binding("Immediate"))), nil)
+}
+
+func TestAPluginNameOfOurOwnIsAccepted(t *testing.T) {
+	for _, name := range []string{"example.com/mine", contract.OldPluginName} {
+		if _, faults := config.Parse(source(set("plugin-name", name)), "example.com/mine"); len(faults) > 0 {
+			t.Errorf("plugin-name %s: %v", name, faults)
+		}
+	}
+}
+
+// broken has every fault that can be had beside the others.
+func broken() config.Source {
+	return source(
+		reclaim("Delete"), set("plugin-name", "x"), set("image", ""), set("image-pull-policy", "x"), set("verbs", "list"),
+		set("service-account-name", ""), set("node-selector", "x,a b=c d"), set("run-on", "selected-node"),
+		set("env-from-secret", "X"), set("files-from-secret", "X"),
+		set("pod-template", "spec: {restartPolicy: Always}"), set("timeout", "x"), set("max-attempts", "x"), set("max-parallel", "x"),
+		set("nodeSelector", "zone=west"), set("size", "1"), param("Size", "1"))
+}
+
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
+	var got []string
+	for _, f := range faultsOf(broken()) {
+		got = append(got, f.Field)
+	}
+	want := []string{
+		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
+		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[env-from-secret]",
+		"data[files-from-secret]", "data[pod-template]", "data[timeout]", "data[max-attempts]", "data[max-parallel]",
+		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+// An event that says the same in another order would be another event.
+func TestTheSameSourceGivesTheSameFaultsInTheSameOrder(t *testing.T) {
+	say := func() string {
+		var out strings.Builder
+		for _, f := range faultsOf(broken()) {
+			out.WriteString(f.Error() + "\n")
+		}
+		return out.String()
+	}
+	first := say()
+	for range 50 {
+		if again := say(); again != first {
+			t.Fatalf("first\n%s\nthen\n%s", first, again)
+		}
+	}
+}
+
+func TestTheOriginalDesignsExampleIsServed(t *testing.T) {
+	cm := configMap("custom-isci-provisioner",
+		map[string]string{"storage-class": "silver", "type": "provisioner-config"},
+		map[string]string{
+			"plugin-name": "kubernetes.io/flex-provisioner", "image": "localhost/custom-iscsi-provision:v1",
+			"service-account-name": "foo", "service-token": "23092390532lksf90kwelklfw",
+			"use-nfs-server": "10.10.2.4", "zone": "west",
+		})
+	cfg := parse(t, config.SourceOf(cm, class("silver", corev1.PersistentVolumeReclaimRetain)))
+	want := map[string]string{"service-token": "23092390532lksf90kwelklfw", "use-nfs-server": "10.10.2.4", "zone": "west"}
+	if !maps.Equal(cfg.Properties, want) {
+		t.Errorf("properties %v, want %v", cfg.Properties, want)
+	}
+	if cfg.Image != "localhost/custom-iscsi-provision:v1" || cfg.ServiceAccount != "foo" {
+		t.Errorf("image %q, service account %q", cfg.Image, cfg.ServiceAccount)
+	}
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "env-from-secret") {
+		t.Errorf("warnings %q, want one that points to env-from-secret", cfg.Warnings)
+	}
+}

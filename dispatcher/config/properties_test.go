@@ -1,0 +1,113 @@
+package config_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+func TestEveryOtherKeyAndEveryParameterIsAProperty(t *testing.T) {
+	cfg := parse(t, source(set("use-nfs-server", "10.10.2.4"), set("zone", " west\n"), param("fsType", "ext4"), param("type", "ssd")))
+	want := map[string]string{"use-nfs-server": "10.10.2.4", "zone": " west\n", "fsType": "ext4", "type": "ssd"}
+	if !maps.Equal(cfg.Properties, want) {
+		t.Errorf("got %v, want %v: verbatim", cfg.Properties, want)
+	}
+}
+
+func TestAKeyThatIsNearlyOneOfOursIsAFault(t *testing.T) {
+	for near, own := range map[string]string{
+		"node-selectors": "node-selector", "nodeSelector": "node-selector", "NODE_SELECTOR": "node-selector",
+		"node.selector": "node-selector", "nodeselector": "node-selector", "node-selecter": "node-selector",
+		"nod-selector": "node-selector", "noed-selector": "node-selector", "node-sselector": "node-selector",
+		"Image": "image", "images": "image", "imagePullPolicy": "image-pull-policy",
+		"serviceAccountName": "service-account-name", "service-acount-name": "service-account-name",
+		"Verbs": "verbs", "verb": "verbs", "runOn": "run-on", "timeouts": "timeout", "tiemout": "timeout",
+		"podTemplate": "pod-template", "pod-templates": "pod-template", "maxAttempts": "max-attempts", "max-attempt": "max-attempts",
+		"max_parallel": "max-parallel", "envFromSecret": "env-from-secret", "env-from-secrets": "env-from-secret",
+		"files-from-secrets": "files-from-secret", "file-from-secret": "files-from-secret", "plugin.name": "plugin-name",
+	} {
+		t.Run(near, func(t *testing.T) {
+			mustFault(t, faultsOf(source(set(near, "x"))), map[string][]string{"data[" + near + "]": {"did you mean " + own}})
+		})
+	}
+}
+
+func TestKeysThatAreOnlyALittleLikeOursAreProperties(t *testing.T) {
+	for _, name := range []string{"mirage", "timezone", "run", "ion", "verbose", "selector", "node", "template", "nfs-image-path", "max"} {
+		mustFault(t, faultsOf(source(set(name, "x"))), nil)
+	}
+	// In the class's parameters nobody looks for our keys, so nothing can be mistaken.
+	mustFault(t, faultsOf(source(param("nodeSelector", "x"), param("image", "x"))), nil)
+}
+
+func TestTwoNamesThatBecomeOneVariableAreAFault(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes []func(*config.Source)
+		path    string
+		words   []string
+	}{
+		"two properties": {
+			[]func(*config.Source){set("nfs-server", "a"), set("nfs.server", "b")},
+			"data[nfs.server]",
+			[]string{"FLEX_NFS_SERVER", "the key nfs-server"},
+		},
+		"a property and a parameter": {
+			[]func(*config.Source){set("fs-type", "a"), param("FS_Type", "b")},
+			"storageClass.parameters[FS_Type]",
+			[]string{"FLEX_FS_TYPE", "the key fs-type"},
+		},
+		"two parameters": {
+			[]func(*config.Source){param("pool", "a"), param("Pool", "b")},
+			"storageClass.parameters[pool]",
+			[]string{"FLEX_POOL", "the class's parameter Pool"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustFault(t, faultsOf(source(test.changes...)), map[string][]string{test.path: test.words})
+		})
+	}
+}
+
+func TestNoOneMaySetAnAPIProperty(t *testing.T) {
+	for _, name := range contract.APIProperties() {
+		t.Run(name, func(t *testing.T) {
+			mustFault(t, faultsOf(source(param(name, "x"))), map[string][]string{
+				"storageClass.parameters[" + name + "]": {contract.EnvName(name), "the dispatcher's own property " + name},
+			})
+			spelt := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			mustFault(t, faultsOf(source(param(spelt, "x"))), map[string][]string{
+				"storageClass.parameters[" + spelt + "]": {"the dispatcher's own property " + name},
+			})
+			if faults := faultsOf(source(set(name, "x"))); len(faults) != 1 || faults[0].Field != "data["+name+"]" {
+				t.Errorf("in the ConfigMap: %v, want one fault at data[%s]", faults, name)
+			}
+		})
+	}
+}
+
+func TestAPlainTextTokenWorksWithAWarning(t *testing.T) {
+	if w := parse(t, source()).Warnings; len(w) != 0 {
+		t.Errorf("warnings without a reason: %q", w)
+	}
+	cfg := parse(t, source(set("service-token", "s3cret")))
+	if cfg.Properties["service-token"] != "s3cret" {
+		t.Errorf("the token did not arrive: %v", cfg.Properties)
+	}
+	if len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0], "env-from-secret") || strings.Contains(cfg.Warnings[0], "s3cret") {
+		t.Errorf("warnings %q, want one that points to env-from-secret and does not repeat the token", cfg.Warnings)
+	}
+}
+
+func TestEnvNamesCannotReachTheContainersOwnVariables(t *testing.T) {
+	for property, want := range map[string]string{
+		"path": "FLEX_PATH", "ld-preload": "FLEX_LD_PRELOAD", "fsType": "FLEX_FSTYPE", "a.b/c d": "FLEX_A_B_C_D",
+		"10gbit": "FLEX_10GBIT", "größe": "FLEX_GR__E", "": "FLEX_",
+	} {
+		if got := contract.EnvName(property); got != want {
+			t.Errorf("EnvName(%q) = %s, want %s", property, got, want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package config_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+func TestSourceOfFillsInKubernetesDefaults(t *testing.T) {
+	cm := configMap("gold", nil, map[string]string{"image": "x"})
+	bare := &storagev1.StorageClass{}
+	bare.Name = "gold"
+	got := config.SourceOf(cm, bare)
+	if got.Reclaim != "Delete" || got.Binding != "Immediate" {
+		t.Errorf("got %s and %s, want Delete and Immediate", got.Reclaim, got.Binding)
+	}
+	full := class("gold", corev1.PersistentVolumeReclaimRetain)
+	full.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
+	if got := config.SourceOf(cm, full); got.Reclaim != "Retain" || got.Binding != "WaitForFirstConsumer" {
+		t.Errorf("got %s and %s", got.Reclaim, got.Binding)
+	}
+}
+
+func TestTheConfigNamespaceOfAClassIsNoProperty(t *testing.T) {
+	sc := class("gold", corev1.PersistentVolumeReclaimRetain)
+	sc.Parameters = map[string]string{contract.ParamConfigNamespace: "elsewhere", "pool": "fast"}
+	got := config.SourceOf(configMap("gold", nil, nil), sc)
+	if want := map[string]string{"pool": "fast"}; !reflect.DeepEqual(got.Parameters, want) {
+		t.Errorf("parameters %v, want %v", got.Parameters, want)
+	}
+	if len(sc.Parameters) != 2 {
+		t.Error("the class itself was changed: it lies in a shared cache")
+	}
+	if ns := config.NamespaceFor(sc, "own"); ns != "elsewhere" {
+		t.Errorf("namespace %s", ns)
+	}
+	if ns := config.NamespaceFor(class("gold", ""), "own"); ns != "own" {
+		t.Errorf("namespace %s, want the dispatcher's own", ns)
+	}
+}
+
+func TestEncodedSourcesDecodeToThemselves(t *testing.T) {
+	want := broken()
+	got, err := config.DecodeSource(want.Encode())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+	}
+	if _, err := config.DecodeSource([]byte(`{"data": 1}`)); err == nil {
+		t.Error("a damaged revision was accepted")
+	}
+}
+
+func TestARevisionIsNamedAfterAllThatItHolds(t *testing.T) {
+	base := source(param("pool", "fast"))
+	name := base.RevisionName()
+	if again := source(param("pool", "fast")); again.RevisionName() != name {
+		t.Errorf("the same content is named %s and %s", name, again.RevisionName())
+	}
+	changes := map[string]func(*config.Source){
+		"a key's value":     set("image", "localhost/gold:v2"),
+		"a new key":         set("zone", "west"),
+		"a key less":        set("service-account-name", ""),
+		"a parameter":       param("pool", "slow"),
+		"a new parameter":   param("zone", "west"),
+		"the reclaimPolicy": reclaim("Delete"),
+		"the binding mode":  binding("WaitForFirstConsumer"),
+		"the class":         func(s *config.Source) { s.Class = "silver" },
+		"the namespace":     func(s *config.Source) { s.Namespace = "other" },
+	}
+	seen := map[string]string{name: "nothing"}
+	for what, change := range changes {
+		got := source(param("pool", "fast"), change).RevisionName()
+		if other, taken := seen[got]; taken {
+			t.Errorf("%s changes: the name %s is the one for a change of %s", what, got, other)
+		}
+		seen[got] = what
+	}
+	if got := base.Revision(); got != "flex-provisioner/"+name {
+		t.Errorf("Revision() = %s", got)
+	}
+}
+
+// A key moved from the ConfigMap to the class is another content, though the container sees the same.
+func TestDataAndParametersAreToldApart(t *testing.T) {
+	if source(set("pool", "x")).RevisionName() == source(param("pool", "x")).RevisionName() {
+		t.Error("one name for two contents")
+	}
+}
+
+func TestRevisionNamesAndClassLabelsAreValid(t *testing.T) {
+	for _, name := range []string{"a", strings.Repeat("long.name", 28) + "x", strings.Repeat("a", 253), strings.Repeat("a", 235) + ".end-of-the-name"} {
+		s := source(func(s *config.Source) { s.Name = name })
+		if faults := validation.IsDNS1123Subdomain(s.RevisionName()); len(faults) > 0 {
+			t.Errorf("the revision of %q: %v", name, faults)
+		}
+		if faults := validation.IsValidLabelValue(config.ClassLabel(name)); len(faults) > 0 {
+			t.Errorf("the label of the class %q: %v", name, faults)
+		}
+	}
+	if config.ClassLabel("gold") == config.ClassLabel("silver") {
+		t.Error("two classes, one label")
+	}
+}
