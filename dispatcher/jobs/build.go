@@ -45,7 +45,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &batchv1.Job{
+	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       Name(p.Verb, p.Request.UID, p.Number),
 			Namespace:  p.Config.Source.Namespace,
@@ -69,7 +69,11 @@ func Build(p Plan) (*batchv1.Job, error) {
 			PodFailurePolicy:      ignoreDisruptions(),
 			Template:              template,
 		},
-	}, nil
+	}
+	if p.Config.Writer == config.DispatcherWrites {
+		job.Annotations[contract.AnnWriter] = string(config.DispatcherWrites)
+	}
+	return job, nil
 }
 
 func labels(p Plan) map[string]string {

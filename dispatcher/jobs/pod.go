@@ -141,6 +141,8 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			ServiceAccountName:    p.Config.ServiceAccount,
 			Containers:            []corev1.Container{c},
 			Volumes:               volumes,
+			// One that does not write its PV needs no API, and gets no token that could be stolen.
+			AutomountServiceAccountToken: noToken(p.Config.Writer),
 		},
 	}, nil
 }
@@ -173,4 +175,11 @@ func secretFiles(name string) corev1.Volume {
 	return corev1.Volume{Name: secretVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: name, DefaultMode: new(int32(0o440)),
 	}}}
+}
+
+func noToken(w config.Writer) *bool {
+	if w == config.DispatcherWrites {
+		return new(false)
+	}
+	return nil
 }

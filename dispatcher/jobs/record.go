@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
@@ -21,6 +22,8 @@ type Record struct {
 	Node           string
 	// Volume is the UID of the PV that a delete is for, empty on an undo.
 	Volume string
+	// Offers: the PV is the dispatcher's to write, from what the container says.
+	Offers bool
 	// Clean: before this run nothing of the claim's can have been in the storage.
 	Clean bool
 	// Settled is the recorded outcome, or nil.
@@ -42,6 +45,7 @@ func RecordOf(job *batchv1.Job) Record {
 		Revision: job.Annotations[contract.AnnRevision],
 		Node:     job.Annotations[contract.AnnNode],
 		Volume:   job.Annotations[contract.AnnVolume],
+		Offers:   job.Annotations[contract.AnnWriter] == string(config.DispatcherWrites),
 		Clean:    job.Annotations[contract.AnnClean] == "true",
 		Held:     slices.Contains(job.Finalizers, contract.FinalizerRecord),
 	}

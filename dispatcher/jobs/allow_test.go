@@ -1,0 +1,194 @@
+package jobs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+func allow(t *testing.T, flags ...string) jobs.Allowances {
+	t.Helper()
+	a := jobs.Allowances{}
+	for _, text := range flags {
+		if err := a.Add(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// container is a pod-template with these lines for the container provisioner.
+func container(lines string) string {
+	return "spec:\n  containers:\n  - name: provisioner\n    " + lines
+}
+
+func hostPath(path string) string {
+	return container("volumeMounts: [{name: d, mountPath: /d}]") + "\n  volumes: [{name: d, hostPath: {path: " + path + "}}]"
+}
+
+const (
+	asRoot          = "spec: {securityContext: {runAsNonRoot: false, runAsUser: 0}}"
+	containerAsRoot = "securityContext: {runAsNonRoot: false, runAsUser: 0}"
+	overrides       = "securityContext: {capabilities: {drop: [ALL], add: [DAC_OVERRIDE]}}"
+)
+
+func TestWithoutAnAllowanceAPodIsRestricted(t *testing.T) {
+	for name, test := range map[string]struct{ template, word string }{
+		"hostPath":                {hostPath("/srv/flex"), "hostPath"},
+		"root":                    {asRoot, "runAsNonRoot"},
+		"container as root":       {container(containerAsRoot), "runAsNonRoot"},
+		"capability":              {container(overrides), "DAC_OVERRIDE"},
+		"capabilities kept":       {container("securityContext: {capabilities: {drop: []}}"), "capabilities.drop"},
+		"privileged":              {container("securityContext: {privileged: true}"), "privileged"},
+		"escalation":              {container("securityContext: {allowPrivilegeEscalation: true}"), "allowPrivilegeEscalation"},
+		"host network":            {"spec: {hostNetwork: true}", "host namespaces"},
+		"host PIDs":               {"spec: {hostPID: true}", "host namespaces"},
+		"host port":               {container("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort"},
+		"seccomp off":             {"spec: {securityContext: {seccompProfile: {type: Unconfined}}}", "seccompProfile"},
+		"AppArmor off":            {container("securityContext: {appArmorProfile: {type: Unconfined}}"), "AppArmor"},
+		"AppArmor off, old":       {"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/provisioner: unconfined}}", "AppArmor"},
+		"sysctl":                  {"spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}", "sysctl"},
+		"raw /proc":               {container("securityContext: {procMount: Unmasked}"), "procMount"},
+		"bare second container":   {"spec: {containers: [{name: notify, image: x}]}", "notify"},
+		"bare init container":     {"spec: {initContainers: [{name: copy, image: x}]}", "copy"},
+		"in other capitals":       {"Spec: {hostNetwork: true}", "host namespaces"},
+		"hidden by other capital": {"Spec: {hostNetwork: true}\nspec: {priorityClassName: x}", "host namespaces"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configOf(t, "Delete", map[string]string{"pod-template": test.template})
+			faults := jobs.Check(cfg, nil)
+			if len(faults) != 1 {
+				t.Fatalf("%d faults, want 1: %v", len(faults), faults)
+			}
+			text := faults[0].Error()
+			for _, word := range []string{test.word, "data[pod-template]", "--allow=flex-provisioner/"} {
+				if !strings.Contains(text, word) {
+					t.Errorf("%q lacks %q", text, word)
+				}
+			}
+		})
+	}
+}
+
+func TestTheBaselineAndWhatTightensItNeedNoAllowance(t *testing.T) {
+	for name, template := range map[string]string{
+		"none":          "",
+		"another user":  "spec: {securityContext: {runAsUser: 1000, runAsGroup: 1000}}",
+		"no token":      "spec: {automountServiceAccountToken: false}",
+		"own network":   "spec: {hostUsers: false}",
+		"bind to 80":    container("securityContext: {capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}}"),
+		"writable root": container("securityContext: {readOnlyRootFilesystem: false}"),
+		"a volume":      container("volumeMounts: [{name: c, mountPath: /c}]") + "\n  volumes: [{name: c, persistentVolumeClaim: {claimName: c}}]",
+	} {
+		if faults := jobs.Check(configOf(t, "Delete", map[string]string{"pod-template": template}), nil); len(faults) > 0 {
+			t.Errorf("%s: %v", name, faults.ToAggregate())
+		}
+	}
+}
+
+func TestEachKindOfAllowanceAllowsJustThat(t *testing.T) {
+	const hp, root, dac = "flex-provisioner/host-path=/srv/flex", "flex-provisioner/run-as-user=0", "flex-provisioner/capability=DAC_OVERRIDE"
+	for name, test := range map[string]struct {
+		template string
+		flags    []string
+		want     bool
+	}{
+		"host path":                        {hostPath("/srv/flex"), []string{hp}, true},
+		"host path below":                  {hostPath("/srv/flex/gold/a"), []string{hp}, true},
+		"host path, other namespace":       {hostPath("/srv/flex"), []string{"other/host-path=/srv/flex"}, false},
+		"host path, other kinds":           {hostPath("/srv/flex"), []string{root, dac}, false},
+		"host path above":                  {hostPath("/srv"), []string{hp}, false},
+		"host path beside":                 {hostPath("/srv/flex-other"), []string{hp}, false},
+		"host path, dots":                  {hostPath("/srv/flex/../other"), []string{hp}, false},
+		"host path, dots that stay":        {hostPath("/srv/flex/a/.."), []string{hp}, false},
+		"host path, slashes":               {hostPath("/srv//flex"), []string{hp}, false},
+		"host path, slash at the end":      {hostPath("/srv/flex/"), []string{hp}, false},
+		"host path, root of all":           {hostPath("/"), []string{hp}, false},
+		"host path, second prefix":         {hostPath("/data/x"), []string{hp, "flex-provisioner/host-path=/data"}, true},
+		"one allowed volume hides none":    {twoPaths, []string{hp}, false},
+		"user of the pod":                  {asRoot, []string{root}, true},
+		"user of the container":            {container(containerAsRoot), []string{root}, true},
+		"another user's allowance":         {asRoot, []string{"flex-provisioner/run-as-user=1"}, false},
+		"non-root off without a user":      {container("securityContext: {runAsNonRoot: false}"), []string{root}, false},
+		"user, not the other kinds":        {asRoot, []string{hp, dac}, false},
+		"root may not be privileged":       {container("securityContext: {runAsUser: 0, privileged: true}"), []string{root}, false},
+		"capability":                       {container(overrides), []string{dac}, true},
+		"capability, other":                {container(overrides), []string{"flex-provisioner/capability=CHOWN"}, false},
+		"capability, others kept":          {container("securityContext: {capabilities: {add: [DAC_OVERRIDE], drop: []}}"), []string{dac}, false},
+		"capability, all":                  {container("securityContext: {capabilities: {drop: [ALL], add: [ALL]}}"), []string{dac}, false},
+		"capability of an init container":  {"spec:\n  initContainers:\n  - {name: i, image: x, " + overrides + "}", []string{dac}, false},
+		"init container, allowed in full":  {"spec:\n  initContainers:\n  - name: i\n    image: x\n    securityContext: {runAsUser: 0, allowPrivilegeEscalation: false, capabilities: {drop: [ALL], add: [DAC_OVERRIDE]}}", []string{dac, root}, true},
+		"all of them for the node's paths": {nodeDirectories, []string{hp, root, dac}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configOf(t, "Delete", map[string]string{"pod-template": test.template})
+			faults := jobs.Check(cfg, allow(t, test.flags...))
+			if got := len(faults) == 0; got != test.want {
+				t.Errorf("allowed %v, want %v: %v", got, test.want, faults)
+			}
+		})
+	}
+}
+
+const nodeDirectories = `
+spec:
+  securityContext: {runAsNonRoot: false, runAsUser: 0, runAsGroup: 0}
+  containers:
+  - name: provisioner
+    securityContext: {capabilities: {drop: [ALL], add: [DAC_OVERRIDE]}}
+    volumeMounts: [{name: volumes, mountPath: /volumes}]
+  volumes: [{name: volumes, hostPath: {path: /srv/flex, type: DirectoryOrCreate}}]
+`
+
+// twoPaths has an allowed one first.
+const twoPaths = `
+spec:
+  volumes:
+  - {name: d, hostPath: {path: /srv/flex}}
+  - {name: e, hostPath: {path: /etc}}
+`
+
+// What is judged is a copy: the Job keeps its hostPath and its user.
+func TestCheckLeavesTheConfigAsItIs(t *testing.T) {
+	cfg := configOf(t, "Delete", map[string]string{"pod-template": nodeDirectories})
+	all := allow(t, "flex-provisioner/host-path=/srv/flex", "flex-provisioner/run-as-user=0", "flex-provisioner/capability=DAC_OVERRIDE")
+	if faults := jobs.Check(cfg, all); len(faults) > 0 {
+		t.Fatal(faults.ToAggregate())
+	}
+	spec := build(t, provision(cfg, claim())).Spec.Template.Spec
+	found := false
+	for _, v := range spec.Volumes {
+		found = found || v.HostPath != nil && v.HostPath.Path == "/srv/flex"
+	}
+	if !found || *spec.SecurityContext.RunAsUser != 0 || *spec.SecurityContext.RunAsNonRoot {
+		t.Errorf("the Job lost what was allowed: %+v", spec)
+	}
+}
+
+func TestTheFlagAllowIsReadStrictly(t *testing.T) {
+	for text, word := range map[string]string{
+		"":                              "NAMESPACE/KIND=VALUE",
+		"host-path=/srv":                "KIND",
+		"/host-path=/srv":               "NAMESPACE/KIND=VALUE",
+		"ns/host-path":                  "NAMESPACE/KIND=VALUE",
+		"ns/host-path=":                 "NAMESPACE/KIND=VALUE",
+		"ns/host-path=/":                "below /",
+		"ns/host-path=srv":              "absolute",
+		"ns/host-path=/srv/":            "clean",
+		"ns/host-path=/srv/../etc":      "clean",
+		"ns/run-as-user=root":           "numeric",
+		"ns/host-network=true":          "the kinds are",
+		"ns/Host-Path=/srv":             "the kinds are",
+		"ns/service-account=dispatcher": "the kinds are",
+	} {
+		a := jobs.Allowances{}
+		err := a.Add(text)
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("--allow %q: error %v, want one with %q", text, err, word)
+		}
+		if len(a) != 0 {
+			t.Errorf("--allow %q left %v behind", text, a)
+		}
+	}
+}

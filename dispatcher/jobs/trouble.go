@@ -1,0 +1,127 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Trouble is why a Job that has not ended makes no progress.
+type Trouble struct {
+	// Reason for an event, in Kubernetes' own words where it has some.
+	Reason string
+	// Note names cause and remedy.
+	Note string
+	// Unstarted: no container of it has ever run, so nothing can have been made by it.
+	Unstarted bool
+}
+
+// How long a Job may take before its silence is a trouble. An API server or a kubelet under load needs
+// a few seconds for what it will do anyway.
+const (
+	patience = 10 * time.Second
+	// Beyond its grace period a pod that still terminates is on a node that does not answer.
+	lostAfter = 30 * time.Second
+)
+
+// Warning is the newest warning event about a Job or its pod, where there is one.
+type Warning struct{ Reason, Note string }
+
+// TroubleOf tells why a live Job makes no progress, or nil; and when to look again, zero if a change
+// will tell. warning is the newest event about it; a trouble without a Note asks for one.
+func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Trouble, time.Time) {
+	if job.Spec.Suspend != nil && *job.Spec.Suspend {
+		return suspended(job, now)
+	}
+	pod := newest(pods)
+	switch {
+	case pod == nil:
+		return silent(job.CreationTimestamp.Time, "no pod of it could be made", warning, now)
+	case pod.DeletionTimestamp != nil:
+		return terminating(pod, now)
+	case pod.Status.Phase != corev1.PodPending:
+		return nil, time.Time{}
+	}
+	if t := unscheduled(pod); t != nil {
+		return t, time.Time{}
+	}
+	if t := unstarted(pod); t != nil {
+		return t, time.Time{}
+	}
+	return silent(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
+}
+
+// silent is a trouble whose cause only an event can tell.
+func silent(since time.Time, what string, warning *Warning, now time.Time) (*Trouble, time.Time) {
+	if at := since.Add(patience); now.Before(at) {
+		return nil, at
+	}
+	t := &Trouble{Reason: "JobNotStarting", Unstarted: true}
+	if warning != nil {
+		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
+	}
+	return t, now.Add(patience)
+}
+
+func suspended(job *batchv1.Job, now time.Time) (*Trouble, time.Time) {
+	t := &Trouble{Reason: "JobSuspended", Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
+	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
+		if at := job.CreationTimestamp.Add(time.Duration(*deadline) * time.Second); now.Before(at) {
+			return t, at
+		}
+	}
+	return t, time.Time{}
+}
+
+// unscheduled quotes the scheduler, and the selector that its words do not repeat.
+func unscheduled(pod *corev1.Pod) *Trouble {
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse {
+			continue
+		}
+		note := "no node takes its pod: " + c.Message
+		if len(pod.Spec.NodeSelector) > 0 {
+			note += "; the config's node-selector is " + selectorText(pod.Spec.NodeSelector)
+		}
+		return &Trouble{Reason: c.Reason, Note: note, Unstarted: true}
+	}
+	return nil
+}
+
+func selectorText(selector map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		pairs = append(pairs, key+"="+selector[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// unstarted reads the reason for which the kubelet does not start a container: an image that cannot be
+// pulled, a Secret or a key of it that does not exist.
+func unstarted(pod *corev1.Pod) *Trouble {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		w := s.State.Waiting
+		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		return &Trouble{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
+	}
+	return nil
+}
+
+// terminating: a pod that goes on terminating is on a node that does not answer. Only once the node is
+// back, or somebody has made sure that it is off, is it known that nothing runs there any more.
+func terminating(pod *corev1.Pod, now time.Time) (*Trouble, time.Time) {
+	if at := pod.DeletionTimestamp.Add(lostAfter); now.Before(at) {
+		return nil, at
+	}
+	return &Trouble{Reason: "WaitingForNode", Note: fmt.Sprintf(
+		"its pod %s has been deleted, but the node %s does not confirm that it has ended: bring the node back, or, "+
+			"when it is off for certain, delete the pod by force: kubectl -n %s delete pod %s --force",
+		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}
+}
