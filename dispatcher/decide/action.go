@@ -38,6 +38,9 @@ type Launch struct {
 	Clean bool
 }
 
+// Write makes the PV that a container of a config with write-pv: dispatcher has described.
+type Write struct{ Run Run }
+
 // Settle writes the outcome of a run that has ended on its Job. Success is the verdict on it.
 type Settle struct {
 	Run     Run
@@ -72,6 +75,7 @@ func (Wait) isAction()    {}
 func (Tell) isAction()    {}
 func (Pin) isAction()     {}
 func (Launch) isAction()  {}
+func (Write) isAction()   {}
 func (Settle) isAction()  {}
 func (Show) isAction()    {}
 func (Release) isAction() {}
@@ -87,7 +91,7 @@ func Certain(a Action) bool {
 		return true
 	case Settle:
 		return a.Success
-	case Launch, Release, Unhold, Remove:
+	case Launch, Write, Release, Unhold, Remove:
 		return false
 	default:
 		return false

@@ -41,8 +41,11 @@ func Decide(v View) Action {
 // running (B): at most one unfinished Job per UID, whatever the verb.
 func running(v View) Action {
 	for _, r := range v.Runs {
-		if r.Live {
-			return Wait{Why: "the Job " + r.Name + " runs"}
+		switch {
+		case r.Live && r.Trouble != nil:
+			return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+		case r.Live:
+			return Wait{Until: r.Look, Why: "the Job " + r.Name + " runs"}
 		}
 	}
 	return nil
@@ -53,6 +56,9 @@ func running(v View) Action {
 func unsettled(v View) Action {
 	for _, r := range v.Runs {
 		if r.Settled == nil {
+			if offered(v, r) {
+				return Write{Run: r}
+			}
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
 			if !success {
@@ -62,6 +68,13 @@ func unsettled(v View) Action {
 		}
 	}
 	return nil
+}
+
+// offered: the PV is the dispatcher's to write, and the claim still wants it. The run is settled after
+// that: the container's words are lost with its pod, and a PV that is there needs them no more.
+func offered(v View, r Run) bool {
+	return r.Offers && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
+		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
 // succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is.
@@ -81,10 +94,14 @@ func unshown(v View) Action {
 	return Show{Run: *p, Success: v.Volume.Proven()}
 }
 
-// superseded: an older Job is released when its successor exists.
+// superseded: an older Job is released when its successor exists, and an undo when the provision does
+// that came after it.
 func superseded(v View) Action {
+	p := v.newest(contract.Provision)
 	for _, r := range v.Runs {
-		if last := v.newest(r.Verb); r.Held && last.Number > r.Number {
+		last := v.newest(r.Verb)
+		undone := r.Verb == contract.Delete && r.Volume == "" && p != nil && p.Number > r.After
+		if r.Held && (last.Number > r.Number || undone) {
 			return Release{Run: r}
 		}
 	}

@@ -30,6 +30,8 @@ func (w *world) step() bool {
 		w.v.Serve.Pinned = true
 	case Launch:
 		w.launch(a)
+	case Write:
+		w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
 	case Settle:
 		outcome := a.Run.Outcome
 		w.at(a.Run).Settled = &outcome
@@ -94,8 +96,6 @@ func (w *world) turn() bool {
 		vol.Orphaned = true
 	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
 		w.v.Serve.Slot = true
-	case !w.v.Clean.Slot && w.v.Clean.Problem == nil:
-		w.v.Clean.Slot = true
 	default:
 		return false
 	}
@@ -108,7 +108,7 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	const enough = 100
 	views, bound, emptied := 0, 0, 0
 	every(func(v View) {
-		if v.Clean.Problem != nil || impossible(v) {
+		if v.Clean.Problem != nil || !v.Clean.Slot || impossible(v) {
 			return
 		}
 		views++

@@ -61,6 +61,12 @@ type Run struct {
 	jobs.Record
 	// Live: some pod of it may still run.
 	Live bool
+	// Refused is why the PV that the container describes cannot be written; empty: it can, or there is
+	// none to write.
+	Refused string
+	// Trouble is why a live run makes no progress, or nil; Look is when to look again.
+	Trouble *jobs.Trouble
+	Look    time.Time
 	// Outcome of a run that has ended.
 	Outcome jobs.Outcome
 	// Shown: the claim's annotations tell this run's result.

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -125,10 +126,16 @@ func settled(r Run, v contract.Verdict, ago time.Duration) Run {
 func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
 	live.Live = true
-	out := []Run{live}
+	stuck := live
+	stuck.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+	out := []Run{live, stuck}
 	for _, v := range verdicts {
 		fresh := settled(r, v, 0)
 		fresh.Settled = nil
+		out = append(out, fresh)
+		fresh.Offers = true
+		out = append(out, fresh)
+		fresh.Refused = "it describes nothing"
 		out = append(out, fresh)
 		for _, ago := range []time.Duration{0, time.Hour} {
 			s := settled(r, v, ago)
@@ -188,6 +195,10 @@ func laws(v View, action Action) broken {
 	switch a := action.(type) {
 	case Launch:
 		launchLaws(out, v, a)
+	case Write:
+		out.law("wrote a PV over another", v.Volume.Exists)
+		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
+		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case Settle:
 		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
 		out.law("settled a run that has not ended", a.Run.Live)
@@ -206,9 +217,15 @@ func laws(v View, action Action) broken {
 		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
 		out.law("removed a retained PV", !v.Volume.Reclaim)
-	case Wait, Tell, Pin:
+	case Wait:
+		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
+	case Tell, Pin:
 	}
 	return *out
+}
+
+func stuck(v View) bool {
+	return slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Live && r.Trouble != nil })
 }
 
 func launchLaws(out *broken, v View, a Launch) {
