@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -37,6 +38,14 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
+	}
+	copies, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
+	}
+	s.controller.Grants = controller.ReferenceGrants{Client: copies}
+	if err := controller.CheckAccess(ctx, client, s.controller); err != nil {
+		return err
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {

@@ -7,16 +7,13 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
@@ -44,7 +41,9 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	case decide.Pin:
 		return 0, c.pin(ctx, o.serve.cfg.Source)
 	case decide.Launch:
-		return 0, c.launch(ctx, o, a)
+		return c.launch(ctx, o, a)
+	case decide.Write:
+		return 0, c.writeVolume(ctx, o, a.Run)
 	case decide.Settle:
 		return 0, c.settle(ctx, o, a)
 	case decide.Show:
@@ -71,26 +70,8 @@ func (c *Controller) until(at time.Time) time.Duration {
 	return max(at.Sub(c.clock.Now()), 0) + 10*time.Millisecond
 }
 
-// pin stores a revision. Its name is a hash of its content, so one that exists is the one.
-func (c *Controller) pin(ctx context.Context, src config.Source) error {
-	_, err := c.client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: src.RevisionName(), Namespace: src.Namespace,
-			Labels: map[string]string{
-				contract.LabelManagedBy: contract.ManagedBy,
-				contract.LabelClass:     config.ClassLabel(src.Class),
-			},
-		},
-		Data:     runtime.RawExtension{Raw: src.Encode()},
-		Revision: 1,
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("store the config revision %s: %w", src.Revision(), err)
-	}
-	return nil
-}
-
-// settle writes what became of a run on its Job.
+// settle writes what became of a run on its Job. On one that has changed since it was looked at, it
+// does not: the watch will bring it, perhaps settled already, and nothing is told twice.
 func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle) error {
 	job := o.jobs[a.Run.Name]
 	outcome, err := json.Marshal(a.Run.Outcome)
@@ -98,14 +79,19 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 		return fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
 	}
 	err = c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
-		"uid":         job.UID,
-		"annotations": map[string]any{contract.AnnOutcome: string(outcome)},
+		"uid":             job.UID,
+		"resourceVersion": job.ResourceVersion,
+		"annotations":     map[string]any{contract.AnnOutcome: string(outcome)},
 	}})
-	if err == nil {
-		c.tellSettled(o, a)
-		count(o, a, classOf(o))
+	switch {
+	case apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return err
 	}
-	return err
+	c.tellSettled(o, a)
+	count(o, a, classOf(o))
+	return nil
 }
 
 // show writes a run's result on the claim. The UID stands in the patch: another claim of the same name

@@ -35,6 +35,8 @@ type Options struct {
 	// TrustUsername passes the claim's stamped username and groups on; only sound where an admission
 	// policy stamps and guards them.
 	TrustUsername bool
+	// Grants answers whether a claim of one namespace may be copied into another; nil: never.
+	Grants Grants
 	// Workers is how many UIDs are looked at in parallel.
 	Workers int
 }
@@ -47,12 +49,14 @@ type Controller struct {
 	recorder events.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[types.UID]
 	caches   caches
+	slots    slots
 }
 
 // New makes a Controller; nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		client: client, opts: opts, clock: clk, recorder: recorder,
+		slots: slots{launched: map[string]string{}},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),

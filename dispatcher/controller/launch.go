@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,26 +15,33 @@ import (
 )
 
 // launch creates the Job of a run. One that exists already under its name is never taken for it: it was
-// made by another leader a moment ago, and the next look shows it.
-func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch) error {
+// made by another leader a moment ago, and the next look shows it. It returns when to look again, as
+// act does.
+func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch) (time.Duration, error) {
 	plan, err := c.plan(ctx, o, a)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	job, err := jobs.Build(plan)
 	if err != nil {
-		return fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
+		return 0, fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
+	}
+	if !c.take(plan.Config, job) {
+		return time.Second, nil // another worker took the last slot, and may not need it after all
 	}
 	made, err := c.client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		c.slots.seen(job)
+	}
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		c.tellProblem(o, *problem("LaunchFailed", "the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err))
 		fallthrough
 	case err != nil:
-		return fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
+		return 0, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	c.tellLaunched(o, made, a)
-	return nil
+	return 0, nil
 }
 
 // plan gathers what the Job is built from: the claim's request on provision, the PV's on delete, and on
@@ -51,6 +59,7 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		}
 		p.Config, p.Hash = o.serve.cfg, o.serve.target.Hash
 		p.Request = jobs.Request(o.claim, o.serve.class, p.Config, zone)
+		p.Request.Source = o.serve.source
 		if c.opts.TrustUsername {
 			p.Request.Username, p.Request.Group = o.claim.Annotations[jobs.AnnUsername], o.claim.Annotations[jobs.AnnGroups]
 		}

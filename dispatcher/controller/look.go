@@ -54,6 +54,10 @@ func (s caches) jobs(_ context.Context, uid types.UID) ([]*batchv1.Job, error) {
 }
 
 func (s caches) pods(_ context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
+	return s.podsOf(job)
+}
+
+func (s caches) podsOf(job *batchv1.Job) ([]*corev1.Pod, error) {
 	found, err := s.spaces[job.Namespace].pods.ByIndex(byJob, job.Name)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type observation struct {
 func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*observation, error) {
 	o := &observation{uid: uid, jobs: map[string]*batchv1.Job{}}
 	o.view.Now = c.clock.Now()
-	if err := o.find(ctx, look); err != nil {
+	if err := c.find(ctx, look, o); err != nil {
 		return nil, err
 	}
 	volume, err := c.seeVolume(ctx, look, o)
@@ -42,7 +42,9 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	o.view.Volume = volume
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
 	if o.view.Claim == decide.ClaimPending {
-		o.serve = c.resolveServe(o.claim)
+		if o.serve, err = c.resolveServe(ctx, o.claim); err != nil {
+			return nil, err
+		}
 		o.view.Serve = o.serve.target
 	}
 	o.clean = c.resolveClean(o)
@@ -55,8 +57,8 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 
 // find fetches the objects. The PV last: one written a moment ago must not be missed by a look at the
 // Jobs that came later.
-func (o *observation) find(ctx context.Context, look looker) (err error) {
-	if err = o.findRuns(ctx, look); err != nil {
+func (c *Controller) find(ctx context.Context, look looker, o *observation) (err error) {
+	if err = c.findRuns(ctx, look, o); err != nil {
 		return err
 	}
 	if o.pv, err = look.volume(ctx, contract.PVName(string(o.uid))); err != nil {
@@ -74,13 +76,13 @@ func (o *observation) find(ctx context.Context, look looker) (err error) {
 	return nil
 }
 
-func (o *observation) findRuns(ctx context.Context, look looker) error {
+func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) error {
 	all, err := look.jobs(ctx, o.uid)
 	if err != nil {
 		return err
 	}
 	for _, job := range all {
-		run, err := seeRun(ctx, look, job, o.view)
+		run, err := c.seeRun(ctx, look, job)
 		if err != nil {
 			return err
 		}
@@ -93,7 +95,7 @@ func (o *observation) findRuns(ctx context.Context, look looker) error {
 	return nil
 }
 
-func seeRun(ctx context.Context, look looker, job *batchv1.Job, v decide.View) (decide.Run, error) {
+func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) (decide.Run, error) {
 	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job)}
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
@@ -103,8 +105,12 @@ func seeRun(ctx context.Context, look looker, job *batchv1.Job, v decide.View) (
 	if err != nil {
 		return run, err
 	}
-	if run.Live = !jobs.Ended(job, pods); !run.Live {
-		run.Outcome = jobs.Read(job, pods, v.Now)
+	if run.Live = !jobs.Ended(job, pods); run.Live {
+		return run, c.seeTrouble(ctx, &run, job, pods)
+	}
+	run.Outcome = jobs.Read(job, pods, c.clock.Now())
+	if run.Offers && run.Verb == contract.Provision {
+		_, run.Refused = c.offer(job, pods)
 	}
 	return run, nil
 }
@@ -118,18 +124,22 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		Exists:   true,
 		UID:      string(pv.UID),
 		Fault:    jobs.Proof(pv, string(o.uid)),
-		Released: pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed,
+		Released: released(pv),
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Leaving:  pv.DeletionTimestamp != nil,
 	}
 	ref := pv.Spec.ClaimRef
-	if !v.Released || ref == nil {
-		return v, nil
+	if !v.Released || ref == nil || ref.UID == "" {
+		return v, nil // without a UID the PV has been handed to whoever has that name, whatever its phase still says
 	}
 	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
 	return v, err
+}
+
+func released(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
 }
 
 // seeClaim: a claim is ours when its class names our provisioner, the PV controller has handed it to

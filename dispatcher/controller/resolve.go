@@ -1,10 +1,11 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -21,6 +22,7 @@ type resolved struct {
 	target decide.Target
 	cfg    config.Config
 	class  *storagev1.StorageClass
+	source *contract.Source
 	// from is the ConfigMap, where the problem lies in one.
 	from *corev1.ConfigMap
 }
@@ -30,26 +32,49 @@ func problem(reason, format string, args ...any) *decide.Problem {
 }
 
 // resolveServe finds how a pending claim would be provisioned now.
-func (c *Controller) resolveServe(claim *corev1.PersistentVolumeClaim) resolved {
-	r := resolved{class: c.class(className(claim))}
-	r.target.Problem = unsupported(claim)
-	if r.target.Problem == nil {
-		r.from, r.target.Problem = c.configFor(r.class)
+func (c *Controller) resolveServe(ctx context.Context, claim *corev1.PersistentVolumeClaim) (r resolved, err error) {
+	if r.class = c.class(className(claim)); r.class == nil { // it went since the claim was looked at
+		r.target.Problem = problem("WaitingForClass", "the class %s does not exist", className(claim))
+		return r, nil
 	}
-	if r.target.Problem != nil {
-		return r
+	if r.target.Problem = unsupported(claim); r.target.Problem != nil {
+		return r, nil
 	}
-	r.cfg, r.target.Problem = c.read(config.SourceOf(r.from, r.class))
-	if r.target.Problem != nil {
-		return r
+	if r.source, r.target.Problem, err = c.resolveSource(ctx, claim); r.target.Problem != nil || err != nil {
+		return r, err
+	}
+	if c.resolveConfig(&r); r.target.Problem != nil {
+		return r, nil
 	}
 	request := jobs.Request(claim, r.class, r.cfg, "")
+	request.Source = r.source
 	r.target = decide.Target{
 		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
-		Pinned: c.revision(r.cfg.Source.Revision()) != nil,
+		Pinned: c.current(r.cfg.Source),
 		Slot:   c.slot(r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
 	}
-	return r
+	return r, nil
+}
+
+// resolveConfig reads the class's config, or, while an edit of it is faulty, its last good revision.
+func (c *Controller) resolveConfig(r *resolved) {
+	if r.from, r.target.Problem = c.configFor(r.class); r.target.Problem != nil {
+		return
+	}
+	src := config.SourceOf(r.from, r.class)
+	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
+		good, found := c.lastGood(src)
+		if !found {
+			return
+		}
+		r.cfg = good
+		r.cfg.Warnings = append(r.cfg.Warnings, r.target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
+		r.target.Problem = nil
+	}
+	if r.source != nil && !r.cfg.Copies {
+		r.target.Problem = problem("DataSourceNotSupported", "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
+			"it might hand out an empty volume", r.cfg.Source.Namespace, r.cfg.Source.Name, kindClaim)
+	}
 }
 
 // resolveClean finds how what was made, or may have been, would be deleted: under the revision that
@@ -57,7 +82,8 @@ func (c *Controller) resolveServe(claim *corev1.PersistentVolumeClaim) resolved 
 func (c *Controller) resolveClean(o *observation) resolved {
 	name := o.madeUnder()
 	if name == "" {
-		return resolved{}
+		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
+			"nothing tells under which config the volume was made: name its ControllerRevision in the PV's annotation %s", contract.AnnRevision)}}
 	}
 	stored := c.revision(name)
 	if stored == nil {
@@ -99,7 +125,7 @@ func (c *Controller) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap
 		return nil, problem("NamespaceNotServed", "the class %s wants its config from the namespace %s, "+
 			"which the dispatcher does not serve: add it to --config-namespaces", class.Name, ns)
 	}
-	found, err := watched.configs.ByIndex(byClass, class.Name)
+	found, err := watched.configs.ByIndex(byClass, config.ClassLabel(class.Name))
 	switch {
 	case err != nil:
 		return nil, problem("WaitingForConfig", "find the config of the class %s: %v", class.Name, err)
@@ -111,6 +137,7 @@ func (c *Controller) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap
 		for _, obj := range found {
 			names = append(names, obj.(*corev1.ConfigMap).Name)
 		}
+		slices.Sort(names) // in another order it would be another event
 		return nil, problem("AmbiguousConfig", "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
 			strings.Join(names, " and "), ns, class.Name)
 	default:
@@ -146,42 +173,20 @@ func joined(faults field.ErrorList) string {
 	return strings.Join(out, "; ")
 }
 
-func (c *Controller) revision(name string) *appsv1.ControllerRevision {
-	ns, _, _ := strings.Cut(name, "/")
-	watched, served := c.caches.spaces[ns]
-	if !served {
-		return nil
-	}
-	obj, found, err := watched.revisions.GetByKey(name)
-	if err != nil || !found {
-		return nil
-	}
-	return obj.(*appsv1.ControllerRevision)
-}
-
-// slot tells whether the class may start another Job.
-func (c *Controller) slot(cfg config.Config) bool {
-	running, err := c.caches.spaces[cfg.Source.Namespace].jobs.ByIndex(byClass, config.ClassLabel(cfg.Source.Class))
-	if err != nil {
+// progresses: a Job that cannot start gives its slot to others.
+func (c *Controller) progresses(job *batchv1.Job) bool {
+	pods, err := c.caches.podsOf(job)
+	if err != nil || jobs.Ended(job, pods) {
 		return false
 	}
-	live := 0
-	for _, obj := range running {
-		if !jobs.Ended(obj.(*batchv1.Job), nil) {
-			live++
-		}
-	}
-	return live < cfg.MaxParallel
+	trouble, _ := jobs.TroubleOf(job, pods, nil, c.clock.Now())
+	return trouble == nil || !trouble.Unstarted
 }
 
-// unsupported refuses what would otherwise be ignored silently: an empty volume where a copy was asked
-// for.
+// unsupported refuses what no image can do.
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
-	if claim.Spec.Selector != nil {
-		return problem("SelectorNotSupported", "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
-	}
-	if claim.Spec.DataSource == nil && claim.Spec.DataSourceRef == nil {
+	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return problem("DataSourceNotSupported", "this version provisions empty volumes only: the claim's dataSource cannot be served")
+	return problem("SelectorNotSupported", "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
 }

@@ -140,7 +140,11 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	}
 	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
 		fault := o.view.Volume.Fault
-		if fault == "" {
+		switch {
+		case fault != "":
+		case a.Run.Refused != "":
+			fault = a.Run.Refused
+		default:
 			fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
 		}
 		parts = append(parts, "the container ended with exit code 0, but "+fault)

@@ -25,6 +25,8 @@ const (
 	byUID   = "uid"
 	byClass = "class"
 	byJob   = "job"
+	// bySource finds the unbound claims that ask for a copy of a claim.
+	bySource = "source"
 )
 
 // caches are the watched objects: of the whole cluster, and of each config namespace.
@@ -58,8 +60,8 @@ func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
 	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim})
-	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged, nil)
+		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged, cache.Indexers{byClass: classOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
@@ -77,7 +79,7 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.add(&s.accounts, b.factory.Core().V1().ServiceAccounts().Informer(), c.accountChanged, nil)
 	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
 	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, nil)
-	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged, cache.Indexers{byUID: uidsOfJob, byClass: classLabelOf})
+	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged, cache.Indexers{byUID: uidsOfJob, byClass: classOfJob})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
 }
@@ -135,15 +137,29 @@ func uidOf(obj any) ([]string, error) {
 	return []string{string(obj.(*corev1.PersistentVolumeClaim).UID)}, nil
 }
 
+func sourceOfClaim(obj any) ([]string, error) {
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	name, _ := sourceOf(claim)
+	if name.Name == "" || claim.Spec.VolumeName != "" {
+		return nil, nil
+	}
+	return []string{name.String()}, nil
+}
+
+// The indexes by class all have the class's label as key, the only name of it that a Job carries.
 func classOfClaim(obj any) ([]string, error) {
-	return []string{className(obj.(*corev1.PersistentVolumeClaim))}, nil
+	return []string{config.ClassLabel(className(obj.(*corev1.PersistentVolumeClaim)))}, nil
+}
+
+func classOfVolume(obj any) ([]string, error) {
+	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
 }
 
 func classOfConfig(obj any) ([]string, error) {
-	return []string{obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]}, nil
+	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
 }
 
-func classLabelOf(obj any) ([]string, error) {
+func classOfJob(obj any) ([]string, error) {
 	return []string{obj.(*batchv1.Job).Labels[contract.LabelClass]}, nil
 }
 
@@ -155,28 +171,40 @@ func jobOfPod(obj any) ([]string, error) {
 	return []string{obj.(*corev1.Pod).Labels[batchv1.JobNameLabel]}, nil
 }
 
+// claimChanged: a populator's claim is bound to the PV of another UID, which wants to know when it goes.
 func (c *Controller) claimChanged(obj any) {
-	c.queue.Add(obj.(*corev1.PersistentVolumeClaim).UID)
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	c.queue.Add(claim.UID)
+	c.wakeVolume(claim.Spec.VolumeName)
+	copies, _ := c.caches.claims.ByIndex(bySource, claim.Namespace+"/"+claim.Name)
+	for _, obj := range copies {
+		c.queue.Add(obj.(*corev1.PersistentVolumeClaim).UID)
+	}
 }
 
-// volumeChanged: a PV of ours is named after its claim's UID.
-func (c *Controller) volumeChanged(obj any) {
-	if uid, ours := strings.CutPrefix(obj.(*corev1.PersistentVolume).Name, contract.PVName("")); ours {
+func (c *Controller) volumeChanged(obj any) { c.wakeVolume(obj.(*corev1.PersistentVolume).Name) }
+
+// wakeVolume: a PV of ours is named after its claim's UID.
+func (c *Controller) wakeVolume(name string) {
+	if uid, ours := strings.CutPrefix(name, contract.PVName("")); ours {
 		c.queue.Add(types.UID(uid))
 	}
 }
 
-// jobChanged: a Job that has ended may have made room for a claim that waits.
+// jobChanged: a Job that has ended may have made room for another of its class.
 func (c *Controller) jobChanged(obj any) {
 	job := obj.(*batchv1.Job)
+	c.slots.seen(job)
+	c.wakeJob(job)
+	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
+		c.wakeClass(job.Labels[contract.LabelClass])
+	}
+}
+
+func (c *Controller) wakeJob(job *batchv1.Job) {
 	uids, _ := uidsOfJob(job)
 	for _, uid := range uids {
 		c.queue.Add(types.UID(uid))
-	}
-	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
-		c.classWaits(func(class string) bool {
-			return config.ClassLabel(class) == job.Labels[contract.LabelClass]
-		})
 	}
 }
 
@@ -187,41 +215,60 @@ func (c *Controller) podChanged(obj any) {
 }
 
 func (c *Controller) classChanged(obj any) {
-	name := obj.(*storagev1.StorageClass).Name
-	c.classWaits(func(class string) bool { return class == name })
+	c.wakeClass(config.ClassLabel(obj.(*storagev1.StorageClass).Name))
 }
 
 func (c *Controller) configChanged(obj any) {
-	name := obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]
-	c.classWaits(func(class string) bool { return class == name })
+	c.wakeClass(config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]))
 }
 
-// revisionChanged wakes what waits for a revision: claims of its class, and volumes made under it.
 func (c *Controller) revisionChanged(obj any) {
-	label := obj.(*appsv1.ControllerRevision).Labels[contract.LabelClass]
-	c.classWaits(func(class string) bool { return config.ClassLabel(class) == label })
-	for _, pv := range c.caches.volumes.List() {
-		if config.ClassLabel(pv.(*corev1.PersistentVolume).Spec.StorageClassName) == label {
+	c.wakeClass(obj.(*appsv1.ControllerRevision).Labels[contract.LabelClass])
+}
+
+func (c *Controller) accountChanged(any) {
+	c.wakeAll(c.caches.claims, c.caches.volumes)
+	for _, s := range c.caches.spaces {
+		c.wakeAll(s.jobs)
+	}
+}
+
+func (c *Controller) wakeAll(indexers ...cache.Indexer) {
+	for _, indexer := range indexers {
+		for _, label := range indexer.ListIndexFuncValues(byClass) {
+			c.wakeClass(label)
+		}
+	}
+}
+
+// wakeClass wakes whatever may wait for something of a class: claims to be provisioned, volumes to be
+// deleted, and runs to be undone, whose claim may have gone and of which there is no PV.
+func (c *Controller) wakeClass(label string) {
+	for _, obj := range indexed(c.caches.claims, label) {
+		if claim := obj.(*corev1.PersistentVolumeClaim); claim.Spec.VolumeName == "" {
+			c.queue.Add(claim.UID)
+		}
+	}
+	for _, obj := range indexed(c.caches.volumes, label) {
+		if pv := obj.(*corev1.PersistentVolume); released(pv) {
 			c.volumeChanged(pv)
 		}
 	}
-}
-
-func (c *Controller) accountChanged(any) { c.classWaits(func(string) bool { return true }) }
-
-// classWaits wakes the unbound claims of the classes that match.
-func (c *Controller) classWaits(match func(class string) bool) {
-	for _, class := range c.caches.claims.ListIndexFuncValues(byClass) {
-		if class == "" || !match(class) {
-			continue
-		}
-		waiting, _ := c.caches.claims.ByIndex(byClass, class)
-		for _, obj := range waiting {
-			if claim := obj.(*corev1.PersistentVolumeClaim); claim.Spec.VolumeName == "" {
-				c.queue.Add(claim.UID)
+	for _, s := range c.caches.spaces {
+		for _, obj := range indexed(s.jobs, label) {
+			if job := obj.(*batchv1.Job); slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+				c.wakeJob(job)
 			}
 		}
 	}
+}
+
+func indexed(indexer cache.Indexer, label string) []any {
+	found, err := indexer.ByIndex(byClass, label)
+	if err != nil {
+		return nil // only when the index does not exist
+	}
+	return found
 }
 
 func (s caches) namespaces() []string {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+)
+
+// uninstall is the command that lets go of everything, so that the namespaces can be deleted.
+func uninstall() *cobra.Command {
+	s, yes := &settings{}, false
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Say what would stay behind in the storage, and with --yes release every finalizer",
+		Long: "uninstall lists every PersistentVolume and Job that carries a finalizer of the dispatcher. With --yes it takes\n" +
+			"the finalizers off: run it after the dispatcher's Deployment has been deleted, and before its namespaces are.\n" +
+			"Claims stay bound and volumes usable; but nobody deletes a volume from the storage any more.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+			if err != nil {
+				return fmt.Errorf("find the API server: %w", err)
+			}
+			client, err := kubernetes.NewForConfig(cfg)
+			if err != nil {
+				return fmt.Errorf("make a client: %w", err)
+			}
+			held, err := controller.Survey(cmd.Context(), client, append([]string{s.namespace}, s.configNamespaces...))
+			if err != nil {
+				return err
+			}
+			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes) == 0 {
+				return err
+			}
+			if !yes {
+				return errors.New("nothing was changed: run it again with --yes to release them")
+			}
+			return held.Release(cmd.Context(), client)
+		},
+	}
+	s.addCommonFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&yes, "yes", false, "release the finalizers")
+	return cmd
+}

@@ -1,0 +1,222 @@
+package controller_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// mustRun checks which verbs ran, in order.
+func mustRun(t *testing.T, w *world, want ...string) {
+	t.Helper()
+	if got := w.verbs(); !slices.Equal(got, want) {
+		t.Errorf("ran %v, want %v", got, want)
+	}
+}
+
+// mustUndo checks that a delete was an undo, with the request of the run that is undone.
+func mustUndo(t *testing.T, undo, undone *run) {
+	t.Helper()
+	if undo.verb != contract.Delete || !undo.request.Undo {
+		t.Errorf("the undo is %s, FLEX_UNDO %v", undo.verb, undo.request.Undo)
+	}
+	a, b := undo.request, undone.request
+	if a.UID != b.UID || a.Name != b.Name || a.Size != b.Size || a.Class != b.Class || undo.pv.Name != undone.pv.Name {
+		t.Errorf("undone was %+v with the request %+v", b, a)
+	}
+}
+
+func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		claim := w.claim("data")
+		w.until("the pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
+		drop(w, user, claim)
+		w.until("the claim has gone", 500*time.Millisecond, func() bool { return w.now("data") == nil })
+		w.until("nothing is left", time.Minute, w.empty)
+		mustRun(t, w, "provision", "delete")
+		mustUndo(t, w.runs[1], w.runs[0])
+		w.until("the Jobs expire", 2*time.Hour, func() bool { return len(every[*batchv1.Job](w)) == 0 })
+	})
+}
+
+func TestAVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(works)
+		w.start()
+		claim := w.claim("data")
+		w.until("the pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
+		drop(w, user, claim)
+		w.until("the PV is there", time.Minute, func() bool { return w.pvOf(claim) != nil })
+		w.until("nothing is left", time.Minute, w.empty)
+		mustRun(t, w, "provision", "delete")
+		if w.runs[1].request.Undo {
+			t.Error("with a PV it is no undo")
+		}
+	})
+}
+
+func TestAClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		claim := w.claim("data")
+		w.until("five runs failed", 10*time.Minute, func() bool { return len(w.runs) == 5 })
+		w.run(3 * time.Second)
+		drop(w, user, claim)
+		w.until("nothing is left", 5*time.Second, w.empty)
+		mustRun(t, w, "provision", "provision", "provision", "provision", "provision", "delete")
+		mustUndo(t, w.runs[5], w.runs[4])
+		if job := w.made(contract.Delete)[0].now.(*batchv1.Job); job.Annotations[contract.AnnAfter] != "5" {
+			t.Errorf("the undo is of run %s", job.Annotations[contract.AnnAfter])
+		}
+	})
+}
+
+// The pod may only be held up: the record keeps the claim's request until its undo has succeeded.
+func TestAnUndoThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(func(r *run) ending {
+			if r.verb == contract.Delete && r.number < 4 {
+				return ending{75, "claim: the storage is busy"}
+			}
+			if r.verb == contract.Provision {
+				return halfway(75)(r)
+			}
+			return works(r)
+		})
+		w.start()
+		claim := w.claim("data")
+		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
+		drop(w, user, claim)
+		w.until("two undos failed", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 2 })
+		if !slices.Contains(w.records(), w.made(contract.Provision)[0].name) {
+			t.Error("the record was let go before the undo succeeded")
+		}
+		w.until("nothing is left", time.Minute, w.empty)
+		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+		if got := w.pauses(contract.Delete); !slices.Equal(got, want) {
+			t.Errorf("pauses %v, want %v", got, want)
+		}
+		mustTell(t, w, "", "UndoFailed", 3, "busy", "exit code 75")
+	})
+}
+
+func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.bare()
+		w.start()
+		claim := w.claim("data")
+		w.run(time.Minute)
+		drop(w, user, claim)
+		w.run(time.Minute)
+		w.config("gold", "gold")
+		w.run(time.Hour)
+		if len(w.made("")) != 0 || !w.empty() {
+			t.Error("something was done for it\n" + w.story())
+		}
+	})
+}
+
+func TestNoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
+	for _, code := range []int32{64, 77, 78} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.goldClass(always(fails(code, "")))
+			w.start()
+			claim := w.claim("data")
+			w.until("two runs failed", 30*time.Minute, func() bool { return len(w.runs) == 2 })
+			w.run(time.Second)
+			drop(w, user, claim)
+			w.until("nothing is left", 5*time.Second, w.empty)
+			mustRun(t, w, "provision", "provision")
+		})
+	}
+}
+
+func TestOneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(script(halfway(75), fails(77, ""), fails(77, ""), fails(77, "")))
+		w.start()
+		claim := w.claim("data")
+		w.until("the credentials were refused", time.Minute, func() bool { return len(w.runs) == 2 })
+		w.run(time.Second)
+		drop(w, user, claim)
+		w.until("nothing is left", time.Minute, w.empty)
+		mustRun(t, w, "provision", "provision", "delete")
+	})
+}
+
+func TestAClaimBoundElsewhereIsUndone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		claim := w.claim("data")
+		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
+		w.run(500 * time.Millisecond)
+		edit(w, admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
+		w.until("nothing is left", time.Minute, w.empty)
+		if last := w.runs[len(w.runs)-1]; !last.request.Undo {
+			t.Errorf("ran %v, the last is no undo", w.verbs())
+		}
+	})
+}
+
+// A pod that uses the claim holds it: until it has gone, it may be served no more, and not be undone.
+func TestAClaimThatIsLeavingGetsNoJob(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(always(halfway(75)))
+		w.mounted["data"] = true
+		w.start()
+		claim := w.claim("data")
+		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
+		drop(w, user, claim)
+		n := len(w.made(""))
+		w.run(time.Hour)
+		if len(w.made("")) != n {
+			t.Errorf("%d Jobs for a claim that is leaving", len(w.made(""))-n)
+		}
+		delete(w.mounted, "data")
+		w.until("nothing is left", time.Minute, w.empty)
+	})
+}
+
+func TestAClaimOfTheSameNameIsAnother(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		first := w.claim("data")
+		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
+		w.images[gold] = image{does: works}
+		drop(w, user, first)
+		w.until("the claim has gone", time.Minute, func() bool { return w.now("data") == nil })
+		second := w.claim("data")
+		w.until("the second is bound", time.Minute, w.bound("data"))
+		w.until("the first is undone", time.Minute, func() bool { return !w.storage[string(first.UID)] && len(w.records()) == 0 })
+		if !w.storage[string(second.UID)] || w.pvOf(second) == nil {
+			t.Error("the second claim lost its volume")
+		}
+		mustShow(t, w, "data", map[string]string{"result": "succeeded", "attempts": "1"})
+	})
+}
+
+func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.images[gold] = image{does: always(halfway(75))}
+		w.class("gold", corev1.PersistentVolumeReclaimRetain)
+		w.account("writer", "true")
+		w.config("gold", "gold", "verbs", "provision")
+		w.start()
+		claim := w.claim("data")
+		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
+		w.run(500 * time.Millisecond)
+		drop(w, user, claim)
+		w.until("its record is released", time.Minute, func() bool { return len(w.records()) == 0 })
+		mustTell(t, w, w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
+	})
+}

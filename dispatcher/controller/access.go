@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// need is what the dispatcher must be allowed to do with one resource.
+type need struct {
+	group, resource string
+	verbs           []string
+}
+
+// Needs of the whole cluster and of each config namespace; deploy/base/dispatcher-rbac.yaml grants them.
+var (
+	clusterNeeds = []need{
+		{"", "persistentvolumeclaims", []string{"get", "list", "watch", "patch"}},
+		{"", "persistentvolumes", []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{"storage.k8s.io", "storageclasses", []string{"list", "watch"}},
+		{"", "nodes", []string{"get"}},
+		{"events.k8s.io", "events", []string{"create", "patch"}},
+	}
+	namespaceNeeds = []need{
+		{"", "configmaps", []string{"list", "watch"}},
+		{"", "serviceaccounts", []string{"list", "watch"}},
+		{"", "pods", []string{"list", "watch"}},
+		{"", "events", []string{"list"}},
+		{"apps", "controllerrevisions", []string{"list", "watch", "create", "patch"}},
+		{"batch", "jobs", []string{"list", "watch", "create", "patch"}},
+	}
+)
+
+// CheckAccess asks the API server whether the dispatcher may do all that it needs. The error names every
+// verb that is missing, instead of one watch after another failing later.
+func CheckAccess(ctx context.Context, client kubernetes.Interface, opts Options) error {
+	missing, err := denied(ctx, client, "", clusterNeeds)
+	if err != nil {
+		return err
+	}
+	for _, ns := range opts.Namespaces {
+		more, err := denied(ctx, client, ns, namespaceNeeds)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, more...)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the ServiceAccount lacks permissions: %s; compare its roles with deploy/base/dispatcher-rbac.yaml",
+			strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+func denied(ctx context.Context, client kubernetes.Interface, namespace string, needs []need) ([]string, error) {
+	var missing []string
+	for _, n := range needs {
+		for _, verb := range n.verbs {
+			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Group: n.group, Resource: n.resource, Verb: verb,
+				}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("ask whether the dispatcher may %s %s: %w", verb, n.resource, err)
+			}
+			if !review.Status.Allowed {
+				missing = append(missing, n.missing(verb, namespace))
+			}
+		}
+	}
+	return missing, nil
+}
+
+func (n need) missing(verb, namespace string) string {
+	text := verb + " " + n.resource
+	if n.group != "" {
+		text += "." + n.group
+	}
+	if namespace == "" {
+		return text + " in the cluster"
+	}
+	return text + " in the namespace " + namespace
+}

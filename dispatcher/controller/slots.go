@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// slots are the Jobs that were launched but are not in the cache yet: workers that look at the same
+// moment would launch too many between them. They are no memory: after a restart the caches are filled
+// before anything is launched.
+type slots struct {
+	mu       sync.Mutex
+	launched map[string]string // class label by the Job's "namespace/name"
+}
+
+// slot tells whether a class may start another Job.
+func (c *Controller) slot(cfg config.Config) bool {
+	c.slots.mu.Lock()
+	defer c.slots.mu.Unlock()
+	return c.unfinished(cfg) < cfg.MaxParallel
+}
+
+// take keeps a slot for a Job that is about to be launched, if there is one.
+func (c *Controller) take(cfg config.Config, job *batchv1.Job) bool {
+	c.slots.mu.Lock()
+	defer c.slots.mu.Unlock()
+	if c.unfinished(cfg) >= cfg.MaxParallel {
+		return false
+	}
+	c.slots.launched[key(job)] = config.ClassLabel(cfg.Source.Class)
+	return true
+}
+
+// unfinished counts a class's Jobs, with those that the cache does not show yet.
+func (c *Controller) unfinished(cfg config.Config) int {
+	label, n := config.ClassLabel(cfg.Source.Class), 0
+	counted := map[string]bool{}
+	for _, obj := range indexed(c.caches.spaces[cfg.Source.Namespace].jobs, label) {
+		job := obj.(*batchv1.Job)
+		counted[key(job)] = true
+		if c.progresses(job) {
+			n++
+		}
+	}
+	for name, class := range c.slots.launched {
+		if class == label && !counted[name] {
+			n++
+		}
+	}
+	return n
+}
+
+// seen: the cache shows the Job, or it was not made after all.
+func (s *slots) seen(job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.launched, key(job))
+}
+
+func key(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+// Kinds of data sources.
+const (
+	kindClaim    = contract.SourceClaim
+	kindSnapshot = "VolumeSnapshot"
+)
+
+// Grants tells whether the owner of a namespace lets claims of another copy a claim of his.
+type Grants interface {
+	// Allows answers for a copy of the claim source into the namespace to. An error is weather.
+	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
+}
+
+// resolveSource finds what a claim's volume is to be copied from: by its data source, or by the
+// annotation of the older provisioner. The source's PV is found through the source claim's binding,
+// never through what a user can write: else any volume of the storage could be read.
+func (c *Controller) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
+	name, p := sourceOf(claim)
+	if p != nil || name.Name == "" {
+		return nil, p, nil
+	}
+	obj, found, err := c.caches.claims.GetByKey(name.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	if name.Namespace != claim.Namespace {
+		if allowed, err := c.consent(ctx, name, claim.Namespace); err != nil || !allowed {
+			return nil, problem("SourceRefused", "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
+				"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", name, claim.Namespace), err
+		}
+	}
+	if !found {
+		return nil, problem("SourceNotFound", "the claim asks for a copy of the claim %s, which does not exist", name), nil
+	}
+	volume := obj.(*corev1.PersistentVolumeClaim).Spec.VolumeName
+	if volume == "" {
+		return nil, problem("SourceNotBound", "the claim asks for a copy of the claim %s, which is not bound yet", name), nil
+	}
+	return &contract.Source{Kind: kindClaim, Namespace: name.Namespace, Name: name.Name, PVName: volume}, nil, nil
+}
+
+func (c *Controller) consent(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
+	if c.opts.Grants == nil {
+		return false, nil
+	}
+	return c.opts.Grants.Allows(ctx, source, to)
+}
+
+// sourceOf reads which claim is to be copied, if any.
+func sourceOf(claim *corev1.PersistentVolumeClaim) (types.NamespacedName, *decide.Problem) {
+	kind, name := "", types.NamespacedName{Namespace: claim.Namespace}
+	switch {
+	case claim.Spec.DataSourceRef != nil:
+		kind, name.Name = claim.Spec.DataSourceRef.Kind, claim.Spec.DataSourceRef.Name
+		if ns := claim.Spec.DataSourceRef.Namespace; ns != nil && *ns != "" {
+			name.Namespace = *ns
+		}
+	case claim.Spec.DataSource != nil:
+		kind, name.Name = claim.Spec.DataSource.Kind, claim.Spec.DataSource.Name
+	}
+	if kind == kindSnapshot {
+		return name, problem("SnapshotNotSupported", "VolumeSnapshots are made and restored by CSI drivers only: copy a claim instead")
+	}
+	if asked := claim.Annotations[contract.AnnCloneRequest]; kind == "" && asked != "" {
+		name.Name = asked
+		if ns, rest, found := strings.Cut(asked, "/"); found {
+			name.Namespace, name.Name = ns, rest
+		}
+	}
+	return name, nil
+}

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// Held is all that carries a finalizer of ours. Without the dispatcher nobody would ever take it off: a
+// namespace deleted with held Jobs in it would hang.
+type Held struct {
+	Jobs    []batchv1.Job
+	Volumes []corev1.PersistentVolume
+}
+
+// Survey lists what carries our finalizers.
+func Survey(ctx context.Context, client kubernetes.Interface, namespaces []string) (Held, error) {
+	var held Held
+	for _, ns := range namespaces {
+		list, err := client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy})
+		if err != nil {
+			return held, fmt.Errorf("list the Jobs in %s: %w", ns, err)
+		}
+		for _, job := range list.Items {
+			if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+				held.Jobs = append(held.Jobs, job)
+			}
+		}
+	}
+	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return held, fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	for _, pv := range list.Items {
+		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+			held.Volumes = append(held.Volumes, pv)
+		}
+	}
+	return held, nil
+}
+
+// Print says what stays behind in the storage when the finalizers are released.
+func (h Held) Print(w io.Writer) error {
+	for _, pv := range h.Volumes {
+		claim := "no claim"
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			claim = "the claim " + ref.Namespace + "/" + ref.Name
+		}
+		if _, err := fmt.Fprintf(w, "PersistentVolume %s (%s, %s): its volume stays in the storage when it is deleted\n",
+			pv.Name, pv.Status.Phase, claim); err != nil {
+			return err
+		}
+	}
+	for _, job := range h.Jobs {
+		claim := "an unreadable request"
+		if r, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
+			claim = "the claim " + r.Namespace + "/" + r.Name
+		}
+		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
+			job.Namespace, job.Name, claim); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d PersistentVolumes and %d Jobs carry finalizers of the dispatcher\n", len(h.Volumes), len(h.Jobs))
+	return err
+}
+
+// Release takes our finalizers off. It goes on over errors of single objects and returns the first.
+func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
+	var first error
+	keep := func(err error) {
+		if err != nil && !apierrors.IsNotFound(err) && first == nil {
+			first = err
+		}
+	}
+	for _, pv := range h.Volumes {
+		patch, err := finalizerPatch(&pv, contract.FinalizerStorage)
+		keep(err)
+		_, err = client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		keep(err)
+	}
+	for _, job := range h.Jobs {
+		patch, err := finalizerPatch(&job, contract.FinalizerRecord)
+		keep(err)
+		_, err = client.BatchV1().Jobs(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		keep(err)
+	}
+	return first
+}
+
+// finalizerPatch takes one finalizer off, unless the object has changed meanwhile.
+func finalizerPatch(obj metav1.Object, finalizer string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
+		"finalizers": without(obj.GetFinalizers(), finalizer),
+	}})
+}

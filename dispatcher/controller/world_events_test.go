@@ -1,0 +1,55 @@
+package controller_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// told is one event.
+type told struct {
+	at                 time.Time
+	about, related     string // kind/name
+	kind, reason, note string
+}
+
+// recorder keeps events.
+type recorder struct {
+	mu     sync.Mutex
+	events []told
+}
+
+// Eventf keeps one event.
+func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, _, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, told{
+		at: time.Now(), about: nameOf(regarding), related: nameOf(related), kind: kind, reason: reason, note: fmt.Sprintf(note, args...),
+	})
+}
+
+// nameOf is "PersistentVolumeClaim/data".
+func nameOf(obj runtime.Object) string {
+	o, ok := obj.(object)
+	if !ok {
+		return ""
+	}
+	kind := fmt.Sprintf("%T", obj)
+	return kind[strings.LastIndexByte(kind, '.')+1:] + "/" + o.GetName()
+}
+
+// said returns the events about an object with a reason; empty: any.
+func (r *recorder) said(about, reason string) []told {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []told
+	for _, e := range r.events {
+		if (about == "" || e.about == about) && (reason == "" || e.reason == reason) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
