@@ -56,7 +56,10 @@ canary_is_seen() {
   mkdir -p "$group"
   nsenter --net=/run/netns/$name sleep 60 &
   pid=$!
-  until [ "$(cat "/proc/$pid/comm")" = sleep ]; do sleep 0.05; done
+  for _ in $(seq 100); do
+    [ "$(cat "/proc/$pid/comm")" != sleep ] || break
+    sleep 0.05
+  done
   diff "$TMP/before" <(leftovers) >"$TMP/canary" || true
   kill "$pid"
   wait "$pid" 2>/dev/null || true
@@ -81,12 +84,15 @@ down() {
 }
 
 finish() {
-  local status=$?
+  local status=$? down
   trap - EXIT
   if [ -n "${KEEP:-}" ]; then
     say "kept up: kubectl is test/cluster/kubectl.sh; test/cluster/down.sh and test/cinder/down.sh end it"
   elif [ ${#OURS[@]} -gt 0 ]; then
-    (down) || status=1
+    set +e # what follows || or if would run without -e
+    (set -e; down)
+    down=$?
+    [ $down = 0 ] || status=1
   fi
   if [ $status = 0 ]; then
     say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"

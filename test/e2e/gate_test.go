@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// gate holds up a Job's pod: a first container asks for a page that answers when the gate opens.
+type gate struct {
+	url     string
+	open    func()
+	arrived chan struct{}
+}
+
+// newGate listens where pods reach it.
+func (w *world) newGate() *gate {
+	w.t.Helper()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(w.ctx(), "tcp", "10.250.0.1:0")
+	w.must(err, "listen for a gate (this runs inside the lab's network)")
+	opened, arrived := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		first.Do(func() { close(arrived) })
+		select {
+		case <-opened:
+		case <-r.Context().Done():
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	g := &gate{url: "http://" + listener.Addr().String() + "/", open: sync.OnceFunc(func() { close(opened) }), arrived: arrived}
+	w.whenDone(g.open)
+	w.remove(func() { _ = server.Close() })
+	return g
+}
+
+// template is a pod-template with the gate before the container that provisions.
+func (g *gate) template() string {
+	return fmt.Sprintf(`
+spec:
+  initContainers:
+    - name: gate
+      image: %s
+      command: [/bin/sh, -c, "until wget -q -O /dev/null %s; do sleep 1; done"]
+      securityContext:
+        allowPrivilegeEscalation: false
+        capabilities: {drop: [ALL]}
+`, bashImage, g.url)
+}
+
+// reached waits until a pod stands before the gate.
+func (w *world) reached(g *gate) {
+	w.t.Helper()
+	w.eventually(toBind, "the Job's pod to reach the gate", func(context.Context) error {
+		select {
+		case <-g.arrived:
+			return nil
+		default:
+			return errors.New("nobody came")
+		}
+	})
+}

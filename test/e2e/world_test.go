@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// all lists everything.
+var all = metav1.ListOptions{}
+
+func labelled(selector string) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: selector}
+}
+
+// world is what one test works with: a namespace of its own, and what has to be tidied up after it.
+type world struct {
+	t  *testing.T
+	ns string
+	// claims that the test made, as they were made.
+	claims []*corev1.PersistentVolumeClaim
+	// mends let everything go on again that the test holds up.
+	mends []func()
+	// removals take back what the test made beside claims, the last first.
+	removals []func()
+}
+
+// newWorld makes a namespace whose name begins with e2e- and name. It goes with the test, and with it
+// every claim and all that was made for one; what does not go fails the test.
+func newWorld(t *testing.T, name string) *world {
+	t.Helper()
+	w := &world{t: t}
+	ns, err := kube.CoreV1().Namespaces().Create(w.ctx(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + name + "-"},
+	}, metav1.CreateOptions{})
+	w.must(err, "create a namespace")
+	w.ns = ns.Name
+	t.Cleanup(w.end)
+	return w
+}
+
+// ctx lives on when the test has ended, for tidying up. Every request has a deadline of its own.
+func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
+
+func (w *world) must(err error, what string) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// whenDone runs before anything is tidied up: dispatchers start again, gates open.
+func (w *world) whenDone(mend func()) { w.mends = append(w.mends, mend) }
+
+// remove runs when the test's claims have gone.
+func (w *world) remove(removal func()) { w.removals = append(w.removals, removal) }
+
+func (w *world) end() {
+	defer w.removeNamespace()
+	defer w.removeRest()
+	if w.t.Failed() {
+		w.dump()
+	}
+	for _, mend := range w.mends {
+		mend()
+	}
+	w.removeClaims()
+}
+
+func (w *world) removeRest() {
+	for _, removal := range slices.Backward(w.removals) {
+		removal()
+	}
+}
+
+func (w *world) removeNamespace() {
+	err := kube.CoreV1().Namespaces().Delete(w.ctx(), w.ns, metav1.DeleteOptions{})
+	w.gone(err, "namespace "+w.ns)
+}
+
+// removeClaims takes the test's pods and claims away, and waits until nothing of them is left anywhere.
+func (w *world) removeClaims() {
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	w.must(kube.CoreV1().Pods(w.ns).DeleteCollection(w.ctx(), now, all), "delete the test's pods")
+	w.must(kube.CoreV1().PersistentVolumeClaims(w.ns).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, all), "delete the test's claims")
+	for _, claim := range w.claims {
+		w.eventually(2*time.Minute, "nothing to be left of the claim "+claim.Name, func(ctx context.Context) error {
+			return nothingLeft(ctx, claim)
+		})
+	}
+}
+
+// gone accepts that what was to be deleted is not there.
+func (w *world) gone(err error, what string) {
+	w.t.Helper()
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.t.Errorf("delete %s: %v", what, err)
+	}
+}
+
+// nothingLeft: no claim, no PV, no Secret, no volume, and no Job that is held as a record.
+func nothingLeft(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	uid := string(claim.UID)
+	var left []error
+	complain := func(found bool, err error, what string) {
+		switch {
+		case err != nil:
+			left = append(left, err)
+		case found:
+			left = append(left, errors.New(what))
+		}
+	}
+	now, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+	complain(now.UID == claim.UID, known(err), "the claim is there")
+	_, err = kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+uid, metav1.GetOptions{})
+	complain(err == nil, known(err), "the PersistentVolume is there")
+	secrets, err := kube.CoreV1().Secrets("").List(ctx, labelled("flex-provisioner.io/claim-uid="+uid))
+	complain(len(secrets.Items) > 0, err, "its Secret is there")
+	volumes, err := volumesOf(ctx, uid)
+	complain(len(volumes) > 0, err, fmt.Sprintf("Cinder has %v", volumes))
+	held, err := heldJobs(ctx, uid)
+	complain(len(held) > 0, err, "not released: "+strings.Join(held, " "))
+	return errors.Join(left...)
+}
+
+// known drops the error that says that something is not there.
+func known(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// poll looks until look has nothing to complain about, and returns its last complaint. A look may
+// outlast the timeout: a request that is cut short would only complain of that.
+func poll(ctx context.Context, timeout time.Duration, look func(context.Context) error) error {
+	last := errors.New("never looked")
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+		last = look(ctx)
+		return last == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	return last
+}
+
+// eventually waits for something, and fails the test with the last complaint when it does not come.
+func (w *world) eventually(timeout time.Duration, what string, look func(context.Context) error) {
+	w.t.Helper()
+	if err := poll(w.ctx(), timeout, look); err != nil {
+		w.t.Fatalf("waited %s for %s: %v", timeout, what, err)
+	}
+}
+
+// always fails the test as soon as something does not hold, within a time.
+func (w *world) always(during time.Duration, what string, look func(context.Context) error) {
+	w.t.Helper()
+	var complaint error
+	ctx := w.ctx()
+	_ = wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, during, true, func(context.Context) (bool, error) {
+		complaint = look(ctx)
+		return complaint != nil, nil
+	})
+	if complaint != nil {
+		w.t.Fatalf("for %s %s: %v", during, what, complaint)
+	}
+}
+
+// equal compares what was found with what was wanted.
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func contains(t *testing.T, what, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s: %q does not contain %q", what, text, part)
+	}
+}
