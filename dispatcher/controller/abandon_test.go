@@ -11,28 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-// mustRun checks which verbs ran, in order.
-func mustRun(t *testing.T, w *world, want ...string) {
-	t.Helper()
-	if got := w.verbs(); !slices.Equal(got, want) {
-		t.Errorf("ran %v, want %v", got, want)
-	}
-}
-
-// mustUndo checks that a delete was an undo, with the request of the run that is undone.
-func mustUndo(t *testing.T, undo, undone *run) {
-	t.Helper()
-	if undo.verb != contract.Delete || !undo.request.Undo {
-		t.Errorf("the undo is %s, FLEX_UNDO %v", undo.verb, undo.request.Undo)
-	}
-	a, b := undo.request, undone.request
-	if a.UID != b.UID || a.Name != b.Name || a.Size != b.Size || a.Class != b.Class || undo.pv.Name != undone.pv.Name {
-		t.Errorf("undone was %+v with the request %+v", b, a)
-	}
-}
-
 func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -40,14 +20,14 @@ func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 		drop(w, user, claim)
 		w.until("the claim has gone", 500*time.Millisecond, func() bool { return w.now("data") == nil })
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
-		mustUndo(t, w.runs[1], w.runs[0])
+		w.mustRun("provision", "delete")
+		w.mustUndo(w.runs[1], w.runs[0])
 		w.until("the Jobs expire", 2*time.Hour, func() bool { return len(every[*batchv1.Job](w)) == 0 })
 	})
 }
 
 func TestAVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.claim("data")
@@ -55,15 +35,15 @@ func TestAVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
 		drop(w, user, claim)
 		w.until("the PV is there", time.Minute, func() bool { return w.pvOf(claim) != nil })
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 		if w.runs[1].request.Undo {
-			t.Error("with a PV it is no undo")
+			w.t.Error("with a PV it is no undo")
 		}
 	})
 }
 
 func TestAClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -71,17 +51,17 @@ func TestAClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 		w.run(3 * time.Second)
 		drop(w, user, claim)
 		w.until("nothing is left", 5*time.Second, w.empty)
-		mustRun(t, w, "provision", "provision", "provision", "provision", "provision", "delete")
-		mustUndo(t, w.runs[5], w.runs[4])
+		w.mustRun("provision", "provision", "provision", "provision", "provision", "delete")
+		w.mustUndo(w.runs[5], w.runs[4])
 		if job := w.made(contract.Delete)[0].now.(*batchv1.Job); job.Annotations[contract.AnnAfter] != "5" {
-			t.Errorf("the undo is of run %s", job.Annotations[contract.AnnAfter])
+			w.t.Errorf("the undo is of run %s", job.Annotations[contract.AnnAfter])
 		}
 	})
 }
 
 // The pod may only be held up: the record keeps the claim's request until its undo has succeeded.
 func TestAnUndoThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(func(r *run) ending {
 			if r.verb == contract.Delete && r.number < 4 {
 				return ending{75, "claim: the storage is busy"}
@@ -97,19 +77,19 @@ func TestAnUndoThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
 		drop(w, user, claim)
 		w.until("two undos failed", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 2 })
 		if !slices.Contains(w.records(), w.made(contract.Provision)[0].name) {
-			t.Error("the record was let go before the undo succeeded")
+			w.t.Error("the record was let go before the undo succeeded")
 		}
 		w.until("nothing is left", time.Minute, w.empty)
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 		if got := w.pauses(contract.Delete); !slices.Equal(got, want) {
-			t.Errorf("pauses %v, want %v", got, want)
+			w.t.Errorf("pauses %v, want %v", got, want)
 		}
-		mustTell(t, w, "", "UndoFailed", 3, "busy", "exit code 75")
+		w.mustTell("", "UndoFailed", 3, "busy", "exit code 75")
 	})
 }
 
 func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.bare()
 		w.start()
 		claim := w.claim("data")
@@ -119,14 +99,14 @@ func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
 		w.config("gold", "gold")
 		w.run(time.Hour)
 		if len(w.made("")) != 0 || !w.empty() {
-			t.Error("something was done for it\n" + w.story())
+			w.t.Error("something was done for it\n" + w.story())
 		}
 	})
 }
 
 func TestNoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 	for _, code := range []int32{64, 77, 78} {
-		inWorld(t, func(t *testing.T, w *world) {
+		inWorld(t, func(w *world) {
 			w.goldClass(always(fails(code, "")))
 			w.start()
 			claim := w.claim("data")
@@ -134,13 +114,13 @@ func TestNoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 			w.run(time.Second)
 			drop(w, user, claim)
 			w.until("nothing is left", 5*time.Second, w.empty)
-			mustRun(t, w, "provision", "provision")
+			w.mustRun("provision", "provision")
 		})
 	}
 }
 
 func TestOneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(script(halfway(75), fails(77, ""), fails(77, ""), fails(77, "")))
 		w.start()
 		claim := w.claim("data")
@@ -148,12 +128,12 @@ func TestOneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
 		w.run(time.Second)
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "provision", "delete")
+		w.mustRun("provision", "provision", "delete")
 	})
 }
 
 func TestAClaimBoundElsewhereIsUndone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -162,14 +142,14 @@ func TestAClaimBoundElsewhereIsUndone(t *testing.T) {
 		edit(w, admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
 		w.until("nothing is left", time.Minute, w.empty)
 		if last := w.runs[len(w.runs)-1]; !last.request.Undo {
-			t.Errorf("ran %v, the last is no undo", w.verbs())
+			w.t.Errorf("ran %v, the last is no undo", w.verbs())
 		}
 	})
 }
 
 // A pod that uses the claim holds it: until it has gone, it may be served no more, and not be undone.
 func TestAClaimThatIsLeavingGetsNoJob(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.mounted["data"] = true
 		w.start()
@@ -179,7 +159,7 @@ func TestAClaimThatIsLeavingGetsNoJob(t *testing.T) {
 		n := len(w.made(""))
 		w.run(time.Hour)
 		if len(w.made("")) != n {
-			t.Errorf("%d Jobs for a claim that is leaving", len(w.made(""))-n)
+			w.t.Errorf("%d Jobs for a claim that is leaving", len(w.made(""))-n)
 		}
 		delete(w.mounted, "data")
 		w.until("nothing is left", time.Minute, w.empty)
@@ -187,7 +167,7 @@ func TestAClaimThatIsLeavingGetsNoJob(t *testing.T) {
 }
 
 func TestAClaimOfTheSameNameIsAnother(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		first := w.claim("data")
@@ -199,17 +179,17 @@ func TestAClaimOfTheSameNameIsAnother(t *testing.T) {
 		w.until("the second is bound", time.Minute, w.bound("data"))
 		w.until("the first is undone", time.Minute, func() bool { return !w.storage[string(first.UID)] && len(w.records()) == 0 })
 		if !w.storage[string(second.UID)] || w.pvOf(second) == nil {
-			t.Error("the second claim lost its volume")
+			w.t.Error("the second claim lost its volume")
 		}
-		mustShow(t, w, "data", map[string]string{"result": "succeeded", "attempts": "1"})
+		w.mustShow(map[string]string{"result": "succeeded", "attempts": "1"})
 	})
 }
 
 func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: always(halfway(75))}
 		w.class("gold", corev1.PersistentVolumeReclaimRetain)
-		w.account("writer", "true")
+		w.account("true")
 		w.config("gold", "gold", "verbs", "provision")
 		w.start()
 		claim := w.claim("data")
@@ -217,6 +197,6 @@ func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
 		w.run(500 * time.Millisecond)
 		drop(w, user, claim)
 		w.until("its record is released", time.Minute, func() bool { return len(w.records()) == 0 })
-		mustTell(t, w, w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
+		w.mustTell(w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
 	})
 }

@@ -33,7 +33,7 @@ func (w *world) most() int {
 
 func TestNoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
 	const claims, parallel = 30, 4
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.options.Workers = 10
 		w.goldClass(works, "max-parallel", fmt.Sprint(parallel))
 		w.start()
@@ -42,17 +42,17 @@ func TestNoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
 		}
 		w.until("all are bound", time.Minute, func() bool { return len(w.storage) == claims && w.allBound() })
 		if got := w.most(); got != parallel {
-			t.Errorf("%d Jobs at a time, want %d", got, parallel)
+			w.t.Errorf("%d Jobs at a time, want %d", got, parallel)
 		}
 		if n := len(w.made("")); n != claims {
-			t.Errorf("%d Jobs, want %d", n, claims)
+			w.t.Errorf("%d Jobs, want %d", n, claims)
 		}
 		for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
 			drop(w, user, claim)
 		}
 		w.until("nothing is left", time.Minute, w.empty)
 		if got := w.most(); got != parallel {
-			t.Errorf("%d Jobs at a time, want %d", got, parallel)
+			w.t.Errorf("%d Jobs at a time, want %d", got, parallel)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func (w *world) allBound() bool {
 }
 
 func TestAbandonedClaimsAreUndoneWithinMaxParallelToo(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.options.Workers = 10
 		w.goldClass(always(halfway(65)), "max-parallel", "2")
 		w.start()
@@ -81,13 +81,13 @@ func TestAbandonedClaimsAreUndoneWithinMaxParallelToo(t *testing.T) {
 		}
 		w.until("nothing is left", time.Minute, w.empty)
 		if got := w.most(); got != 2 {
-			t.Errorf("%d Jobs at a time, want 2", got)
+			w.t.Errorf("%d Jobs at a time, want 2", got)
 		}
 	})
 }
 
 func TestOneClassDoesNotHoldUpAnother(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works, "max-parallel", "1")
 		w.class("silver", corev1.PersistentVolumeReclaimDelete)
 		w.config("silver", "silver", "image", newer)
@@ -99,8 +99,22 @@ func TestOneClassDoesNotHoldUpAnother(t *testing.T) {
 		w.claim("quick", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("silver") })
 		w.until("the other class's claim is bound", 5*time.Second, w.bound("quick"))
 		if n := len(w.made(contract.Provision)); n != 2 {
-			t.Errorf("%d Jobs, want one of each class", n)
+			w.t.Errorf("%d Jobs, want one of each class", n)
 		}
 		w.until("all are bound", time.Hour, w.allBound)
+	})
+}
+
+func TestAJobThatCannotStartGivesItsSlotToOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works, "max-parallel", "1")
+		w.start()
+		w.stuck["data"] = true
+		w.claim("data")
+		w.until("its Job is there", time.Minute, func() bool { return len(w.made("")) == 1 })
+		w.claim("other")
+		w.until("the other is bound", time.Minute, w.bound("other"))
+		w.stuck["data"] = false
+		w.until("both are bound", time.Minute, w.allBound)
 	})
 }

@@ -33,7 +33,7 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 }
 
 func TestADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
@@ -41,21 +41,21 @@ func TestADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
 		pv := w.pvOf(claim)
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 		if r := w.runs[1]; r.request.Undo || r.pv.Spec.NFS == nil || r.pv.UID != pv.UID {
-			t.Errorf("the delete was given %+v", r.pv)
+			w.t.Errorf("the delete was given %+v", r.pv)
 		}
 		for _, c := range w.server.history() {
 			if c.place == (place{"persistentvolumes", "", pv.Name}) && c.verb == "delete" && c.at.Before(w.runs[1].at) {
-				t.Error("the PV was deleted before its volume")
+				w.t.Error("the PV was deleted before its volume")
 			}
 		}
-		mustTell(t, w, "PersistentVolume/"+pv.Name, "Deleting", 2)
+		w.mustTell("PersistentVolume/"+pv.Name, "Deleting", 2)
 	})
 }
 
 func TestADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(func(r *run) ending {
 			if r.verb == contract.Delete && r.number < 4 {
 				return ending{75, "in use by an export"}
@@ -68,40 +68,40 @@ func TestADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 		drop(w, user, claim)
 		w.until("three deletes failed", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 3 })
 		if !w.heldByUs(claim) {
-			t.Error("the PV was let go before its volume had been deleted")
+			w.t.Error("the PV was let go before its volume had been deleted")
 		}
 		w.until("nothing is left", time.Minute, w.empty)
-		mustTell(t, w, "PersistentVolume/"+pv.Name, "VolumeFailedDelete", 3, "exit code 75")
+		w.mustTell("PersistentVolume/"+pv.Name, "VolumeFailedDelete", 3, "exit code 75")
 		if got := w.pauses(contract.Delete); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
-			t.Errorf("pauses %v", got)
+			w.t.Errorf("pauses %v", got)
 		}
 	})
 }
 
 func TestARetainedVolumeStays(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: works}
 		w.class("gold", corev1.PersistentVolumeReclaimRetain)
-		w.account("writer", "true")
+		w.account("true")
 		w.config("gold", "gold")
 		w.start()
 		claim := w.settled("data")
 		if w.heldByUs(claim) {
-			t.Error("our finalizer is on a PV that is retained")
+			w.t.Error("our finalizer is on a PV that is retained")
 		}
 		drop(w, user, claim)
 		w.run(24 * time.Hour)
 		if pv := w.pvOf(claim); pv == nil || pv.Status.Phase != corev1.VolumeReleased || !w.storage[string(claim.UID)] {
-			t.Error("the volume or its PV has gone")
+			w.t.Error("the volume or its PV has gone")
 		}
 		drop(w, admin, w.pvOf(claim))
 		w.until("the PV goes", time.Minute, func() bool { return w.pvOf(claim) == nil })
-		mustRun(t, w, "provision")
+		w.mustRun("provision")
 	})
 }
 
 func TestTheFinalizerFollowsThePolicyBothWays(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
@@ -110,29 +110,29 @@ func TestTheFinalizerFollowsThePolicyBothWays(t *testing.T) {
 		drop(w, user, claim)
 		w.run(time.Hour)
 		if !w.storage[string(claim.UID)] {
-			t.Fatal("a retained volume was deleted")
+			w.t.Fatal("a retained volume was deleted")
 		}
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
 		w.until("the finalizer comes", time.Second, func() bool { return w.heldByUs(claim) })
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 	})
 }
 
 func TestAPVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
 		drop(w, admin, w.pvOf(claim))
 		w.run(24 * time.Hour)
 		if pv := w.pvOf(claim); pv == nil || pv.DeletionTimestamp == nil || !w.heldByUs(claim) || !w.storage[string(claim.UID)] {
-			t.Fatal("the PV or its volume was touched")
+			w.t.Fatal("the PV or its volume was touched")
 		}
-		mustRun(t, w, "provision")
+		w.mustRun("provision")
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestAPVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
 func TestAReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 	for name, uid := range map[string]types.UID{"to whoever has that name": "", "to nobody yet": "99999999-0000-4000-8000-000000000000"} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(w *world) {
 				w.goldClass(works)
 				w.start()
 				claim := w.settled("data")
@@ -155,9 +155,9 @@ func TestAReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 					w.until("the dispatcher looked", time.Second, func() bool { return w.heldByUs(claim) })
 				}
 				w.run(time.Hour)
-				mustRun(t, w, "provision")
+				w.mustRun("provision")
 				if !w.storage[string(claim.UID)] {
-					t.Error("the volume has gone")
+					w.t.Error("the volume has gone")
 				}
 			})
 		})
@@ -166,7 +166,7 @@ func TestAReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 
 // A populator fills a volume through a claim of its own and then points the PV to the user's.
 func TestAPVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		prime := w.settled("prime")
@@ -179,16 +179,16 @@ func TestAPVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
 		w.until("the target is bound", time.Minute, w.bound("target"))
 		drop(w, "populator", prime)
 		w.run(time.Hour)
-		mustRun(t, w, "provision")
+		w.mustRun("provision")
 		drop(w, user, target)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 	})
 }
 
 // A backup was restored: the claim came back under another UID, and its PV with it.
 func TestAPVOfNoRunAtAllIsReclaimedUnderItsRevision(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
@@ -208,7 +208,7 @@ func TestWithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(w *world) {
 				w.goldClass(works)
 				w.start()
 				claim := w.settled("data")
@@ -217,8 +217,8 @@ func TestWithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 				lose(w, w.pvOf(claim))
 				drop(w, user, claim)
 				w.run(time.Hour)
-				mustRun(t, w, "provision")
-				mustSay(t, w, "PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", contract.AnnRevision)
+				w.mustRun("provision")
+				w.mustSay("PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", contract.AnnRevision)
 				edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnRevision, was) })
 				w.until("nothing is left", time.Minute, w.empty)
 			})
@@ -233,20 +233,20 @@ func TestWhatADeleteWaitsForWakesIt(t *testing.T) {
 	}{
 		"the ServiceAccount": {
 			"ServiceAccountRefused",
-			func(w *world) { w.account("writer", "true") },
+			func(w *world) { w.account("true") },
 			func(w *world) { drop(w, admin, get[*corev1.ServiceAccount](w, home, "writer")) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(w *world) {
 				w.goldClass(works)
 				w.start()
 				claim := w.settled("data")
 				test.down(w)
 				drop(w, user, claim)
 				w.run(time.Hour)
-				mustRun(t, w, "provision")
-				mustSay(t, w, "PersistentVolume/"+contract.PVName(string(claim.UID)), test.reason)
+				w.mustRun("provision")
+				w.mustSay("PersistentVolume/"+contract.PVName(string(claim.UID)), test.reason)
 				test.up(w)
 				w.until("nothing is left", 10*time.Second, w.empty)
 			})
@@ -255,7 +255,7 @@ func TestWhatADeleteWaitsForWakesIt(t *testing.T) {
 }
 
 func TestAnUndoWaitsForItsServiceAccountToo(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -263,14 +263,14 @@ func TestAnUndoWaitsForItsServiceAccountToo(t *testing.T) {
 		drop(w, admin, get[*corev1.ServiceAccount](w, home, "writer"))
 		drop(w, user, claim)
 		w.run(time.Hour)
-		mustRun(t, w, "provision")
-		w.account("writer", "true")
+		w.mustRun("provision")
+		w.account("true")
 		w.until("nothing is left", 10*time.Second, w.empty)
 	})
 }
 
 func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		first := w.settled("first")
@@ -281,7 +281,7 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 		drop(w, user, second)
 		w.run(time.Hour)
 		if w.storage[string(first.UID)] || !w.storage[string(second.UID)] {
-			t.Errorf("left are %v, want the second's only", w.storage)
+			w.t.Errorf("left are %v, want the second's only", w.storage)
 		}
 	})
 }

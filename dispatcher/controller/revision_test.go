@@ -14,7 +14,7 @@ import (
 const newer = "localhost/gold:v2"
 
 func TestAVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
@@ -24,15 +24,15 @@ func TestAVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 		w.run(time.Minute)
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 		if w.runs[1].image != gold {
-			t.Errorf("it was deleted by %s", w.runs[1].image)
+			w.t.Errorf("it was deleted by %s", w.runs[1].image)
 		}
 	})
 }
 
 func TestAnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -42,12 +42,12 @@ func TestAnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 		w.run(time.Hour)
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 	})
 }
 
 func TestAChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[newer] = image{does: works}
 		w.start()
@@ -61,11 +61,11 @@ func TestAChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
 		want := []struct{ image, claim string }{{gold, "first"}, {newer, "second"}, {gold, "first"}, {newer, "second"}}
 		for i, r := range w.runs {
 			if r.image != want[i].image || r.request.Name != want[i].claim {
-				t.Errorf("run %d: %s %s by %s, want %v", i, r.verb, r.request.Name, r.image, want[i])
+				w.t.Errorf("run %d: %s %s by %s, want %v", i, r.verb, r.request.Name, r.image, want[i])
 			}
 		}
 		if n := len(every[*appsv1.ControllerRevision](w)); n != 2 {
-			t.Errorf("%d revisions, want 2", n)
+			w.t.Errorf("%d revisions, want 2", n)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestAChangedConfigIsTriedAtOnceAfterARefusal(t *testing.T) {
 		"credentials, nothing was made": {77, []string{"provision", "provision"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(w *world) {
 				w.goldClass(always(fails(test.code, "")), "max-attempts", "1")
 				w.images[newer] = image{does: works}
 				w.start()
@@ -89,9 +89,9 @@ func TestAChangedConfigIsTriedAtOnceAfterARefusal(t *testing.T) {
 				w.run(3 * time.Minute)
 				w.reconfigure("image", newer)
 				w.until("the claim is bound", 10*time.Second, w.bound("data"))
-				mustRun(t, w, test.want...)
+				w.mustRun(test.want...)
 				if n := len(w.runs); n == 3 && (w.runs[1].image != gold || !w.runs[1].request.Undo) {
-					t.Errorf("the undo ran %s", w.runs[1].image)
+					w.t.Errorf("the undo ran %s", w.runs[1].image)
 				}
 				w.until("every record is released", time.Hour, func() bool { return len(w.records()) == 0 })
 			})
@@ -100,7 +100,7 @@ func TestAChangedConfigIsTriedAtOnceAfterARefusal(t *testing.T) {
 }
 
 func TestAnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[newer] = image{does: works}
 		w.start()
@@ -113,19 +113,41 @@ func TestAnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
 		drop(w, user, first)
 		w.until("the first has gone", time.Minute, func() bool { return w.pvOf(first) == nil })
 		if r := w.runs[2]; r.image != newer || r.verb != contract.Delete {
-			t.Errorf("%s ran by %s", r.verb, r.image)
+			w.t.Errorf("%s ran by %s", r.verb, r.image)
 		}
 	})
 }
 
 func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		w.settled("first")
 		w.settled("second")
 		if n := len(every[*appsv1.ControllerRevision](w)); n != 1 {
-			t.Errorf("%d revisions of one content", n)
+			w.t.Errorf("%d revisions of one content", n)
+		}
+	})
+}
+
+func TestAFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works)
+		w.start()
+		w.settled("first")
+		w.reconfigure("image", newer, "timeout", "soon")
+		w.settled("second")
+		if w.runs[1].image != gold {
+			w.t.Errorf("the second claim was served by %s", w.runs[1].image)
+		}
+		if n := len(w.events.said("ConfigMap/gold", "")); n == 0 {
+			w.t.Error("nobody told the administrator")
+		}
+		w.images[newer] = image{does: works}
+		w.reconfigure("timeout", "5m")
+		w.settled("third")
+		if w.runs[2].image != newer {
+			w.t.Errorf("the third claim was served by %s", w.runs[2].image)
 		}
 	})
 }

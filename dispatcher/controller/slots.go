@@ -16,26 +16,25 @@ type slots struct {
 	launched map[string]string // class label by the Job's "namespace/name"
 }
 
-// slot tells whether a class may start another Job.
+// slot tells whether a class may start another Job, by the cache alone: whoever is told no is woken when
+// one of the Jobs there ends, and by nothing else.
 func (c *Controller) slot(cfg config.Config) bool {
-	c.slots.mu.Lock()
-	defer c.slots.mu.Unlock()
-	return c.unfinished(cfg) < cfg.MaxParallel
+	return c.unfinished(cfg, nil) < cfg.MaxParallel
 }
 
 // take keeps a slot for a Job that is about to be launched, if there is one.
 func (c *Controller) take(cfg config.Config, job *batchv1.Job) bool {
 	c.slots.mu.Lock()
 	defer c.slots.mu.Unlock()
-	if c.unfinished(cfg) >= cfg.MaxParallel {
+	if c.unfinished(cfg, c.slots.launched) >= cfg.MaxParallel {
 		return false
 	}
 	c.slots.launched[key(job)] = config.ClassLabel(cfg.Source.Class)
 	return true
 }
 
-// unfinished counts a class's Jobs, with those that the cache does not show yet.
-func (c *Controller) unfinished(cfg config.Config) int {
+// unfinished counts a class's Jobs, with those launched ones that the cache does not show yet.
+func (c *Controller) unfinished(cfg config.Config, launched map[string]string) int {
 	label, n := config.ClassLabel(cfg.Source.Class), 0
 	counted := map[string]bool{}
 	for _, obj := range indexed(c.caches.spaces[cfg.Source.Namespace].jobs, label) {
@@ -45,7 +44,7 @@ func (c *Controller) unfinished(cfg config.Config) int {
 			n++
 		}
 	}
-	for name, class := range c.slots.launched {
+	for name, class := range launched {
 		if class == label && !counted[name] {
 			n++
 		}

@@ -23,7 +23,7 @@ func (w *world) poke(name string) {
 }
 
 func TestAJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		w.server.hold("jobs", true)
@@ -33,7 +33,7 @@ func TestAJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
 			w.poke("data")
 		}
 		if n := len(w.made("")); n != 1 {
-			t.Errorf("%d Jobs", n)
+			w.t.Errorf("%d Jobs", n)
 		}
 		w.server.hold("jobs", false)
 		w.until("the claim is bound", time.Minute, w.bound("data"))
@@ -41,21 +41,21 @@ func TestAJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
 }
 
 func TestAPVThatTheCacheDoesNotShowYetIsASuccess(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		w.server.hold("persistentvolumes", true)
 		w.claim("data")
 		w.until("the run is told", time.Minute, func() bool { return len(w.events.said(onData, "")) == 2 })
-		mustTell(t, w, onData, "ProvisioningSucceeded", 1)
+		w.mustTell(onData, "ProvisioningSucceeded", 1)
 		w.server.hold("persistentvolumes", false)
 		w.until("its record is released", time.Minute, func() bool { return len(w.records()) == 0 })
-		mustShow(t, w, "data", map[string]string{"result": "succeeded"})
+		w.mustShow(map[string]string{"result": "succeeded"})
 	})
 }
 
 func TestAClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
 		claim := w.claim("data")
@@ -64,17 +64,17 @@ func TestAClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
 		drop(w, user, claim)
 		w.run(time.Minute)
 		if n := len(w.made(contract.Provision)); n != 1 {
-			t.Errorf("%d provision Jobs, want 1", n)
+			w.t.Errorf("%d provision Jobs, want 1", n)
 		}
 		w.server.hold("persistentvolumeclaims", false)
 		w.until("nothing is left", time.Minute, w.empty)
-		mustRun(t, w, "provision", "delete")
+		w.mustRun("provision", "delete")
 	})
 }
 
 // The cache shows a PV as released; meanwhile an administrator has given it to the claim that is back.
 func TestAPVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
 		claim := w.settled("data")
@@ -90,7 +90,7 @@ func TestAPVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
 		w.server.hold("persistentvolumes", false)
 		w.server.hold("persistentvolumeclaims", false)
 		w.run(time.Hour)
-		mustRun(t, w, "provision")
+		w.mustRun("provision")
 	})
 }
 
@@ -121,16 +121,16 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(w *world) {
 				prepare(w)
 				w.run(2 * time.Hour)
 				before, told := len(w.dispatcher.client.Actions()), len(w.events.said("", ""))
 				w.run(24 * time.Hour)
 				if n := len(w.dispatcher.client.Actions()) - before; n > 0 {
-					t.Errorf("%d requests in a day: %v", n, w.dispatcher.client.Actions()[before:])
+					w.t.Errorf("%d requests in a day: %v", n, w.dispatcher.client.Actions()[before:])
 				}
 				if n := len(w.events.said("", "")) - told; n > 0 {
-					t.Errorf("%d events in a day", n)
+					w.t.Errorf("%d events in a day", n)
 				}
 			})
 		})
@@ -138,7 +138,7 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 }
 
 func TestAJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inWorld(t, func(w *world) {
 		w.goldClass(works, "max-parallel", "1")
 		w.server.refusing(func(_, _ string, obj object) error {
 			if job, ok := obj.(*batchv1.Job); ok {
@@ -150,9 +150,9 @@ func TestAJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
 		w.claim("data")
 		w.claim("other")
 		w.run(10 * time.Minute)
-		mustHave(t, w, onData, "LaunchFailed", []string{"exceeded quota: few", "provision-"})
+		w.mustHave(onData, "LaunchFailed", []string{"exceeded quota: few", "provision-"})
 		if n := len(w.events.said(onData, "LaunchFailed")); n < 2 || n > 40 {
-			t.Errorf("told %d times in 10 minutes", n)
+			w.t.Errorf("told %d times in 10 minutes", n)
 		}
 		w.server.refusing(nil)
 		w.until("both are bound", 2*time.Minute, w.allBound)

@@ -23,6 +23,8 @@ type recorder struct {
 }
 
 // Eventf keeps one event.
+//
+//nolint:revive // client-go's own arguments
 func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, _, note string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 const tracked = batchv1.JobTrackingFinalizer
@@ -72,12 +74,15 @@ func (w *world) manage(job *batchv1.Job) {
 			return
 		}
 	}
+	request, _, err := jobs.Recorded(job.Spec.Template.Annotations)
 	switch {
+	case err != nil:
+		w.t.Fatalf("the files of %s: %v", job.Name, err)
 	case late:
 		w.conclude(job, batchv1.JobFailed, "DeadlineExceeded")
 	case lost == 0 && job.Status.Active > 0:
 		w.conclude(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod is gone without a trace
-	case !w.noPods:
+	case !w.stuck[request.Name]:
 		w.spawn(job, lost)
 	}
 }

@@ -23,7 +23,7 @@ const (
 func (w *world) goldClass(does func(*run) ending, keys ...string) {
 	w.images[gold] = image{does: does}
 	w.class("gold", corev1.PersistentVolumeReclaimDelete)
-	w.account("writer", "true")
+	w.account("true")
 	w.config("gold", "gold", keys...)
 }
 
@@ -42,9 +42,10 @@ func firstConsumer(class *storagev1.StorageClass) {
 	class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 }
 
-func (w *world) account(name, label string) {
+// account creates the ServiceAccount writer with a value of our label.
+func (w *world) account(label string) {
 	add(w, admin, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: home, Labels: map[string]string{contract.LabelProvisioner: label},
+		Name: "writer", Namespace: home, Labels: map[string]string{contract.LabelProvisioner: label},
 	}})
 }
 

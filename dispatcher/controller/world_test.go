@@ -22,21 +22,21 @@ import (
 // kubelets that run scripted images on a storage of a map. Everything but the dispatcher moves in pass,
 // one thing after the other, when the dispatcher has nothing left to do.
 type world struct {
-	t        *testing.T
-	server   *server
-	events   *recorder
-	images   map[string]image // by name
-	storage  map[string]bool  // volumes, by claim UID
-	runs     []*run
-	mounted  map[string]bool // claims that a pod uses, by name
-	downtime time.Duration   // how long a killed dispatcher stays away
-	deaths   int64           // of dispatchers
-	fragile  bool            // every dispatcher dies after its first write
-	// lostNode: no kubelet ends a pod that is deleted. noPods: the Job controller makes none.
-	lostNode, noPods bool
-	options          controller.Options
-	dispatcher       *process
-	next             time.Time // when the world wants to move again
+	t          *testing.T
+	server     *server
+	events     *recorder
+	images     map[string]image // by name
+	storage    map[string]bool  // volumes, by claim UID
+	runs       []*run
+	mounted    map[string]bool // claims that a pod uses, by name
+	downtime   time.Duration   // how long a killed dispatcher stays away
+	deaths     int64           // of dispatchers
+	fragile    bool            // every dispatcher dies after its first write
+	stuck      map[string]bool // claims whose Jobs get no pod, by name
+	lostNode   bool            // no kubelet ends a pod that is deleted
+	options    controller.Options
+	dispatcher *process
+	next       time.Time // when the world wants to move again
 }
 
 // process is one life of a dispatcher.
@@ -62,19 +62,19 @@ func (p *process) wrote(n int) {
 }
 
 // inWorld runs a test in a world of its own, in fake time. Whatever it leaves running fails it.
-func inWorld(t *testing.T, test func(*testing.T, *world)) {
+func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
 			t: t, server: newServer(), events: &recorder{}, images: map[string]image{}, storage: map[string]bool{},
-			mounted: map[string]bool{},
+			mounted: map[string]bool{}, stuck: map[string]bool{},
 			options: controller.Options{
 				Provisioner: contract.ProvisionerName, Namespaces: []string{home}, Allowed: jobs.Allowances{},
 				KubeAPI: "https://10.0.0.1", Workers: 4,
 			},
 		}
 		defer w.stop()
-		test(t, w)
+		test(w)
 		if t.Failed() {
 			t.Log(w.story())
 		}

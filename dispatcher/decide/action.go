@@ -87,9 +87,11 @@ func (Remove) isAction()  {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Show, Hold:
+	case Wait, Tell, Pin, Hold:
 		return true
 	case Settle:
+		return a.Success
+	case Show:
 		return a.Success
 	case Launch, Write, Release, Unhold, Remove:
 		return false
