@@ -11,7 +11,7 @@ import (
 )
 
 // DefaultAttachAPI is how volumes are held where the class does not say it.
-const DefaultAttachAPI = volume.Reserve
+const DefaultAttachAPI = volume.Auto
 
 // hold is how the volume is held, and how the nodes present themselves.
 func hold(c class) (volume.Hold, error) {
