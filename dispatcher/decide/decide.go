@@ -61,7 +61,7 @@ func unsettled(v View) Action {
 			}
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
-			if !success {
+			if !success && v.Claim == ClaimPending && !exhausted(&r, v.Serve) {
 				action.Retry = due(&r, v.Serve)
 			}
 			return action

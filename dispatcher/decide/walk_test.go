@@ -17,7 +17,7 @@ const pvUID = "pv-uid"
 // verdicts are every way in which a run ends.
 var verdicts = []contract.Verdict{
 	contract.Done, contract.BadConfig, contract.BadRequest, contract.NoCapacity, contract.NoCredentials,
-	contract.TryAgain, contract.Disrupted, contract.Unknown,
+	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted,
 }
 
 // every calls f with every combination of facts.

@@ -104,6 +104,8 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 	}
 	switch {
 	case terminated != nil && terminated.ExitCode == contract.ExitDone:
+	case neverMade(pod):
+		out.Verdict, out.ExitCode = contract.NotStarted, nil
 	case disrupted(pod):
 		out.Verdict = contract.Disrupted
 	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
@@ -129,6 +131,21 @@ func verdictOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 		}
 	}
 	return nil
+}
+
+// neverMade tells whether the kubelet, when it gave the pod up at its deadline, had never made the
+// container: a wrong image, a missing Secret. Nobody else's word counts: of a lost node's pod the last
+// status known may be old.
+func neverMade(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "DeadlineExceeded" || disrupted(pod) {
+		return false
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == contract.Container {
+			return s.ContainerID == "" && s.LastTerminationState.Terminated == nil
+		}
+	}
+	return false
 }
 
 // disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
@@ -187,6 +204,8 @@ func (o Outcome) String() string {
 		return "it left no pod to read"
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
+	case o.Verdict == contract.NotStarted:
+		return "its container never started"
 	case o.Reason != "" && o.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
 	case o.ExitCode != nil:
