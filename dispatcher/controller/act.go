@@ -42,6 +42,12 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.pin(ctx, o.serve.cfg.Source)
 	case decide.Launch:
 		return c.launch(ctx, o, a)
+	case decide.Keep:
+		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
+	case decide.Cancel:
+		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
+	case decide.LetGo:
+		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
 		return 0, c.writeVolume(ctx, o, a.Run)
 	case decide.Settle:

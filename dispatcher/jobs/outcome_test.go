@@ -40,7 +40,7 @@ func terminating(job *batchv1.Job) *batchv1.Job {
 
 // exited is a pod whose container ended with this code and message.
 func exited(code int32, message string, changes ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}
 	pod.Status.Phase = corev1.PodFailed
 	if code == 0 {
 		pod.Status.Phase = corev1.PodSucceeded
