@@ -105,7 +105,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) error {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
-		WithAnnotations(result(a.Run, a.Success))
+		WithAnnotations(result(a.Run, a.Success, o.pv))
 	_, err := c.client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	switch {

@@ -50,7 +50,7 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	o.clean = c.resolveClean(o)
 	o.view.Clean = o.clean.target
 	for i := range o.view.Runs {
-		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven()))
+		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
 	}
 	return o, nil
 }

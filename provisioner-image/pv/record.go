@@ -20,8 +20,6 @@ const (
 	AnnConnector = contract.Domain + "cinder-connector"
 	// AnnAttachment is the ID of the volume's attachment, with the attachments API.
 	AnnAttachment = contract.Domain + "cinder-attachment-id"
-	// AnnCloneOf is "namespace/name" of the claim whose volume this one is a copy of.
-	AnnCloneOf = contract.Domain + "clone-of"
 	// AnnSecret is "namespace/name" of the PV's Secret.
 	AnnSecret = contract.Domain + "secret"
 )
@@ -49,7 +47,7 @@ func (r Record) annotations() (map[string]string, error) {
 		notes[AnnAttachment] = r.Hold.Attachment
 	}
 	if r.CloneOf != "" {
-		notes[AnnCloneOf] = r.CloneOf
+		notes[contract.AnnCloneOf] = r.CloneOf
 	}
 	if r.Secret.Name != "" {
 		notes[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
@@ -62,7 +60,7 @@ func (r Record) annotations() (map[string]string, error) {
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	notes := of.GetAnnotations()
-	r.VolumeID, r.CloneOf = notes[AnnVolumeID], notes[AnnCloneOf]
+	r.VolumeID, r.CloneOf = notes[AnnVolumeID], notes[contract.AnnCloneOf]
 	r.Hold.Attachment = notes[AnnAttachment]
 	if noted := notes[AnnAttachAPI]; noted != "" {
 		r.Hold.API = volume.API(noted)

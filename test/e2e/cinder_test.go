@@ -30,6 +30,7 @@ type volume struct {
 	Size     int               `json:"size"`
 	Type     string            `json:"volume_type"`
 	Metadata map[string]string `json:"metadata"`
+	SourceID string            `json:"source_volid"`
 }
 
 // cinderClient knows no proxy.
