@@ -33,7 +33,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes) == 0 {
+			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes)+len(held.Pods) == 0 {
 				return err
 			}
 			if !yes {
