@@ -13,6 +13,9 @@
 //	                                    ▼                     │
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
+//
+// A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
+// Job cancelled, and C reads from the pod that its container was never made.
 package decide
 
 import (
