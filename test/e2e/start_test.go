@@ -11,6 +11,7 @@ import (
 // While a Job cannot start the claim says why, within 30 s. When the claim goes, a Job whose container
 // was never made needs no undo: its image would not start for that either.
 func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		config map[string]string
 		reason string
