@@ -56,6 +56,16 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
 	case decide.Remove:
 		return 0, c.remove(ctx, o.pv)
+	case decide.Begin:
+		return 0, c.begin(ctx, o)
+	case decide.Refuse:
+		return 0, c.refuse(ctx, o, a.Run)
+	case decide.Grow:
+		return 0, c.growVolume(ctx, o, a.Run)
+	case decide.HandOver:
+		return 0, c.handOver(ctx, o)
+	case decide.Finish:
+		return 0, c.finish(ctx, o)
 	default:
 		return 0, fmt.Errorf("no hand for the action %T", action)
 	}

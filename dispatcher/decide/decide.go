@@ -13,6 +13,15 @@
 //	                                    ▼                     │
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
+//
+// A volume that is proven (D) and in use may be asked to grow:
+//
+//	           begin           launch             ends, settle, grow             finish
+//	I asked ─────────► J begun ──────► K expanding ──────────────────► L stored ───────► D
+//	    ▲  ▲                 ▲ due         │ fails                        │ hand over      ▲
+//	    │  └ due, or         └─────────────┤                              ▼                │
+//	    │    another size                  ▼ exit 65: refuse           M left to a node ───┘
+//	    └───────────────────────────── N refused
 package decide
 
 import (
@@ -62,7 +71,7 @@ func unsettled(v View) Action {
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
 			if !success {
-				action.Retry = due(&r, v.Serve)
+				action.Retry = due(&r, v.target(r))
 			}
 			return action
 		}
@@ -77,12 +86,13 @@ func offered(v View, r Run) bool {
 		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
-// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is.
+// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
+// the volume is as large as it was to be.
 func succeeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.Proven()
 	}
-	return r.Outcome.Verdict == contract.Done
+	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
 // unshown: the claim shows the result of its newest provision as long as that is its record.
@@ -113,8 +123,10 @@ func proven(v View) Action {
 	if p := v.newest(contract.Provision); p != nil && p.Held {
 		return Release{Run: *p}
 	}
-	if action := followPolicy(v.Volume); action != nil {
-		return action
+	for _, action := range []Action{followPolicy(v.Volume), growing(v)} {
+		if action != nil {
+			return action
+		}
 	}
 	switch {
 	case !v.Volume.Reclaim:
@@ -158,8 +170,10 @@ func abandoned(v View) Action {
 	if p := v.newest(contract.Provision); p != nil && p.Held {
 		return undoing(v, p)
 	}
-	if d := v.newest(contract.Delete); d != nil && d.Held {
-		return Release{Run: *d}
+	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
+		if r := v.newest(verb); r != nil && r.Held {
+			return Release{Run: *r}
+		}
 	}
 	return Wait{Why: "nothing is left of it"}
 }
@@ -211,7 +225,7 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		return Tell{Problem: *t.Problem}
 	}
 	if last != nil {
-		if launch.Verb == contract.Provision && exhausted(last, t) {
+		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}
 		}
 		if at := due(last, t); v.Now.Before(at) {

@@ -18,6 +18,10 @@ type View struct {
 	Serve Target
 	// Clean is how its volume, or what may have been made, would be deleted.
 	Clean Target
+	// Growth is what the claim that the volume serves asks for beyond what it has, and Expand how the
+	// volume would be given that; its Hash is the size.
+	Growth Growth
+	Expand Target
 }
 
 // Claim is what is left of the claim.
@@ -69,6 +73,9 @@ type Run struct {
 	Look    time.Time
 	// Outcome of a run that has ended.
 	Outcome jobs.Outcome
+	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was
+	// to be, whatever the exit code.
+	Grew, Short bool
 	// Shown: the claim's annotations tell this run's result.
 	Shown bool
 }
@@ -105,6 +112,14 @@ func (v View) newest(verb contract.Verb) *Run {
 		}
 	}
 	return last
+}
+
+// target is what a run would be launched with now.
+func (v View) target(r Run) Target {
+	if r.Verb == contract.Expand {
+		return v.Expand
+	}
+	return v.Serve
 }
 
 // undo returns the newest run that undoes provision p, or nil.
