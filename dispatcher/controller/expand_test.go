@@ -257,6 +257,9 @@ func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 		w.run(time.Hour)
 		w.mustRun("provision", "expand", "expand")
 		w.mustSay(onData, "Stalled", "2")
+		if said := w.events.said(onData, "VolumeResizeFailed"); len(said) != 2 || strings.Contains(said[1].note, "next attempt") {
+			w.t.Errorf("told was %+v", said)
+		}
 		w.ask("3Gi")
 		w.until("the claim has its size", time.Minute, w.has("3Gi"))
 	})

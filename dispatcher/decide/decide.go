@@ -71,7 +71,7 @@ func unsettled(v View) Action {
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
 			if !success {
-				action.Retry = due(&r, v.target(r))
+				action.Retry = v.retry(&r)
 			}
 			return action
 		}

@@ -75,6 +75,19 @@ func changed(r *Run, t Target) bool {
 	}
 }
 
+// retry is when a run that failed will be followed by another, to be told to whoever asked; zero: none
+// will be, or nobody asks any more.
+func (v View) retry(r *Run) time.Time {
+	t, asks := v.Serve, r.Verb == contract.Provision && v.Claim == ClaimPending
+	if r.Verb == contract.Expand {
+		t, asks = v.Expand, v.Growth.Stage.Wanted() && !v.Volume.Released
+	}
+	if !asks || exhausted(r, t) {
+		return time.Time{}
+	}
+	return due(r, t)
+}
+
 func exhausted(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !changed(r, t)
 }

@@ -114,14 +114,6 @@ func (v View) newest(verb contract.Verb) *Run {
 	return last
 }
 
-// target is what a run would be launched with now.
-func (v View) target(r Run) Target {
-	if r.Verb == contract.Expand {
-		return v.Expand
-	}
-	return v.Serve
-}
-
 // undo returns the newest run that undoes provision p, or nil.
 func (v View) undo(p *Run) *Run {
 	d := v.newest(contract.Delete)
