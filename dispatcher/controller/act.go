@@ -42,6 +42,12 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.pin(ctx, o.serve.cfg.Source)
 	case decide.Launch:
 		return c.launch(ctx, o, a)
+	case decide.Keep:
+		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
+	case decide.Cancel:
+		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
+	case decide.LetGo:
+		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
 		return 0, c.writeVolume(ctx, o, a.Run)
 	case decide.Settle:
@@ -56,16 +62,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
 	case decide.Remove:
 		return 0, c.remove(ctx, o.pv)
-	case decide.Begin:
-		return 0, c.begin(ctx, o)
-	case decide.Refuse:
-		return 0, c.refuse(ctx, o, a.Run)
-	case decide.Grow:
-		return 0, c.growVolume(ctx, o, a.Run)
-	case decide.HandOver:
-		return 0, c.handOver(ctx, o)
-	case decide.Finish:
-		return 0, c.finish(ctx, o)
+	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
+		return 0, c.grow(ctx, o, a)
 	default:
 		return 0, fmt.Errorf("no hand for the action %T", action)
 	}
@@ -109,7 +107,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) error {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
-		WithAnnotations(result(a.Run, a.Success))
+		WithAnnotations(result(a.Run, a.Success, o.pv))
 	_, err := c.client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	switch {

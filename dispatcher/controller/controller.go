@@ -56,7 +56,7 @@ type Controller struct {
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		client: client, opts: opts, clock: clk, recorder: recorder,
-		slots: slots{launched: map[string]string{}},
+		slots: slots{launched: map[string]string{}, stuck: map[string]bool{}},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),

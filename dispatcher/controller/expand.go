@@ -24,6 +24,24 @@ const (
 	reasonNotExpandable  = "ExpansionNotSupported"
 )
 
+// grow does one thing of a growth.
+func (c *Controller) grow(ctx context.Context, o *observation, action decide.Action) error {
+	switch a := action.(type) { //nolint:gochecksumtype // act sends these here, and has the others
+	case decide.Begin:
+		return c.begin(ctx, o)
+	case decide.Refuse:
+		return c.refuse(ctx, o, a.Run)
+	case decide.Grow:
+		return c.growVolume(ctx, o, a.Run)
+	case decide.HandOver:
+		return c.handOver(ctx, o)
+	case decide.Finish:
+		return c.finish(ctx, o)
+	default:
+		return fmt.Errorf("no hand for the action %T", action)
+	}
+}
+
 // begin says on the claim that its volume grows.
 func (c *Controller) begin(ctx context.Context, o *observation) error {
 	_, err := c.tellStage(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")

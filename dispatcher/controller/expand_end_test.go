@@ -63,6 +63,28 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 	})
 }
 
+func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.growingClass(works, "timeout", "2m")
+		w.start()
+		w.settled("data")
+		w.stuck["data"] = true
+		w.ask("2Gi")
+		w.until("its Job is there", time.Minute, func() bool { return len(w.made(contract.Expand)) == 1 })
+		w.run(time.Minute)
+		w.stuck["data"] = false
+		w.until("it grew", time.Minute, w.has("2Gi"))
+		w.stuck["data"] = true
+		w.ask("3Gi")
+		w.until("another Job is there", time.Minute, func() bool { return len(w.made(contract.Expand)) == 2 })
+		drop(w, user, w.now("data"))
+		w.until("the volume is to be deleted", 3*time.Minute, func() bool { return len(w.made(contract.Delete)) == 1 })
+		w.stuck["data"] = false
+		w.until("nothing is left", time.Minute, w.empty)
+		w.mustRun("provision", "expand", "delete")
+	})
+}
+
 func TestAClaimThatIsLeavingExpandsNoMore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works)

@@ -8,12 +8,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// slots are the Jobs that were launched but are not in the cache yet: workers that look at the same
-// moment would launch too many between them. They are no memory: after a restart the caches are filled
-// before anything is launched.
+// slots are what the cache does not show of the Jobs that count: those launched a moment ago, since
+// workers that look at the same moment would launch too many between them, and those whose slot others
+// were told to take. They are no memory: after a restart the caches are filled before anything is launched.
 type slots struct {
 	mu       sync.Mutex
 	launched map[string]string // class label by the Job's "namespace/name"
+	stuck    map[string]bool   // Jobs that gave their slot to others, who were told
 }
 
 // slot tells whether a class may start another Job, by the cache alone: whoever is told no is woken when
@@ -57,6 +58,20 @@ func (s *slots) seen(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, key(job))
+	delete(s.stuck, key(job))
+}
+
+// isStuck notes whether a Job cannot start, and tells whether it is news that it cannot.
+func (s *slots) isStuck(job *batchv1.Job, stuck bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.stuck[key(job)]
+	if stuck {
+		s.stuck[key(job)] = true
+	} else {
+		delete(s.stuck, key(job))
+	}
+	return stuck && !known
 }
 
 func key(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }

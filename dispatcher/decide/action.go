@@ -38,6 +38,15 @@ type Launch struct {
 	Clean bool
 }
 
+// Keep makes a pod stay, when it is deleted, until it has been read: whether its container ever ran.
+type Keep struct{ Run Run }
+
+// Cancel deletes a Job that has not started and need not start any more.
+type Cancel struct{ Run Run }
+
+// LetGo lets a kept pod go, whose outcome is written.
+type LetGo struct{ Run Run }
+
 // Write makes the PV that a container of a config with write-pv: dispatcher has described.
 type Write struct{ Run Run }
 
@@ -90,6 +99,9 @@ func (Wait) isAction()     {}
 func (Tell) isAction()     {}
 func (Pin) isAction()      {}
 func (Launch) isAction()   {}
+func (Keep) isAction()     {}
+func (Cancel) isAction()   {}
+func (LetGo) isAction()    {}
 func (Write) isAction()    {}
 func (Settle) isAction()   {}
 func (Show) isAction()     {}
@@ -107,13 +119,13 @@ func (Finish) isAction()   {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Hold:
+	case Wait, Tell, Pin, Keep, LetGo, Hold:
 		return true
 	case Settle:
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
+	case Launch, Cancel, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false
