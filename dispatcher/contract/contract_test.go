@@ -48,6 +48,7 @@ func TestTheWordsOfVersion1StayAsTheyAre(t *testing.T) {
 		contract.Version: "flex-provisioner.io/v1", contract.ProvisionerName: "flex-provisioner.io/dispatcher",
 		contract.OldPluginName: "kubernetes.io/flex-provisioner", contract.AnnClaimUID: "flex-provisioner.io/claim-uid",
 		contract.AnnRevision: "flex-provisioner.io/config-revision", contract.AnnProvisionedBy: "pv.kubernetes.io/provisioned-by",
+		contract.AnnFileSystem: "flex-provisioner.io/file-system-size", contract.AnnResizer: "volume.kubernetes.io/storage-resizer",
 		contract.FinalizerStorage: "flex-provisioner.io/storage", contract.FinalizerRecord: "flex-provisioner.io/record",
 		contract.LabelProvisioner: "flex-provisioner.io/provisioner", contract.RequestFile: "/etc/flex/request.json",
 		contract.PVFile: "/etc/flex/pv.json", contract.SecretDir: "/etc/flex/secret", contract.TerminationLog: "/dev/termination-log",

@@ -56,6 +56,9 @@ const (
 	// AnnProvisionedBy is Kubernetes' own. Without it the PV controller would mark the PV Failed
 	// instead of Released when its claim goes.
 	AnnProvisionedBy = "pv.kubernetes.io/provisioned-by"
+	// AnnFileSystem is written by whoever has grown the file system on a volume by hand, where the
+	// kubelet does not: the size that it has now.
+	AnnFileSystem = Domain + "file-system-size"
 )
 
 // Annotations of a Job, read back as the record of its claim.
@@ -94,6 +97,8 @@ const (
 	AnnResult      = Domain + "result" // "succeeded" or "failed"
 	AnnExitCode    = Domain + "exit-code"
 	AnnMessage     = Domain + "message"
+	// AnnResizer is Kubernetes' own: who grows the claim's volume.
+	AnnResizer = "volume.kubernetes.io/storage-resizer"
 )
 
 // Finalizers.

@@ -20,6 +20,7 @@ type need struct {
 var (
 	clusterNeeds = []need{
 		{"", "persistentvolumeclaims", []string{"get", "list", "watch", "patch"}},
+		{"", "persistentvolumeclaims/status", []string{"patch"}},
 		{"", "persistentvolumes", []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{"storage.k8s.io", "storageclasses", []string{"list", "watch"}},
 		{"", "nodes", []string{"get"}},
@@ -59,10 +60,11 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, opts Options)
 func denied(ctx context.Context, client kubernetes.Interface, namespace string, needs []need) ([]string, error) {
 	var missing []string
 	for _, n := range needs {
+		name, subresource, _ := strings.Cut(n.resource, "/")
 		for _, verb := range n.verbs {
 			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Group: n.group, Resource: n.resource, Verb: verb,
+					Namespace: namespace, Group: n.group, Resource: name, Subresource: subresource, Verb: verb,
 				}},
 			}, metav1.CreateOptions{})
 			if err != nil {

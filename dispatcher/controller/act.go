@@ -62,6 +62,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
 	case decide.Remove:
 		return 0, c.remove(ctx, o.pv)
+	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
+		return 0, c.grow(ctx, o, a)
 	default:
 		return 0, fmt.Errorf("no hand for the action %T", action)
 	}

@@ -44,8 +44,8 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 	return 0, nil
 }
 
-// plan gathers what the Job is built from: the claim's request on provision, the PV's on delete, and on
-// an undo the very request of the run that is undone.
+// plan gathers what the Job is built from: the claim's request on provision, the PV's on delete and
+// expand, and on an undo the very request of the run that is undone.
 func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean,
@@ -75,6 +75,9 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 	default:
 		p.PV = o.pv
 		p.Request = jobs.RequestOf(o.pv, p.Config)
+	}
+	if a.Verb == contract.Expand {
+		p.Hash, p.Request.Size = o.view.Expand.Hash, o.size.Value()
 	}
 	return p, nil
 }

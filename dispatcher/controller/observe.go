@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -25,6 +26,11 @@ type observation struct {
 	view  decide.View
 
 	serve, clean resolved
+
+	// holder is the claim that the volume serves, nil where that is none or it is leaving; size is what
+	// its volume is to have.
+	holder *corev1.PersistentVolumeClaim
+	size   resource.Quantity
 }
 
 // observe gathers all that is known of a UID through one looker. Classes, configs and revisions come
@@ -49,6 +55,9 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	}
 	o.clean = c.resolveClean(o)
 	o.view.Clean = o.clean.target
+	if err := c.seeGrowth(ctx, look, o); err != nil {
+		return nil, err
+	}
 	for i := range o.view.Runs {
 		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
 	}
@@ -100,6 +109,7 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 	run.Leaving = job.DeletionTimestamp != nil
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
+		run.Short = run.Record.Short(run.Outcome)
 		pods, err := c.caches.podsOf(job)
 		run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
 		return run, err
@@ -113,6 +123,7 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
 	run.Outcome = jobs.Read(job, pods, c.clock.Now())
+	run.Short = run.Record.Short(run.Outcome)
 	if run.Offers && run.Verb == contract.Provision {
 		_, run.Refused = c.offer(job, pods)
 	}

@@ -14,7 +14,7 @@ import (
 // often the dispatcher dies.
 type life func(w *world, last int64) string
 
-var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn}
+var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown}
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
 func bornAndDeleted(w *world, last int64) string {
@@ -71,6 +71,34 @@ func movedOn(w *world, last int64) string {
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 	w.until("the finalizer goes", 9*time.Hour, func() bool { return !w.heldByUs(claim) })
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
+	drop(w, user, claim)
+	w.until("nothing is left", 9*time.Hour, w.empty)
+	return w.sum()
+}
+
+// grown: a claim is bound, asks for too much, for less, gets that after a failure, and is deleted.
+func grown(w *world, last int64) string {
+	w.growingClass(func(r *run) ending {
+		switch {
+		case r.verb == contract.Provision:
+			return making(asISCSI)(r)
+		case r.verb == contract.Expand && r.request.Size > 10<<30:
+			return ending{65, "claim: too much"}
+		case r.verb == contract.Expand && r.number == 2:
+			return ending{75, ""}
+		default:
+			return works(r)
+		}
+	})
+	w.start(last)
+	claim := w.claim("data")
+	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
+	w.ask("100Gi")
+	w.until("it is refused", time.Hour, w.says(infeasible, refused))
+	w.ask("2Gi")
+	w.until("a person is asked", time.Hour, w.says(nodePends, fsPends))
+	edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnFileSystem, "2Gi") })
+	w.until("the claim has its size", time.Hour, w.has("2Gi"))
 	drop(w, user, claim)
 	w.until("nothing is left", 9*time.Hour, w.empty)
 	return w.sum()

@@ -57,6 +57,8 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 		}
 	}
 	switch {
+	case o.holder != nil:
+		c.event(o.holder, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	case o.claim != nil:
 		c.event(o.claim, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	case o.pv != nil:
@@ -74,6 +76,8 @@ func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Lau
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
 		c.tellWarnings(o.serve)
+	case a.Verb == contract.Expand:
+		c.tellExpanding(o, job, note)
 	case a.Undo:
 		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage")
 	default:
@@ -98,6 +102,7 @@ func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	}
 	regarding, good, bad := c.audience(o, a.Run)
 	switch {
+	case a.Success && a.Run.Verb == contract.Expand: // told when the claim has its size
 	case a.Success && regarding != runtime.Object(job):
 		c.event(regarding, job, corev1.EventTypeNormal, good, successNote(o, a))
 	case !a.Success:
@@ -113,6 +118,10 @@ func (c *Controller) audience(o *observation, run decide.Run) (regarding runtime
 		return o.claim, reasonProvisioned, reasonFailed
 	case run.Verb == contract.Provision:
 		return job, reasonProvisioned, reasonFailed
+	case run.Verb == contract.Expand && o.holder != nil:
+		return o.holder, reasonResized, reasonResizeFailed
+	case run.Verb == contract.Expand:
+		return job, reasonResized, reasonResizeFailed
 	case run.Volume != "" && o.pv != nil:
 		return o.pv, reasonDeleting, reasonDeleteFailed
 	default:
@@ -151,8 +160,11 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 		}
 		parts = append(parts, "the container ended with exit code 0, but "+fault)
 	}
+	if a.Run.Short {
+		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", a.Run.Reached(out), a.Run.Size()))
+	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, a.Run.Attempt))
-	if !a.Retry.IsZero() && a.Run.Verb == contract.Provision {
+	if !a.Retry.IsZero() && a.Run.Verb != contract.Delete {
 		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
 	}
 	return strings.Join(parts, "; ")

@@ -241,12 +241,15 @@ func (c *Controller) wakeAll(indexers ...cache.Indexer) {
 	}
 }
 
-// wakeClass wakes whatever may wait for something of a class: claims to be provisioned, volumes to be
-// deleted, and runs to be undone, whose claim may have gone and of which there is no PV.
+// wakeClass wakes whatever may wait for something of a class: claims to be provisioned or to be given
+// more, volumes to be deleted, and runs to be undone, whose claim may have gone and of which there is no PV.
 func (c *Controller) wakeClass(label string) {
 	for _, obj := range indexed(c.caches.claims, label) {
-		if claim := obj.(*corev1.PersistentVolumeClaim); claim.Spec.VolumeName == "" {
+		switch claim := obj.(*corev1.PersistentVolumeClaim); {
+		case claim.Spec.VolumeName == "":
 			c.queue.Add(claim.UID)
+		case growing(claim):
+			c.wakeVolume(claim.Spec.VolumeName)
 		}
 	}
 	for _, obj := range indexed(c.caches.volumes, label) {

@@ -41,6 +41,7 @@ type run struct {
 
 // kubelets run every pod, whatever its node.
 func (w *world) kubelets() {
+	w.growFileSystems()
 	for _, pod := range every[*corev1.Pod](w) {
 		switch {
 		case over(pod):
@@ -147,12 +148,15 @@ func (r *run) write(changes ...func(*corev1.PersistentVolume)) {
 
 // works is an image that does its work at the first try.
 func works(r *run) ending {
-	if r.verb == contract.Delete {
+	switch r.verb {
+	case contract.Delete:
 		r.erase()
-		return ending{}
+	case contract.Expand:
+		r.grow()
+	default:
+		r.make()
+		r.write()
 	}
-	r.make()
-	r.write()
 	return ending{}
 }
 

@@ -131,7 +131,7 @@ func (s *server) react(by string, action clienttesting.Action) (runtime.Object, 
 		return s.update(by, "update", at, a.Object.(object))
 	case clienttesting.PatchActionImpl:
 		at.name = a.Name
-		return s.patch(by, at, a.PatchType, a.Patch)
+		return s.patch(by, at, a)
 	case clienttesting.DeleteActionImpl:
 		at.name = a.Name
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
@@ -232,9 +232,9 @@ func (s *server) update(by, verb string, at place, obj object) (object, error) {
 
 // patch knows merge patches. Server-side apply is one too: the dispatcher is the only applier, applies
 // the same fields always, and forces. It never creates, since a patch with a UID cannot.
-func (s *server) patch(by string, at place, kind types.PatchType, patch []byte) (object, error) {
+func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (object, error) {
 	old, err := s.get(at)
-	if kind == types.ApplyPatchType && apierrors.IsNotFound(err) {
+	if a.PatchType == types.ApplyPatchType && apierrors.IsNotFound(err) {
 		return nil, at.conflict("uid mismatch: no existing object was found")
 	}
 	if err != nil {
@@ -244,30 +244,15 @@ func (s *server) patch(by string, at place, kind types.PatchType, patch []byte) 
 	if err := json.Unmarshal(encode(old), &under); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(patch, &over); err != nil {
+	if err := json.Unmarshal(a.Patch, &over); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	obj := reflect.New(reflect.TypeOf(old).Elem()).Interface().(object)
 	if err := json.Unmarshal(encode(mergePatch(under, over)), obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	within(a.GetSubresource(), old, obj)
 	return s.update(by, "patch", at, obj)
-}
-
-func mergePatch(under, over map[string]any) map[string]any {
-	for key, value := range over {
-		above, isMap := value.(map[string]any)
-		below, wasMap := under[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(under, key)
-		case isMap && wasMap:
-			under[key] = mergePatch(below, above)
-		default:
-			under[key] = value
-		}
-	}
-	return under
 }
 
 func (s *server) delete(by string, at place, must *metav1.Preconditions) error {

@@ -27,6 +27,7 @@ type world struct {
 	events     *recorder
 	images     map[string]image // by name
 	storage    map[string]bool  // volumes, by claim UID
+	sizes      map[string]int64 // of volumes that were expanded
 	runs       []*run
 	mounted    map[string]bool // claims that a pod uses, by name
 	downtime   time.Duration   // how long a killed dispatcher stays away
@@ -66,7 +67,7 @@ func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			t: t, server: newServer(), events: &recorder{}, images: map[string]image{}, storage: map[string]bool{},
+			t: t, server: newServer(), events: &recorder{}, images: map[string]image{}, storage: map[string]bool{}, sizes: map[string]int64{},
 			mounted: map[string]bool{}, stuck: map[string]bool{},
 			options: controller.Options{
 				Provisioner: contract.ProvisionerName, Namespaces: []string{home}, Allowed: jobs.Allowances{},
@@ -75,6 +76,7 @@ func inWorld(t *testing.T, test func(*world)) {
 		}
 		defer w.stop()
 		test(w)
+		w.mustNeverShrink()
 		if t.Failed() {
 			t.Log(w.story())
 		}

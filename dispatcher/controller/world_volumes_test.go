@@ -39,7 +39,7 @@ func (w *world) bind(claim *corev1.PersistentVolumeClaim) {
 		}
 		edit(w, kcm, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = claim.UID })
 		edit(w, kcm, claim, func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.VolumeName, c.Status.Phase = pv.Name, corev1.ClaimBound
+			c.Spec.VolumeName, c.Status.Phase, c.Status.Capacity = pv.Name, corev1.ClaimBound, pv.Spec.Capacity
 			annotate(c, "pv.kubernetes.io/bind-completed", "yes")
 		})
 		return

@@ -80,20 +80,40 @@ type Unhold struct{}
 // Remove deletes the PV whose volume has been deleted.
 type Remove struct{}
 
-func (Wait) isAction()    {}
-func (Tell) isAction()    {}
-func (Pin) isAction()     {}
-func (Launch) isAction()  {}
-func (Keep) isAction()    {}
-func (Cancel) isAction()  {}
-func (LetGo) isAction()   {}
-func (Write) isAction()   {}
-func (Settle) isAction()  {}
-func (Show) isAction()    {}
-func (Release) isAction() {}
-func (Hold) isAction()    {}
-func (Unhold) isAction()  {}
-func (Remove) isAction()  {}
+// Begin writes on the claim that its volume grows, and to which size.
+type Begin struct{}
+
+// Refuse writes on the claim that its volume cannot grow to that size. Its user may ask for less.
+type Refuse struct{ Run Run }
+
+// Grow writes on the PV how large an expand has made its volume.
+type Grow struct{ Run Run }
+
+// HandOver writes on the claim that its file system is left to be grown.
+type HandOver struct{}
+
+// Finish writes on the claim that it has its size.
+type Finish struct{}
+
+func (Wait) isAction()     {}
+func (Tell) isAction()     {}
+func (Pin) isAction()      {}
+func (Launch) isAction()   {}
+func (Keep) isAction()     {}
+func (Cancel) isAction()   {}
+func (LetGo) isAction()    {}
+func (Write) isAction()    {}
+func (Settle) isAction()   {}
+func (Show) isAction()     {}
+func (Release) isAction()  {}
+func (Hold) isAction()     {}
+func (Unhold) isAction()   {}
+func (Remove) isAction()   {}
+func (Begin) isAction()    {}
+func (Refuse) isAction()   {}
+func (Grow) isAction()     {}
+func (HandOver) isAction() {}
+func (Finish) isAction()   {}
 
 // Certain tells whether an action does no harm when the facts it was decided on were a little old.
 // Every other action is decided again on live facts before it is carried out.
@@ -105,7 +125,7 @@ func Certain(a Action) bool {
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Cancel, Write, Release, Unhold, Remove:
+	case Launch, Cancel, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false

@@ -16,6 +16,15 @@
 //
 // A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
 // Job cancelled, and C reads from the pod that its container was never made.
+//
+// A volume that is proven (D) and in use may be asked to grow:
+//
+//	           begin           launch             ends, settle, grow             finish
+//	I asked ─────────► J begun ──────► K expanding ──────────────────► L stored ───────► D
+//	    ▲  ▲                 ▲ due         │ fails                        │ hand over      ▲
+//	    │  └ due, or         └─────────────┤                              ▼                │
+//	    │    another size                  ▼ exit 65: refuse           M left to a node ───┘
+//	    └───────────────────────────── N refused
 package decide
 
 import (
@@ -59,7 +68,10 @@ func running(v View) Action {
 // pointless: nobody waits for the run any more, or it would be asked otherwise now. One that has started is
 // waited for all the same, since it may have made something.
 func pointless(v View, r Run) bool {
-	if r.Verb != contract.Provision {
+	switch {
+	case r.Verb == contract.Expand:
+		return v.Volume.Released || !v.Growth.Stage.Wanted() || v.Expand.Problem == nil && changed(&r, v.Expand)
+	case r.Verb != contract.Provision:
 		return false
 	}
 	return v.Claim.Abandoned() || v.Claim == ClaimLeaving ||
@@ -85,8 +97,8 @@ func unsettled(v View) Action {
 			}
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
-			if !success && v.Claim == ClaimPending && !exhausted(&r, v.Serve) {
-				action.Retry = due(&r, v.Serve)
+			if !success {
+				action.Retry = v.retry(&r)
 			}
 			return action
 		}
@@ -101,12 +113,13 @@ func offered(v View, r Run) bool {
 		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
-// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is.
+// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
+// the volume is as large as it was to be.
 func succeeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.Proven()
 	}
-	return r.Outcome.Verdict == contract.Done
+	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
 // unread: a kept pod goes when its outcome is written.
@@ -147,8 +160,10 @@ func proven(v View) Action {
 	if p := v.newest(contract.Provision); p != nil && p.Held {
 		return Release{Run: *p}
 	}
-	if action := followPolicy(v.Volume); action != nil {
-		return action
+	for _, action := range []Action{followPolicy(v.Volume), growing(v)} {
+		if action != nil {
+			return action
+		}
 	}
 	switch {
 	case !v.Volume.Reclaim:
@@ -192,8 +207,10 @@ func abandoned(v View) Action {
 	if p := v.newest(contract.Provision); p != nil && p.Held {
 		return undoing(v, p)
 	}
-	if d := v.newest(contract.Delete); d != nil && d.Held {
-		return Release{Run: *d}
+	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
+		if r := v.newest(verb); r != nil && r.Held {
+			return Release{Run: *r}
+		}
 	}
 	return Wait{Why: "nothing is left of it"}
 }
@@ -245,7 +262,7 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		return Tell{Problem: *t.Problem}
 	}
 	if last != nil {
-		if launch.Verb == contract.Provision && exhausted(last, t) {
+		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}
 		}
 		if at := due(last, t); v.Now.Before(at) {

@@ -54,6 +54,16 @@ func (w *world) step() bool {
 		}
 	case Remove:
 		w.v.Volume.Leaving = true
+	case Begin:
+		w.v.Growth.Stage = GrowthBegun
+	case Refuse:
+		w.v.Growth.Stage = GrowthRefused
+	case Grow:
+		w.grow(w.at(a.Run))
+	case HandOver:
+		w.v.Growth.Stage = GrowthLeft
+	case Finish:
+		w.v.Growth = Growth{}
 	}
 	return true
 }
@@ -63,6 +73,9 @@ func (w *world) launch(a Launch) {
 		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Held: true,
 		Hash: w.v.Serve.Hash, Revision: w.v.Serve.Revision, Node: w.v.Serve.Node,
 	}}
+	if a.Verb == contract.Expand {
+		r.Hash, r.Revision = w.v.Expand.Hash, w.v.Expand.Revision
+	}
 	if a.Verb == contract.Delete && !a.Undo {
 		r.Volume = w.v.Volume.UID
 	}
@@ -84,10 +97,13 @@ func (w *world) turn() bool {
 		if r := &w.v.Runs[i]; r.Live {
 			r.Live = false
 			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
-			if r.Leaving && r.Trouble != nil {
+			switch {
+			case r.Leaving && r.Trouble != nil:
 				r.Outcome.Verdict = contract.NotStarted
-			} else if r.Verb == contract.Provision {
+			case r.Verb == contract.Provision:
 				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
+			case r.Verb == contract.Expand:
+				r.Grew = w.v.Growth.Stage.Wanted()
 			}
 			return true
 		}
@@ -99,13 +115,13 @@ func (w *world) turn() bool {
 	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "":
 		w.v.Claim = ClaimBound
 	case vol.Exists && !vol.Released && w.v.Claim.Abandoned():
-		vol.Released, vol.Orphaned = true, true
+		vol.Released, vol.Orphaned, w.v.Growth = true, true, Growth{}
 	case vol.Exists && vol.Released && !vol.Orphaned && w.v.Claim.Abandoned():
 		vol.Orphaned = true
 	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
 		w.v.Serve.Slot = true
 	default:
-		return false
+		return w.turnNode()
 	}
 	return true
 }
@@ -164,7 +180,7 @@ func leftUndone(v View) string {
 	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && v.Volume.Fault == "":
 		return "a claim that could be served was not"
 	case !v.Claim.Abandoned():
-		return ""
+		return ungrown(v)
 	case v.Volume.Proven() && v.Volume.Reclaim:
 		return "a volume to be reclaimed stayed"
 	}

@@ -60,9 +60,32 @@ func attempt(last *Run) int {
 // moved: the target is another config, or another node, than the run's.
 func moved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
-// changed: what the run was asked to do is not what would be asked now. A delete asks the same always.
+// changed: what the run was asked to do is not what would be asked now. A delete asks the same always,
+// and an expand goes to the volume's nodes, whichever the claim names.
 func changed(r *Run, t Target) bool {
-	return r.Verb == contract.Provision && (moved(r, t) || r.Hash != t.Hash)
+	switch r.Verb {
+	case contract.Provision:
+		return moved(r, t) || r.Hash != t.Hash
+	case contract.Expand:
+		return r.Revision != t.Revision || r.Hash != t.Hash
+	case contract.Delete, contract.List:
+		return false
+	default:
+		return false
+	}
+}
+
+// retry is when a run that failed will be followed by another, to be told to whoever asked; zero: none
+// will be, or nobody asks any more.
+func (v View) retry(r *Run) time.Time {
+	t, asks := v.Serve, r.Verb == contract.Provision && v.Claim == ClaimPending
+	if r.Verb == contract.Expand {
+		t, asks = v.Expand, v.Growth.Stage.Wanted() && !v.Volume.Released
+	}
+	if !asks || exhausted(r, t) {
+		return time.Time{}
+	}
+	return due(r, t)
 }
 
 func exhausted(r *Run, t Target) bool {
@@ -70,9 +93,12 @@ func exhausted(r *Run, t Target) bool {
 }
 
 func stalled(r *Run) Problem {
+	next := "when the claim's request or the config changes"
+	if r.Verb == contract.Expand {
+		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"
+	}
 	return Problem{
 		Reason: "Stalled",
-		Note: fmt.Sprintf("no further attempt after %d, the config's max-attempts; "+
-			"it is tried again when the claim's request or the config changes", r.Attempt),
+		Note:   fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", r.Attempt, next),
 	}
 }

@@ -18,6 +18,10 @@ type View struct {
 	Serve Target
 	// Clean is how its volume, or what may have been made, would be deleted.
 	Clean Target
+	// Growth is what the claim that the volume serves asks for beyond what it has, and Expand how the
+	// volume would be given that; its Hash is the size.
+	Growth Growth
+	Expand Target
 }
 
 // Claim is what is left of the claim.
@@ -71,6 +75,9 @@ type Run struct {
 	Look    time.Time
 	// Outcome of a run that has ended.
 	Outcome jobs.Outcome
+	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was
+	// to be, whatever the exit code.
+	Grew, Short bool
 	// Shown: the claim's annotations tell this run's result.
 	Shown bool
 }

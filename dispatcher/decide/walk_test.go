@@ -20,11 +20,16 @@ var verdicts = []contract.Verdict{
 	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted,
 }
 
-// every calls f with every combination of facts.
+// every calls f with every combination of facts. How a claim would be served is known only of one that
+// is pending, and what one asks for beyond what it has, of one that is bound: everyGrowth has those.
 func every(f func(View)) {
 	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimBound, ClaimElsewhere} {
+		serves := []Target{{}}
+		if claim == ClaimPending {
+			serves = targets()
+		}
 		for _, volume := range volumes() {
-			for _, serve := range targets() {
+			for _, serve := range serves {
 				for _, clean := range cleanTargets() {
 					for _, runs := range histories() {
 						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
@@ -33,6 +38,7 @@ func every(f func(View)) {
 			}
 		}
 	}
+	everyGrowth(f)
 }
 
 func volumes() []Volume {
@@ -158,7 +164,7 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 
 // say tells a view in a failure's message.
 func say(v View) string {
-	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v", v.Claim, v.Volume, v.Serve, v.Clean)
+	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v, growth %+v, expand %+v", v.Claim, v.Volume, v.Serve, v.Clean, v.Growth, v.Expand)
 	for _, r := range v.Runs {
 		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s",
 			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict)
@@ -214,6 +220,7 @@ func laws(v View, action Action) broken {
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case Settle:
 		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
+		out.law("success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("settled a run that has not ended", a.Run.Live)
 		out.law("settled twice", a.Run.Settled != nil)
 	case Show:
@@ -226,6 +233,16 @@ func laws(v View, action Action) broken {
 		out.law("finalizer on a leaving PV", v.Volume.Leaving)
 	case Unhold:
 		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()))
+	case Begin:
+		beginLaws(out, v)
+	case Refuse:
+		refuseLaws(out, v, a)
+	case Grow:
+		out.law("a PV that shrinks, or says what is not so", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
+	case HandOver:
+		out.law("handed over what is not there, or has nothing left to do", v.Growth.Stage != GrowthStored || v.Growth.Node == NodeNothing)
+	case Finish:
+		finishLaws(out, v)
 	case Remove:
 		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
@@ -233,6 +250,9 @@ func laws(v View, action Action) broken {
 	case Wait:
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
 	case Tell, Pin:
+	}
+	if growth(action) {
+		growthLaws(out, v, action)
 	}
 	return *out
 }
@@ -248,6 +268,8 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	switch {
+	case a.Verb == contract.Expand:
+		expandLaws(out, v)
 	case a.Verb == contract.Provision:
 		p := v.newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)

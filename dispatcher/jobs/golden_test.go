@@ -86,6 +86,16 @@ func TestGoldenJobThatDeletes(t *testing.T) {
 	}))
 }
 
+func TestGoldenJobThatExpands(t *testing.T) {
+	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node", "verbs": "provision,delete,expand"})
+	pv := realPV(t)
+	request := jobs.RequestOf(pv, cfg)
+	request.Size = 5 << 30
+	golden(t, "job-expand", build(t, jobs.Plan{
+		Config: cfg, Verb: contract.Expand, Request: request, PV: pv, Number: 1, Attempt: 1, Hash: jobs.SizeHash(resource.MustParse("5Gi")),
+	}))
+}
+
 func TestGoldenJobThatUndoes(t *testing.T) {
 	made := build(t, provision(configOf(t, "Delete", nil), claim()))
 	request, pv, err := jobs.Recorded(made.Spec.Template.Annotations)

@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
@@ -20,8 +21,10 @@ type Outcome struct {
 	// Reason in Kubernetes' words: OOMKilled, Evicted, DeadlineExceeded.
 	Reason string `json:"reason,omitempty"`
 	// Message is the end of the container's output, printable, at most maxKept bytes.
-	Message  string    `json:"message,omitempty"`
-	Finished time.Time `json:"finished"`
+	Message string `json:"message,omitempty"`
+	// Capacity is the size of the volume after an expand, where the container reports it.
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	Finished time.Time          `json:"finished"`
 }
 
 // maxKept is how much of a run's message is kept on its Job, in bytes.
@@ -69,6 +72,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	pod := newest(pods)
 	if pod != nil {
 		readPod(&out, pod)
+		readCapacity(&out, job, pod)
 	}
 	if c != nil {
 		readCondition(&out, c, pod != nil)
@@ -124,6 +128,13 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 	}
 	if terminated.Reason == "OOMKilled" {
 		out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
+	}
+}
+
+func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
+	terminated := verdictOf(pod)
+	if terminated != nil && job.Labels[contract.LabelVerb] == string(contract.Expand) {
+		out.Capacity = reported(terminated.Message, job.Labels[contract.LabelClaimUID])
 	}
 }
 

@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+)
+
+// SizeHash is what an expand asks for: a size in bytes. Unlike a claim's hash it can be read back.
+func SizeHash(size resource.Quantity) string { return strconv.FormatInt(size.Value(), 10) }
+
+// Reached is the size that a volume has after a run of expand: what its container reports, else what it
+// was asked for. It is nil while the run has not ended well, and on any other verb.
+func (r Record) Reached(o Outcome) *resource.Quantity {
+	if r.Verb != contract.Expand || o.Verdict != contract.Done {
+		return nil
+	}
+	if o.Capacity != nil {
+		return o.Capacity
+	}
+	return r.Size()
+}
+
+// Size is what a run of expand was asked for, or nil.
+func (r Record) Size() *resource.Quantity {
+	size, err := strconv.ParseInt(r.Hash, 10, 64)
+	if r.Verb != contract.Expand || err != nil {
+		return nil
+	}
+	return resource.NewQuantity(size, resource.BinarySI)
+}
+
+// Short tells whether a run of expand that ended well made the volume smaller than it was asked for.
+func (r Record) Short(o Outcome) bool {
+	reached, asked := r.Reached(o), r.Size()
+	return reached != nil && asked != nil && reached.Cmp(*asked) < 0
+}
+
+// result is what a container may report of its run, as one line of JSON in its termination message.
+type result struct {
+	UID      string             `json:"uid"`
+	Code     int                `json:"code"`
+	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
+}
+
+// reported is the capacity that a container reports for a volume, or nil. Lines that are something else
+// are for people.
+func reported(message, uid string) *resource.Quantity {
+	var last *resource.Quantity
+	for line := range strings.Lines(message) {
+		var r result
+		if json.Unmarshal([]byte(line), &r) == nil && r.UID == uid && r.Code == contract.ExitDone && r.Capacity != nil && r.Capacity.Sign() > 0 {
+			last = resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
+		}
+	}
+	return last
+}
