@@ -62,6 +62,8 @@ const (
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
 	AnnUIDs = Domain + "uids"
+	// AnnNamespace is the namespace of the claim: namespaces take turns.
+	AnnNamespace = Domain + "claim-namespace"
 	// AnnRequestHash is the hash of what the claim asks for.
 	AnnRequestHash = Domain + "request-hash"
 	// AnnAttempt is the number of counted runs of this verb for this claim, this one included.

@@ -49,14 +49,14 @@ type Controller struct {
 	recorder events.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[types.UID]
 	caches   caches
-	slots    slots
+	turns    turns
 }
 
 // New makes a Controller; nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		client: client, opts: opts, clock: clk, recorder: recorder,
-		slots: slots{launched: map[string]string{}},
+		turns: newTurns(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
@@ -102,7 +102,9 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
+	had := c.turns.begin(uid)
 	wait, err := c.sync(ctx, uid)
+	queued := c.end(uid, had)
 	switch {
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
@@ -112,6 +114,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	case wait > 0:
 		c.queue.Forget(uid)
 		c.queue.AddAfter(uid, wait)
+	case queued: // no step forward: an error before it, such as a Job that was refused, still counts
 	default:
 		c.queue.Forget(uid)
 	}

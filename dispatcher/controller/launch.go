@@ -26,12 +26,10 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 	if err != nil {
 		return 0, fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
 	}
-	if !c.take(plan.Config, job) {
-		return time.Second, nil // another worker took the last slot, and may not need it after all
-	}
+	c.turns.use(o.uid, job)
 	made, err := c.client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		c.slots.seen(job)
+		c.unused(job)
 	}
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Names of the caches' indexes.
@@ -25,6 +26,8 @@ const (
 	byUID   = "uid"
 	byClass = "class"
 	byJob   = "job"
+	// byUnfinished finds a class's Jobs that have not finished.
+	byUnfinished = "unfinished"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
@@ -79,7 +82,8 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.add(&s.accounts, b.factory.Core().V1().ServiceAccounts().Informer(), c.accountChanged, nil)
 	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
 	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, nil)
-	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged, cache.Indexers{byUID: uidsOfJob, byClass: classOfJob})
+	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged,
+		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
 }
@@ -163,6 +167,13 @@ func classOfJob(obj any) ([]string, error) {
 	return []string{obj.(*batchv1.Job).Labels[contract.LabelClass]}, nil
 }
 
+func classOfUnfinished(obj any) ([]string, error) {
+	if jobs.Finished(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return classOfJob(obj)
+}
+
 func uidsOfJob(obj any) ([]string, error) {
 	return strings.Split(obj.(*batchv1.Job).Annotations[contract.AnnUIDs], ","), nil
 }
@@ -194,10 +205,10 @@ func (c *Controller) wakeVolume(name string) {
 // jobChanged: a Job that has ended may have made room for another of its class.
 func (c *Controller) jobChanged(obj any) {
 	job := obj.(*batchv1.Job)
-	c.slots.seen(job)
+	c.turns.seen(job)
 	c.wakeJob(job)
 	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
-		c.wakeClass(job.Labels[contract.LabelClass])
+		c.admit(counterOfJob(job))
 	}
 }
 

@@ -26,6 +26,13 @@ type Tell struct {
 // Pin stores the config's revision, before the first Job that names it.
 type Pin struct{}
 
+// Queue waits for a slot of the class: nothing else is in the way of a launch of this verb.
+type Queue struct {
+	Verb contract.Verb
+	// Since is when the retry was due; zero on a first attempt.
+	Since time.Time
+}
+
 // Launch creates a Job.
 type Launch struct {
 	Verb            contract.Verb
@@ -74,6 +81,7 @@ type Remove struct{}
 func (Wait) isAction()    {}
 func (Tell) isAction()    {}
 func (Pin) isAction()     {}
+func (Queue) isAction()   {}
 func (Launch) isAction()  {}
 func (Write) isAction()   {}
 func (Settle) isAction()  {}
@@ -87,7 +95,7 @@ func (Remove) isAction()  {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Hold:
+	case Wait, Tell, Pin, Queue, Hold:
 		return true
 	case Settle:
 		return a.Success
