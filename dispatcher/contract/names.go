@@ -58,6 +58,10 @@ const (
 	AnnProvisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
+// AnnUnusedSince marks a config revision that nothing names any more, with the time since when (RFC 3339).
+// It is deleted an hour later, unless something names it again.
+const AnnUnusedSince = Domain + "unused-since"
+
 // Annotations of a Job, read back as the record of its claim.
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.

@@ -48,8 +48,10 @@ type Controller struct {
 	clock    clock.WithTicker
 	recorder events.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[types.UID]
-	caches   caches
-	turns    turns
+	// revisions are those that may have come out of use, by "namespace/name".
+	revisions workqueue.TypedRateLimitingInterface[string]
+	caches    caches
+	turns     turns
 }
 
 // New makes a Controller; nothing runs before Start.
@@ -60,6 +62,9 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
+		revisions: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
 	}
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
@@ -91,8 +96,13 @@ func (c *Controller) Run(ctx context.Context) {
 			}
 		})
 	}
+	workers.Go(func() {
+		for c.nextRevision(ctx) {
+		}
+	})
 	<-ctx.Done()
 	c.queue.ShutDown()
+	c.revisions.ShutDown()
 	workers.Wait()
 }
 
