@@ -170,3 +170,26 @@ func TestItem03ARestartNeitherHurriesNorForgetsACollection(t *testing.T) {
 		w.mustHaveRevisions(1, "after it")
 	})
 }
+
+// A marked revision may be collected at any moment: no Job names it before the mark is seen to be off.
+func TestItem03NothingIsLaunchedUnderAMarkedRevision(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works)
+		w.start()
+		claim := w.settled("data")
+		drop(w, admin, get[*corev1.ConfigMap](w, home, "gold"))
+		w.lastVolumeGoes(claim)
+		made := len(w.made(""))
+		w.server.hold("controllerrevisions", true)
+		w.config("gold", "gold")
+		w.claim("again")
+		w.run(10 * time.Second)
+		if n := len(w.made("")); n != made {
+			w.t.Errorf("%d Jobs while the cache shows the mark", n-made)
+		}
+		w.server.hold("controllerrevisions", false)
+		w.until("the claim is bound", time.Minute, w.bound("again"))
+		w.run(24 * time.Hour)
+		w.mustHaveRevisions(1, "while a volume names it")
+	})
+}
