@@ -27,8 +27,8 @@ test: ## unit and controller tests, with the race detector; no root, no network
 
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
-	$(TOOL) golangci-lint run
-	$(TOOL) golangci-lint run --build-tags e2e ./test/e2e/...
+	$(TOOL) golangci-lint run --allow-parallel-runners
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e ./test/e2e/...
 	shellcheck -x $(SCRIPTS)
 
 .PHONY: check

@@ -41,7 +41,7 @@ run_tests() {
   go test -c -tags e2e -o "$TMP/e2e.test" ./test/e2e
   say "running the tests"
   (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 15m -test.parallel 4 \
-    -test.run "${E2E_RUN:-.}") | tee "$TMP/log"
+    -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
 
@@ -105,7 +105,6 @@ finish() {
 
 scripts/deps.sh
 lab_lock
-rmdir "$LAB_STATE" 2>/dev/null || true # the lock makes it; nothing is in it while nothing is up
 leftovers >"$TMP/before"
 trap finish EXIT
 trap 'exit 130' INT TERM

@@ -37,7 +37,6 @@ die() {
 lab_lock() {
   [ -z "${LAB_LOCKED:-}" ] || return 0
   [ "$(id -u)" = 0 ] || die "the lab needs root (namespaces, mounts, cgroups): run this as root"
-  mkdir -p "$LAB_STATE"
   exec 9>"$LAB_STATE.lock"
   flock -n 9 || { say "another command is changing the lab: waiting for it"; flock 9; }
   export LAB_LOCKED=1

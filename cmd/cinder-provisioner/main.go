@@ -36,7 +36,7 @@ func execute(ctx context.Context, args []string) run.Result {
 	})
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
-		return run.Judge(order.Order{}, &order.Error{Code: contract.ExitUsage, Err: err})
+		return run.Judge(order.Order{}, run.Report{}, &order.Error{Code: contract.ExitUsage, Err: err})
 	}
 	return result
 }
@@ -61,6 +61,8 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	for verb, short := range map[contract.Verb]string{
 		contract.Provision: "Make the claim's volume and its PersistentVolume",
 		contract.Delete:    "Remove the claim's volume and its Secret",
+		contract.Expand:    "Grow the claim's volume",
+		contract.List:      "Write one line for every volume that was made for a claim",
 	} {
 		root.AddCommand(&cobra.Command{
 			Use:   string(verb),
@@ -75,6 +77,7 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 // report writes the message where the kubelet reads it, and to the log. Outside of a pod there is no
 // such file.
 func report(result run.Result, log io.Writer) {
+	fmt.Print(result.Output)
 	fmt.Fprint(log, result.Message)
 	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

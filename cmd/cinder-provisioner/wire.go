@@ -30,30 +30,37 @@ const (
 )
 
 // work puts the parts together and does the verb. It returns the order as far as it was read.
-func work(ctx context.Context, verb contract.Verb, opts options) (order.Order, error) {
-	namespace, err := ownNamespace(opts.namespace)
-	if err != nil {
-		return order.Order{}, err
+func work(ctx context.Context, verb contract.Verb, opts options) (o order.Order, done run.Report, err error) {
+	// To list needs nothing of Kubernetes.
+	list := verb == contract.List
+	var namespace string
+	if !list {
+		if namespace, err = ownNamespace(opts.namespace); err != nil {
+			return o, done, err
+		}
 	}
-	o, err := order.Read(order.Input{
+	o, err = order.Read(order.Input{
 		Verb:      verb,
 		Dir:       os.DirFS(opts.dir),
 		Env:       environment(),
 		Namespace: namespace,
 	})
 	if err != nil {
-		return o, err
+		return o, done, err
 	}
-	kube, err := connectKube(opts.kubeconfig)
-	if err != nil {
-		return o, err
+	var kube kubernetes.Interface
+	if !list {
+		if kube, err = connectKube(opts.kubeconfig); err != nil {
+			return o, done, err
+		}
 	}
 	storage, err := cinder.Connect(ctx, o.Login, http.Client{Timeout: storageTimeout})
 	if err != nil {
-		return o, err
+		return o, done, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return o, run.New(volume.NewKeeper(storage, wait), pv.NewStore(kube), log).Run(ctx, o)
+	done, err = run.New(volume.NewKeeper(storage, wait), pv.NewStore(kube), log).Run(ctx, o)
+	return o, done, err
 }
 
 // ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.

@@ -107,10 +107,23 @@ func (s *settings) complete(cfg *rest.Config) error {
 	return nil
 }
 
-func (s *settings) run(ctx context.Context) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+// connect finds the API server: by the kubeconfig, or as a pod does.
+func (s *settings) connect() (*rest.Config, error) {
+	find := rest.InClusterConfig
+	if s.kubeconfig != "" {
+		find = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", s.kubeconfig) }
+	}
+	cfg, err := find()
 	if err != nil {
-		return fmt.Errorf("find the API server: %w", err)
+		return nil, fmt.Errorf("find the API server (outside a cluster, by --kubeconfig): %w", err)
+	}
+	return cfg, nil
+}
+
+func (s *settings) run(ctx context.Context) error {
+	cfg, err := s.connect()
+	if err != nil {
+		return err
 	}
 	cfg.QPS, cfg.Burst = s.qps, s.burst
 	rest.AddUserAgent(cfg, "flex-dispatcher")

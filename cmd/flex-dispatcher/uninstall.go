@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
@@ -22,9 +21,9 @@ func uninstall() *cobra.Command {
 			"Claims stay bound and volumes usable; but nobody deletes a volume from the storage any more.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+			cfg, err := s.connect()
 			if err != nil {
-				return fmt.Errorf("find the API server: %w", err)
+				return err
 			}
 			client, err := kubernetes.NewForConfig(cfg)
 			if err != nil {
@@ -34,7 +33,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes) == 0 {
+			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes)+len(held.Pods) == 0 {
 				return err
 			}
 			if !yes {

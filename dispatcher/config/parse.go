@@ -34,6 +34,7 @@ const (
 	keyMaxParallel    = "max-parallel"
 	keyDataSources    = "data-sources"
 	keyWritePV        = "write-pv"
+	keyBatchSize      = "batch-size"
 )
 
 // Parse reads a source. provisioner is the name under which the dispatcher runs. With any fault the
@@ -59,7 +60,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV,
+		keyDataSources, keyWritePV, keyBatchSize,
 	}
 }
 
@@ -232,6 +233,9 @@ func (p *parser) limits() {
 		p.cfg.Timeout = d
 	}
 	p.cfg.MaxAttempts = p.number(keyMaxAttempts, 0, 0)
+	if p.number(keyBatchSize, 1, 1) > 1 {
+		p.invalid(keyBatchSize, p.get(keyBatchSize), "this version runs one request at a time: leave it out, or 1")
+	}
 	p.cfg.MaxParallel = p.number(keyMaxParallel, defaultParallel, 1)
 }
 

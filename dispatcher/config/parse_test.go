@@ -49,6 +49,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
 		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Copies }},
 		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
+		"batch-size":        {"1", func(config.Config) bool { return true }},
 		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {

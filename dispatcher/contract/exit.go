@@ -24,6 +24,8 @@ const (
 	NoCapacity    Verdict = "NoCapacity"
 	NoCredentials Verdict = "CredentialsRefused"
 	TryAgain      Verdict = "TryAgain"
+	// NotStarted is no exit code either: the container was never made, so it made nothing.
+	NotStarted Verdict = "NotStarted"
 	// Disrupted and Unknown are no exit codes: the pod was taken away by others, or left nothing to
 	// read.
 	Disrupted Verdict = "Disrupted"
@@ -49,7 +51,9 @@ func VerdictOf(code int) Verdict {
 }
 
 // MadeNothing tells whether a provision that ended so is known to have left nothing behind.
-func (v Verdict) MadeNothing() bool { return v == BadConfig || v == NoCredentials }
+func (v Verdict) MadeNothing() bool {
+	return v == BadConfig || v == NoCredentials || v == NotStarted
+}
 
 // Counted tells whether a run that ended so counts as an attempt: what others did to it does not.
 func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown }

@@ -4,6 +4,13 @@ package contract
 // volume, beside the claim's own dataSource.
 const AnnCloneRequest = "k8s.io/CloneRequest"
 
+// AnnCloneOf is, on a PV, "namespace/name" of the claim whose volume the image has copied; the dispatcher
+// shows it on the claim as AnnClaimCloneOf.
+const (
+	AnnCloneOf      = Domain + "clone-of"
+	AnnClaimCloneOf = "k8s.io/CloneOf"
+)
+
 // SourceClaim is the Kind of a Source that is a claim.
 const SourceClaim = "PersistentVolumeClaim"
 

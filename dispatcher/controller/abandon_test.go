@@ -22,6 +22,8 @@ func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 		w.until("nothing is left", time.Minute, w.empty)
 		w.mustRun("provision", "delete")
 		w.mustUndo(w.runs[1], w.runs[0])
+		w.mustTell(w.jobName(0), "ProvisioningFailed", 1, "exit code 75")
+		w.mustNotSay("next attempt")
 		w.until("the Jobs expire", 2*time.Hour, func() bool { return len(every[*batchv1.Job](w)) == 0 })
 	})
 }

@@ -28,10 +28,10 @@ var (
 	namespaceNeeds = []need{
 		{"", "configmaps", []string{"list", "watch"}},
 		{"", "serviceaccounts", []string{"list", "watch"}},
-		{"", "pods", []string{"list", "watch"}},
+		{"", "pods", []string{"list", "watch", "patch"}},
 		{"", "events", []string{"list"}},
 		{"apps", "controllerrevisions", []string{"list", "watch", "create", "patch", "delete"}},
-		{"batch", "jobs", []string{"list", "watch", "create", "patch"}},
+		{"batch", "jobs", []string{"list", "watch", "create", "patch", "delete"}},
 	}
 )
 

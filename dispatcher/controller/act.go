@@ -45,6 +45,12 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, nil
 	case decide.Launch:
 		return c.launch(ctx, o, a)
+	case decide.Keep:
+		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
+	case decide.Cancel:
+		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
+	case decide.LetGo:
+		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
 		return 0, c.writeVolume(ctx, o, a.Run)
 	case decide.Settle:
@@ -102,7 +108,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) error {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
-		WithAnnotations(result(a.Run, a.Success))
+		WithAnnotations(result(a.Run, a.Success, o.pv))
 	_, err := c.client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	switch {

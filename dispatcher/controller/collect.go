@@ -66,7 +66,7 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 		return 0, c.markUnused(ctx, stored, nil)
 	case decide.Collect:
 		return 0, c.discard(ctx, stored)
-	case decide.Keep, decide.Await:
+	case decide.Spare, decide.Await:
 		return c.until(at), nil
 	default:
 		return 0, fmt.Errorf("no hand for the step %d", step)

@@ -152,7 +152,7 @@ func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 		w.stuck["data"] = true
 		w.start()
 		w.claim("data")
-		w.until("the second Job", 3*time.Minute, func() bool { return len(w.made("")) == 2 })
+		w.until("the second Job", 5*time.Minute, func() bool { return len(w.made("")) == 2 })
 		w.mustTell(onData, "ProvisioningFailed", 1, "DeadlineExceeded")
 		w.stuck["data"] = false
 		w.until("the claim is bound", time.Minute, w.bound("data"))

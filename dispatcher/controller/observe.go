@@ -50,7 +50,7 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	o.clean = c.resolveClean(o)
 	o.view.Clean = o.clean.target
 	for i := range o.view.Runs {
-		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven()))
+		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
 	}
 	return o, nil
 }
@@ -97,14 +97,18 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 
 func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) (decide.Run, error) {
 	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job)}
+	run.Leaving = job.DeletionTimestamp != nil
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
-		return run, nil
+		pods, err := c.caches.podsOf(job)
+		run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
+		return run, err
 	}
 	pods, err := look.pods(ctx, job)
 	if err != nil {
 		return run, err
 	}
+	run.HasPod, run.PodKept = len(pods) > 0, slices.ContainsFunc(pods, jobs.Kept)
 	if run.Live = !jobs.Ended(job, pods); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}

@@ -116,7 +116,7 @@ func TestARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
 		w.images[gold] = image{does: works, takes: 100 * time.Hour}
 		w.start()
 		w.claim("data")
-		w.until("the second Job", 3*time.Minute, func() bool { return len(w.made("")) == 2 })
+		w.until("the second Job", 5*time.Minute, func() bool { return len(w.made("")) == 2 })
 		w.mustTell("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "DeadlineExceeded", "attempt 1")
 		w.images[gold] = image{does: works}
 		w.until("the claim is bound", time.Minute, w.bound("data"))

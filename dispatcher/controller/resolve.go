@@ -23,8 +23,9 @@ type resolved struct {
 	cfg    config.Config
 	class  *storagev1.StorageClass
 	source *contract.Source
-	// from is the ConfigMap, where the problem lies in one.
-	from *corev1.ConfigMap
+	// from is the class's ConfigMap, if there is just one; faulty: the problem lies in it.
+	from   *corev1.ConfigMap
+	faulty bool
 }
 
 func problem(reason, format string, args ...any) *decide.Problem {
@@ -65,6 +66,7 @@ func (c *Controller) resolveConfig(r *resolved) {
 	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
 		good, found := c.lastGood(src)
 		if !found {
+			r.faulty = true
 			return
 		}
 		r.cfg = good
@@ -157,6 +159,9 @@ func (c *Controller) read(src config.Source) (config.Config, *decide.Problem) {
 	watched, served := c.caches.spaces[src.Namespace]
 	if !served {
 		return cfg, problem("NamespaceNotServed", "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
+	}
+	if cfg.ServiceAccount == "" {
+		return cfg, nil // it writes no PV, and gets no token
 	}
 	if _, found, err := watched.accounts.GetByKey(src.Namespace + "/" + cfg.ServiceAccount); err != nil || !found {
 		return cfg, problem("ServiceAccountRefused", "the config %s/%s names the ServiceAccount %s, which does not exist in that "+

@@ -127,6 +127,9 @@ func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 			w.t.Errorf("%d Jobs, want 3", n)
 		}
 		w.mustSay("PersistentVolumeClaim/data", "Stalled", "after 3", "max-attempts")
+		if last := w.events.said("PersistentVolumeClaim/data", "ProvisioningFailed")[2]; strings.Contains(last.note, "next attempt") {
+			w.t.Errorf("after the last attempt it says %q", last.note)
+		}
 		edit(w, user, claim, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"again": "please"} })
 		w.run(time.Hour)
 		if n := len(w.made("")); n != 6 {

@@ -52,7 +52,9 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 	var related runtime.Object
 	if o.serve.from != nil {
 		related = o.serve.from
-		c.event(o.serve.from, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+		if o.serve.faulty {
+			c.event(o.serve.from, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+		}
 	}
 	switch {
 	case o.claim != nil:
@@ -162,7 +164,7 @@ func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
 }
 
 // result is what a claim's annotations say of a run. Only lines meant for the user are in the message.
-func result(run decide.Run, success bool) map[string]string {
+func result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[string]string {
 	out := map[string]string{
 		contract.AnnProvisionTS: run.Outcome.Finished.UTC().Format(time.RFC3339),
 		contract.AnnAttempts:    strconv.Itoa(run.Attempt),
@@ -172,6 +174,9 @@ func result(run decide.Run, success bool) map[string]string {
 	}
 	if success {
 		out[contract.AnnResult] = "succeeded"
+		if source := pv.Annotations[contract.AnnCloneOf]; source != "" {
+			out[contract.AnnClaimCloneOf] = source
+		}
 	}
 	if code := run.Outcome.ExitCode; code != nil {
 		out[contract.AnnExitCode] = strconv.Itoa(int(*code))

@@ -23,20 +23,16 @@ import (
 type Held struct {
 	Jobs    []batchv1.Job
 	Volumes []corev1.PersistentVolume
+	// Pods of Jobs, kept to be read.
+	Pods []corev1.Pod
 }
 
 // Survey lists what carries our finalizers.
 func Survey(ctx context.Context, client kubernetes.Interface, namespaces []string) (Held, error) {
 	var held Held
 	for _, ns := range namespaces {
-		list, err := client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy})
-		if err != nil {
-			return held, fmt.Errorf("list the Jobs in %s: %w", ns, err)
-		}
-		for _, job := range list.Items {
-			if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
-				held.Jobs = append(held.Jobs, job)
-			}
+		if err := held.survey(ctx, client, ns); err != nil {
+			return held, err
 		}
 	}
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
@@ -49,6 +45,29 @@ func Survey(ctx context.Context, client kubernetes.Interface, namespaces []strin
 		}
 	}
 	return held, nil
+}
+
+func (h *Held) survey(ctx context.Context, client kubernetes.Interface, ns string) error {
+	mine := metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy}
+	all, err := client.BatchV1().Jobs(ns).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list the Jobs in %s: %w", ns, err)
+	}
+	for _, job := range all.Items {
+		if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+			h.Jobs = append(h.Jobs, job)
+		}
+	}
+	pods, err := client.CoreV1().Pods(ns).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list the pods in %s: %w", ns, err)
+	}
+	for _, pod := range pods.Items {
+		if jobs.Kept(&pod) {
+			h.Pods = append(h.Pods, pod)
+		}
+	}
+	return nil
 }
 
 // Print says what stays behind in the storage when the finalizers are released.
@@ -73,7 +92,8 @@ func (h Held) Print(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d PersistentVolumes and %d Jobs carry finalizers of the dispatcher\n", len(h.Volumes), len(h.Jobs))
+	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",
+		len(h.Volumes), len(h.Jobs), len(h.Pods))
 	return err
 }
 
@@ -89,6 +109,12 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 		patch, err := finalizerPatch(&pv, contract.FinalizerStorage)
 		keep(err)
 		_, err = client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		keep(err)
+	}
+	for _, pod := range h.Pods {
+		patch, err := finalizerPatch(&pod, contract.FinalizerRecord)
+		keep(err)
+		_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		keep(err)
 	}
 	for _, job := range h.Jobs {

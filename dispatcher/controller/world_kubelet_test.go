@@ -111,7 +111,7 @@ func (w *world) terminate(pod *corev1.Pod, code int32, message, reason string) {
 			p.Status.Phase = corev1.PodSucceeded
 		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name:  contract.Container,
+			Name: contract.Container, ContainerID: "containerd://" + p.Name,
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()}},
 		}}
 	})

@@ -47,6 +47,16 @@ func (w *world) mustHave(about, reason string, words []string) {
 	}
 }
 
+// mustNotSay checks that no event has these words.
+func (w *world) mustNotSay(words string) {
+	w.t.Helper()
+	for _, e := range w.events.said("", "") {
+		if strings.Contains(e.note, words) {
+			w.t.Errorf("%s about %s says %q", e.reason, e.about, e.note)
+		}
+	}
+}
+
 // mustRun checks which verbs ran, in order.
 func (w *world) mustRun(want ...string) {
 	w.t.Helper()

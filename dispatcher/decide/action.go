@@ -45,6 +45,15 @@ type Launch struct {
 	Clean bool
 }
 
+// Keep makes a pod stay, when it is deleted, until it has been read: whether its container ever ran.
+type Keep struct{ Run Run }
+
+// Cancel deletes a Job that has not started and need not start any more.
+type Cancel struct{ Run Run }
+
+// LetGo lets a kept pod go, whose outcome is written.
+type LetGo struct{ Run Run }
+
 // Write makes the PV that a container of a config with write-pv: dispatcher has described.
 type Write struct{ Run Run }
 
@@ -83,6 +92,9 @@ func (Tell) isAction()    {}
 func (Pin) isAction()     {}
 func (Queue) isAction()   {}
 func (Launch) isAction()  {}
+func (Keep) isAction()    {}
+func (Cancel) isAction()  {}
+func (LetGo) isAction()   {}
 func (Write) isAction()   {}
 func (Settle) isAction()  {}
 func (Show) isAction()    {}
@@ -95,13 +107,13 @@ func (Remove) isAction()  {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Queue, Hold:
+	case Wait, Tell, Pin, Queue, Keep, LetGo, Hold:
 		return true
 	case Settle:
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Write, Release, Unhold, Remove:
+	case Launch, Cancel, Write, Release, Unhold, Remove:
 		return false
 	default:
 		return false

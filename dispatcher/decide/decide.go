@@ -13,6 +13,9 @@
 //	                                    ▼                     │
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
+//
+// A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
+// Job cancelled, and C reads from the pod that its container was never made.
 package decide
 
 import (
@@ -21,7 +24,7 @@ import (
 
 // Decide names the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{running, unsettled, unshown, superseded} {
+	for _, rule := range []func(View) Action{running, unsettled, unread, unshown, superseded} {
 		if action := rule(v); action != nil {
 			return action
 		}
@@ -42,6 +45,8 @@ func Decide(v View) Action {
 func running(v View) Action {
 	for _, r := range v.Runs {
 		switch {
+		case r.Live && r.Trouble != nil && r.Trouble.Unstarted && !r.Leaving && pointless(v, r):
+			return cancel(r)
 		case r.Live && r.Trouble != nil:
 			return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
 		case r.Live:
@@ -49,6 +54,25 @@ func running(v View) Action {
 		}
 	}
 	return nil
+}
+
+// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that has started is
+// waited for all the same, since it may have made something.
+func pointless(v View, r Run) bool {
+	if r.Verb != contract.Provision {
+		return false
+	}
+	return v.Claim.Abandoned() || v.Claim == ClaimLeaving ||
+		v.Claim == ClaimPending && v.Serve.Problem == nil && changed(&r, v.Serve)
+}
+
+// cancel: first the pod is kept, so that it can still be read, when it has gone, whether it ever ran. An
+// undo by the same image, on the same nodes, would start no better.
+func cancel(r Run) Action {
+	if r.HasPod && !r.PodKept {
+		return Keep{Run: r}
+	}
+	return Cancel{Run: r}
 }
 
 // unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
@@ -61,7 +85,7 @@ func unsettled(v View) Action {
 			}
 			success := succeeded(v, r)
 			action := Settle{Run: r, Success: success}
-			if !success {
+			if !success && v.Claim == ClaimPending && !exhausted(&r, v.Serve) {
 				action.Retry = due(&r, v.Serve)
 			}
 			return action
@@ -83,6 +107,16 @@ func succeeded(v View, r Run) bool {
 		return v.Volume.Proven()
 	}
 	return r.Outcome.Verdict == contract.Done
+}
+
+// unread: a kept pod goes when its outcome is written.
+func unread(v View) Action {
+	for _, r := range v.Runs {
+		if !r.Live && r.Settled != nil && r.PodKept {
+			return LetGo{Run: r}
+		}
+	}
+	return nil
 }
 
 // unshown: the claim shows the result of its newest provision as long as that is its record.

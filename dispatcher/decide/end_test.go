@@ -30,6 +30,12 @@ func (w *world) step() bool {
 		w.v.Serve.Pinned = true
 	case Launch:
 		w.launch(a)
+	case Keep:
+		w.at(a.Run).PodKept = true
+	case Cancel:
+		w.at(a.Run).Leaving = true
+	case LetGo:
+		w.at(a.Run).PodKept = false
 	case Write:
 		w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
 	case Settle:
@@ -78,7 +84,9 @@ func (w *world) turn() bool {
 		if r := &w.v.Runs[i]; r.Live {
 			r.Live = false
 			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
-			if r.Verb == contract.Provision {
+			if r.Leaving && r.Trouble != nil {
+				r.Outcome.Verdict = contract.NotStarted
+			} else if r.Verb == contract.Provision {
 				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
 			}
 			return true
@@ -146,6 +154,9 @@ func leftUndone(v View) string {
 	for _, r := range v.Runs {
 		if r.Live || r.Settled == nil {
 			return "a run was never settled"
+		}
+		if r.PodKept {
+			return "a pod is kept for nothing"
 		}
 		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Serve.MaxAttempts && v.Serve.MaxAttempts > 0
 	}

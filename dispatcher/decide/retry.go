@@ -32,7 +32,7 @@ func pause(r *Run) time.Duration {
 		return capacityPause
 	case contract.Disrupted, contract.Unknown:
 		return uncounted
-	case contract.Done, contract.TryAgain:
+	case contract.Done, contract.TryAgain, contract.NotStarted:
 		return backoff(r.Attempt)
 	default:
 		return backoff(r.Attempt)

@@ -19,7 +19,7 @@ type Keeping int
 
 // What to do with a revision.
 const (
-	Keep    Keeping = iota
+	Spare   Keeping = iota
 	Mark            // as unused since now
 	Unmark          // it is used again
 	Await           // marked, and its time has not come
@@ -32,7 +32,7 @@ func Collected(r Revision, now time.Time) (Keeping, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {
 	case r.Used && r.Marked.IsZero():
-		return Keep, time.Time{}
+		return Spare, time.Time{}
 	case r.Used:
 		return Unmark, time.Time{}
 	case r.Marked.IsZero():

@@ -10,7 +10,7 @@ func TestARevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
 		revision Revision
 		want     Keeping
 	}{
-		"in use":                          {Revision{Used: true}, Keep},
+		"in use":                          {Revision{Used: true}, Spare},
 		"used again":                      {Revision{Used: true, Marked: now.Add(-time.Minute)}, Unmark},
 		"used again at the last moment":   {Revision{Used: true, Marked: now.Add(-time.Hour)}, Unmark},
 		"unused":                          {Revision{}, Mark},

@@ -17,7 +17,7 @@ const pvUID = "pv-uid"
 // verdicts are every way in which a run ends.
 var verdicts = []contract.Verdict{
 	contract.Done, contract.BadConfig, contract.BadRequest, contract.NoCapacity, contract.NoCredentials,
-	contract.TryAgain, contract.Disrupted, contract.Unknown,
+	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted,
 }
 
 // every calls f with every combination of facts.
@@ -129,6 +129,11 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 	stuck := live
 	stuck.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
 	out := []Run{live, stuck}
+	for _, state := range [][3]bool{{true, false, false}, {true, true, false}, {true, true, true}, {false, false, true}} {
+		next := stuck
+		next.HasPod, next.PodKept, next.Leaving = state[0], state[1], state[2]
+		out = append(out, next)
+	}
 	for _, v := range verdicts {
 		fresh := settled(r, v, 0)
 		fresh.Settled = nil
@@ -195,6 +200,14 @@ func laws(v View, action Action) broken {
 	switch a := action.(type) {
 	case Launch:
 		launchLaws(out, v, a)
+	case Keep:
+		out.law("kept a pod that is not there", !a.Run.HasPod || a.Run.PodKept)
+	case Cancel:
+		out.law("cancelled what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
+		out.law("cancelled what cannot be read afterwards", a.Run.HasPod && !a.Run.PodKept)
+		out.law("cancelled a delete", a.Run.Verb == contract.Delete)
+	case LetGo:
+		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil)
 	case Write:
 		out.law("wrote a PV over another", v.Volume.Exists)
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)

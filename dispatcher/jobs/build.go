@@ -66,7 +66,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			BackoffLimit:          new(int32(0)),
 			PodReplacementPolicy:  new(batchv1.Failed),
-			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
+			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout + slack)),
 			PodFailurePolicy:      ignoreDisruptions(),
 			Template:              template,
 		},
@@ -85,6 +85,10 @@ func labels(p Plan) map[string]string {
 		contract.LabelClass:     config.ClassLabel(p.Config.Source.Class),
 	}
 }
+
+// slack is how much later the Job's own deadline is than its pod's: the Job controller deletes the pods of
+// a Job that is late, and with them the kubelet's word on whether the container ever ran.
+const slack = time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 

@@ -149,7 +149,7 @@ func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 
 func TestTheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := build(t, provision(configOf(t, "Delete", map[string]string{"timeout": "1m30.9s"}), claim()))
-	if *job.Spec.ActiveDeadlineSeconds != 90 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
+	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)
 	}
 	if job.Spec.TTLSecondsAfterFinished != nil || *job.Spec.BackoffLimit != 0 {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -28,13 +29,16 @@ const maxKept = 1024
 
 // Unfinished tells whether any of a Job's pods may still run.
 func Unfinished(pods []*corev1.Pod) bool {
-	for _, pod := range pods {
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed && !frozen(pod)
+	})
 }
+
+// frozen: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
+func frozen(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
+
+// Kept tells whether a pod stays, when it is deleted, until it has been read.
+func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, contract.FinalizerRecord) }
 
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
 // it runs any more. pods must be live where a decision hangs on the second.
@@ -107,6 +111,8 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 	}
 	switch {
 	case terminated != nil && terminated.ExitCode == contract.ExitDone:
+	case neverMade(pod):
+		out.Verdict, out.ExitCode = contract.NotStarted, nil
 	case disrupted(pod):
 		out.Verdict = contract.Disrupted
 	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
@@ -134,15 +140,33 @@ func verdictOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
-// somebody who deleted it.
-func disrupted(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return true
+// neverMade tells whether the container was never made: the pod had no node, or the kubelet, when it gave
+// the pod up at its deadline or on its deletion, had not made it, for want of an image or a Secret. Nobody
+// else's word counts: of a lost node's pod the last status known may be old.
+func neverMade(pod *corev1.Pod) bool {
+	if frozen(pod) {
+		return true
+	}
+	givenUp := pod.Status.Reason == "DeadlineExceeded" || pod.DeletionTimestamp != nil
+	if pod.Status.Phase != corev1.PodFailed || !givenUp || targeted(pod) {
+		return false
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == contract.Container {
+			return s.ContainerID == "" && s.LastTerminationState.Terminated == nil
 		}
 	}
-	return pod.DeletionTimestamp != nil
+	return false
+}
+
+// disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
+// somebody who deleted it.
+func disrupted(pod *corev1.Pod) bool { return targeted(pod) || pod.DeletionTimestamp != nil }
+
+func targeted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
 }
 
 // printable makes a container's output fit for an annotation and a terminal: valid UTF-8 without
@@ -190,6 +214,8 @@ func (o Outcome) String() string {
 		return "it left no pod to read"
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
+	case o.Verdict == contract.NotStarted:
+		return "its container never started"
 	case o.Reason != "" && o.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
 	case o.ExitCode != nil:

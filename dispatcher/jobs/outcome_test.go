@@ -40,14 +40,14 @@ func terminating(job *batchv1.Job) *batchv1.Job {
 
 // exited is a pod whose container ended with this code and message.
 func exited(code int32, message string, changes ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}
 	pod.Status.Phase = corev1.PodFailed
 	if code == 0 {
 		pod.Status.Phase = corev1.PodSucceeded
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
 		{Name: "notify", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 42, Message: "not the verdict"}}},
-		{Name: contract.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}},
+		{Name: contract.Container, ContainerID: "containerd://1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}},
 	}
 	for _, change := range changes {
 		change(pod)
@@ -66,6 +66,9 @@ func because(reason, message string) func(*corev1.Pod) {
 }
 
 func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
+
+// neverMade is how the kubelet leaves the status of a container that it could not make.
+func neverMade(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].ContainerID = "" }
 
 func neverRan(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
 
@@ -155,6 +158,19 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 				Verdict: contract.TryAgain, Reason: "DeadlineExceeded",
 				Message: "past its deadline, and no pod is left to read: in Kubernetes' words", Finished: ended,
 			},
+		},
+		"a container that was never made has made nothing": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", neverMade, because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
+			jobs.Outcome{
+				Verdict: contract.NotStarted, Reason: "DeadlineExceeded",
+				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
+			},
+		},
+		"of a lost node's pod the status may be old": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", neverMade, disrupted, because("DeadlineExceeded", ""))},
+			jobs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
 		},
 		"the pod's own deadline counts": {
 			failed(),

@@ -13,10 +13,20 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing.
 func Connect(ctx context.Context, login cloud.Login, client http.Client) (*Cinder, error) {
+	config, err := login.TLS()
+	if err != nil {
+		return nil, &volume.Error{Kind: volume.Misconfigured, Doing: "prepare TLS", Err: err}
+	}
+	if config != nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone() // the standard library's own
+		transport.TLSClientConfig = config
+		client.Transport = transport
+	}
 	if login.Noauth() {
 		return connectNoauth(login, client)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -38,7 +39,7 @@ func failure(err error, doing string, special kinds) error {
 	if !ok {
 		kind = kindOf(answer.Actual)
 	}
-	return &volume.Error{Kind: kind, Doing: doing, Said: words(answer), RequestID: requestID(answer)}
+	return &volume.Error{Kind: kind, Doing: doing, Said: words(answer) + patience(answer), RequestID: requestID(answer)}
 }
 
 // answerIn finds Cinder's answer in an error. Errors of renewing a token hold two and unwrap to none.
@@ -84,6 +85,18 @@ func words(answer gophercloud.ErrUnexpectedResponseCode) string {
 		}
 	}
 	return fmt.Sprintf("HTTP %d %s", answer.Actual, http.StatusText(answer.Actual))
+}
+
+// patience is what an overloaded Cinder, or a proxy before it, asks for.
+func patience(answer gophercloud.ErrUnexpectedResponseCode) string {
+	wait := answer.ResponseHeader.Get("Retry-After")
+	if wait == "" || wait == "0" {
+		return ""
+	}
+	if _, err := strconv.Atoi(wait); err != nil {
+		return "; it asks to wait until " + wait
+	}
+	return "; it asks to wait for " + wait + " s"
 }
 
 func requestID(answer gophercloud.ErrUnexpectedResponseCode) string {

@@ -52,8 +52,7 @@ func (c *Cinder) Why(ctx context.Context, v volume.Volume) error {
 }
 
 func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) {
-	api := *c.api
-	api.Microversion = filteredMessages
+	api := c.at(filteredMessages)
 	var body struct {
 		Messages []message `json:"messages"`
 	}

@@ -23,6 +23,7 @@ func onEachCinder(t *testing.T, test func(t *testing.T, login cloud.Login)) {
 	t.Run("fake", func(t *testing.T) {
 		server := cindertest.New()
 		t.Cleanup(server.Close)
+		server.Quota = 30
 		test(t, cloud.Login{Endpoint: server.Endpoint(), Project: "admin"})
 	})
 	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" {
@@ -44,7 +45,7 @@ func readOpenrc(t *testing.T, path string) cloud.Login {
 			env[name] = strings.Trim(value, `"'`)
 		}
 	}
-	login, err := cloud.FromEnv(env)
+	login, err := cloud.FromEnv(env, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +77,14 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	uid := rand.Text()
 	s := volume.Spec{
 		UID: uid, Name: "pvc-" + uid, SizeGiB: 1,
-		Metadata:  map[string]string{volume.KeyUID: uid, "flex-provisioner.io/claim-name": t.Name()},
-		Connector: volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes", Host: "test", OSType: "linux"},
+		Metadata: map[string]string{volume.KeyUID: uid, "flex-provisioner.io/claim-name": t.Name()},
+		Hold: volume.Hold{
+			API:       volume.Auto,
+			Connector: volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes", Host: "test", OSType: "linux"},
+		},
 	}
 	t.Cleanup(func() {
-		target := volume.Target{UID: uid, Connector: s.Connector}
+		target := volume.Target{UID: uid, Hold: s.Hold}
 		if err := volume.NewKeeper(c, wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
@@ -90,10 +94,18 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 
 // TestLife takes a volume through every step twice: each can be repeated.
 func TestLife(t *testing.T) {
+	for _, api := range []volume.API{volume.Auto, volume.Attachments, volume.Reserve} {
+		t.Run(string(api), func(t *testing.T) { testLife(t, api) })
+	}
+}
+
+func testLife(t *testing.T, api volume.API) {
+	t.Helper()
 	onEachCinder(t, func(t *testing.T, login cloud.Login) {
 		t.Helper()
 		c := connect(t, login)
 		s := spec(t, c)
+		s.Hold.API = api
 		keeper := volume.NewKeeper(c, wait)
 		first, err := keeper.Ensure(t.Context(), s)
 		if err != nil {
@@ -106,11 +118,19 @@ func TestLife(t *testing.T) {
 		if first.SizeGiB != 1 || first.UID() != s.UID || first.Created.IsZero() || first.Name != s.Name {
 			t.Errorf("volume is %+v", first)
 		}
-		one, two := export(t, keeper, first, s), export(t, keeper, first, s)
+		one, held := export(t, keeper, first, s)
+		first, err = c.Get(t.Context(), first.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, heldAgain := export(t, keeper, first, s)
+		if held.API != heldAgain.API || held.Attachment != heldAgain.Attachment || held.API == volume.Auto {
+			t.Errorf("held by %+v, then by %+v", held, heldAgain)
+		}
 		if one.IQN == "" || one.Portal == "" || one.Password == "" || one != two {
 			t.Errorf("the connection is %q at %q, then %q at %q", one.IQN, one.Portal, two.IQN, two.Portal)
 		}
-		target := volume.Target{UID: s.UID, ID: first.ID, Connector: s.Connector}
+		target := volume.Target{UID: s.UID, ID: first.ID, Hold: held}
 		for range 2 {
 			if err := keeper.Remove(t.Context(), target); err != nil {
 				t.Fatal(err)
@@ -128,9 +148,9 @@ type target struct {
 	Password string `json:"auth_password"`
 }
 
-func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) target {
+func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (target, volume.Hold) {
 	t.Helper()
-	c, err := k.Export(t.Context(), v, s.Connector)
+	c, held, err := k.Export(t.Context(), v, s.Hold)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +158,7 @@ func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) targ
 	if err := c.Decode(&to); err != nil || c.Kind != "iscsi" {
 		t.Fatalf("kind %q, error %v", c.Kind, err)
 	}
-	return to
+	return to, held
 }
 
 func TestFindSeesOnlyTheClaimsVolumes(t *testing.T) {

@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"maps"
 	"net/http"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -18,8 +19,28 @@ var _ volume.Backend = (*Cinder)(nil)
 // Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return
 // everything, so the answer is checked.
 func (c *Cinder) Find(ctx context.Context, uid string) ([]volume.Volume, error) {
-	doing := "list the volumes of claim " + uid
-	pages, err := volumes.List(c.api, volumes.ListOpts{Metadata: map[string]string{volume.KeyUID: uid}}).AllPages(ctx)
+	return c.list(ctx, "list the volumes of claim "+uid, map[string]string{volume.KeyUID: uid}, func(v volume.Volume) bool {
+		return v.UID() == uid
+	})
+}
+
+// List lists the volumes of all claims.
+func (c *Cinder) List(ctx context.Context, cluster string) ([]volume.Volume, error) {
+	var filter map[string]string
+	if cluster != "" {
+		filter = map[string]string{volume.KeyCluster: cluster}
+	}
+	return c.list(ctx, "list the volumes of cluster "+cluster, filter, func(v volume.Volume) bool {
+		return v.UID() != "" && (cluster == "" || v.Metadata[volume.KeyCluster] == cluster)
+	})
+}
+
+// list reads every page. The values of the filter hold no quote, which Cinder would take for an empty
+// answer.
+func (c *Cinder) list(
+	ctx context.Context, doing string, filter map[string]string, wanted func(volume.Volume) bool,
+) ([]volume.Volume, error) {
+	pages, err := volumes.List(c.api, volumes.ListOpts{Metadata: filter}).AllPages(ctx)
 	if err != nil {
 		// It is the first request of every run: a wrong endpoint, project or version shows here.
 		return nil, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
@@ -30,7 +51,7 @@ func (c *Cinder) Find(ctx context.Context, uid string) ([]volume.Volume, error) 
 	}
 	var found []volume.Volume
 	for i := range all {
-		if v := ours(&all[i]); v.UID() == uid {
+		if v := ours(&all[i]); wanted(v) {
 			found = append(found, v)
 		}
 	}
@@ -54,7 +75,9 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		VolumeType:       spec.Type,
 		AvailabilityZone: spec.Zone,
 		Metadata:         spec.Metadata,
-	}, nil).Extract()
+		SourceVolID:      spec.Source.VolumeID,
+		SnapshotID:       spec.Source.SnapshotID,
+	}, hints(spec.Hints)).Extract()
 	if err != nil {
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
 		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
@@ -65,6 +88,33 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 // Delete asks Cinder to delete a volume, which it does later.
 func (c *Cinder) Delete(ctx context.Context, id string) error {
 	return failure(volumes.Delete(ctx, c.api, id, nil).ExtractErr(), "delete volume "+id, nil)
+}
+
+// extendInUse is the first microversion that extends a volume in use.
+const extendInUse = "3.42"
+
+// Extend asks Cinder to grow a volume, which it does later.
+func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
+	api := c.api
+	if attached {
+		api = c.at(extendInUse)
+	}
+	err := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
+	return failure(err, "extend volume "+id, nil)
+}
+
+// SetMetadata replaces a volume's metadata. Two keys are Cinder's own view of an attachment, and it takes
+// them from nobody.
+func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
+	mine := maps.Clone(metadata)
+	delete(mine, "readonly")
+	delete(mine, "attached_mode")
+	response, err := c.api.Put(ctx, c.api.ServiceURL("volumes", id, "metadata"), map[string]any{"metadata": mine}, nil,
+		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+	if err != nil {
+		return failure(err, "mark volume "+id, nil)
+	}
+	return failure(response.Body.Close(), "mark volume "+id, nil)
 }
 
 func ours(v *volumes.Volume) volume.Volume {
@@ -78,4 +128,15 @@ func ours(v *volumes.Volume) volume.Volume {
 		Metadata: v.Metadata,
 		Created:  v.CreatedAt,
 	}
+}
+
+// hints are sent as the class wrote them: gophercloud's own kind refuses some that schedulers know.
+type hints map[string]any
+
+// ToSchedulerHintsMap is gophercloud's way to ask for this part of the request's body.
+func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
+	if len(h) == 0 {
+		return nil, nil
+	}
+	return map[string]any{"OS-SCH-HNT:scheduler_hints": map[string]any(h)}, nil
 }

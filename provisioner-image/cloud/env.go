@@ -1,12 +1,16 @@
 package cloud
 
-// FromEnv reads a login from the OpenStack clients' environment variables.
-func FromEnv(env map[string]string) (Login, error) {
-	var l Login
-	for _, f := range fields() {
-		*f.at(&l) = first(env, f.vars)
+// FromEnv reads a login from the OpenStack clients' environment variables. OS_CLOUD leads to a
+// clouds.yaml, and what else is set goes before what stands there.
+func FromEnv(env map[string]string, files Files) (Login, error) {
+	var f form
+	for _, known := range fields() {
+		*known.at(&f) = first(env, known.vars)
 	}
-	return l, l.check("the environment")
+	if f.cloud != "" {
+		f.useClouds = "true"
+	}
+	return f.login("the environment", files)
 }
 
 func first(env map[string]string, names []string) string {

@@ -31,13 +31,21 @@ type Login struct {
 	Region                       string
 	// EndpointType chooses among keystone's endpoints: public, internal or admin.
 	EndpointType string
+
+	// CA replaces the authorities that are known to everybody, in PEM.
+	CA string
+	// ClientCert and ClientKey show who we are to TLS, in PEM.
+	ClientCert string
+	ClientKey  Secret
+	// Insecure believes every server.
+	Insecure bool
 }
 
 // Noauth tells whether Cinder is used without keystone.
 func (l Login) Noauth() bool { return l.Endpoint != "" }
 
-// check finds every fault of the login at once; origin says where it was read.
-func (l Login) check(origin string) error {
+// check finds every fault of the login at once.
+func (l Login) check() error {
 	var faults []error
 	switch {
 	case l.Endpoint == "" && l.AuthURL == "":
@@ -51,10 +59,8 @@ func (l Login) check(origin string) error {
 	default:
 		faults = append(faults, l.checkKeystone())
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("credentials from %s: %w", origin, err)
-	}
-	return nil
+	_, err := l.TLS()
+	return errors.Join(append(faults, err)...)
 }
 
 func (l Login) checkNoauth() error {
@@ -67,8 +73,13 @@ func (l Login) checkNoauth() error {
 func (l Login) checkKeystone() error {
 	var faults []error
 	faults = append(faults, checkVersion("keystone URL", l.AuthURL, "v2.0"))
+	switch l.EndpointType {
+	case "", "public", "internal", "admin":
+	default:
+		faults = append(faults, fmt.Errorf("endpoint type %q is none of public, internal and admin", l.EndpointType))
+	}
 	if l.AppCredentialSecret != "" {
-		return errors.Join(faults...)
+		return errors.Join(append(faults, l.checkAppCredential())...)
 	}
 	if l.Username == "" && l.UserID == "" {
 		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
@@ -80,6 +91,26 @@ func (l Login) checkKeystone() error {
 		faults = append(faults, errors.New("no project is named (tenant-name, OS_PROJECT_NAME)"))
 	}
 	return errors.Join(faults...)
+}
+
+// checkAppCredential wants what names the credential: its ID, or its name and its user.
+func (l Login) checkAppCredential() error {
+	if l.AppCredentialID == "" && l.AppCredentialName == "" {
+		return errors.New("the application credential has a secret, but neither ID nor name")
+	}
+	if l.AppCredentialID == "" && l.Username == "" && l.UserID == "" {
+		return errors.New("an application credential that is named, not numbered, needs its user")
+	}
+	return nil
+}
+
+// withVersion completes a keystone URL that names no version, as many clients' files have it.
+func withVersion(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || strings.HasPrefix(path.Base(u.Path), "v") {
+		return raw
+	}
+	return withV3(*u, "")
 }
 
 // checkVersion wants an http URL that ends in /v3. The dead version is told apart, since every old

@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,93 +15,107 @@ type iscsi struct{}
 // target is what Cinder says about an iSCSI connection. The lists are there where the target has more
 // than one portal.
 type target struct {
-	Portal       string   `json:"target_portal"`
-	IQN          string   `json:"target_iqn"`
-	LUN          int32    `json:"target_lun"`
-	Portals      []string `json:"target_portals"`
-	IQNs         []string `json:"target_iqns"`
-	LUNs         []int32  `json:"target_luns"`
-	AuthMethod   string   `json:"auth_method"`
-	AuthUsername string   `json:"auth_username"`
-	AuthPassword string   `json:"auth_password"`
-	AccessMode   string   `json:"access_mode"`
-	Encrypted    bool     `json:"encrypted"`
+	Portal            string   `json:"target_portal"`
+	IQN               string   `json:"target_iqn"`
+	LUN               int32    `json:"target_lun"`
+	Portals           []string `json:"target_portals"`
+	IQNs              []string `json:"target_iqns"`
+	LUNs              []int32  `json:"target_luns"`
+	AuthMethod        string   `json:"auth_method"`
+	AuthUsername      string   `json:"auth_username"`
+	AuthPassword      string   `json:"auth_password"`
+	DiscoveryMethod   string   `json:"discovery_auth_method"`
+	DiscoveryUsername string   `json:"discovery_auth_username"`
+	DiscoveryPassword string   `json:"discovery_auth_password"`
 }
 
-// Check allows what one node at a time can do with a disk.
+// Check allows many readers only where each node has its own name: two nodes with one name would end
+// each other's sessions.
 func (iscsi) Check(w Want) error {
-	for _, mode := range w.AccessModes {
-		if mode != corev1.ReadWriteOnce && mode != corev1.ReadWriteOncePod {
-			return &UnfitError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible on an iSCSI disk:"+
-				" ask for ReadWriteOnce or ReadWriteOncePod", mode)}
-		}
+	if w.Initiator != "" {
+		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
 	}
-	return nil
+	return promises{name: "an iSCSI disk", manyRead: true}.check(w)
 }
 
 // Map builds an iscsi source, and the Secret of its CHAP credentials.
-func (m iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
-	if err := m.Check(w); err != nil {
-		return Mapping{}, err
-	}
+func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	var t target
 	if err := c.Decode(&t); err != nil {
 		return Mapping{}, err
 	}
+	t.complete()
 	if err := t.mountable(w); err != nil {
 		return Mapping{}, err
 	}
 	source := t.source(w)
 	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
-	if t.AuthMethod == "CHAP" {
-		source.SessionCHAPAuth = true
-		source.SecretRef = &corev1.SecretReference{Name: w.Secret.Name, Namespace: w.Secret.Namespace}
-		mapping.Secret = t.secret(w.Secret)
+	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
+		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
+		mapping.Secret = t.secret(w.SecretRef)
 	}
 	return mapping, nil
+}
+
+// complete takes the first portal of a list where a backend sends nothing else.
+func (t *target) complete() {
+	if t.Portal == "" && t.listed() {
+		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
+	}
+}
+
+func (t *target) listed() bool {
+	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
 }
 
 // maxInterface is open-iscsi's limit for the interface that the kubelet makes for an initiator name.
 const maxInterface = 64
 
 // mountable refuses what the kubelet or the API server would refuse later, when nobody reads the reason.
-func (t target) mountable(w Want) error {
+func (t *target) mountable(w Want) error {
 	switch {
-	case t.Encrypted:
-		return &UnfitError{Reason: "the volume type encrypts its volumes, which only Nova can undo:" +
-			" choose a type without encryption"}
-	case t.LUN < 0 || t.LUN > 255:
-		return &UnfitError{Reason: fmt.Sprintf("the storage exported LUN %d, Kubernetes mounts 0 to 255", t.LUN)}
+	case t.Portal == "" || t.IQN == "":
+		return unfit("the storage names no portal or no target of the volume")
+	case t.LUN < 0 || t.LUN > maxLUN:
+		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
 	case w.Initiator != "" && len(w.PVName)+1+len(t.Portal) > maxInterface:
-		return &UnfitError{Reason: fmt.Sprintf("portal %s is too long to be mounted with an initiator name:"+
-			" the PV's name, a colon and the portal must fit in %d characters", t.Portal, maxInterface)}
-	case t.AuthMethod != "" && t.AuthMethod != "CHAP":
-		return &UnfitError{Reason: fmt.Sprintf("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)}
+		return unfit("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
+			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
+			t.Portal, maxInterface)
+	case !chapOrNone(t.AuthMethod):
+		return unfit("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
+	case !chapOrNone(t.DiscoveryMethod):
+		return unfit("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
 	default:
 		return nil
 	}
 }
 
-func (t target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
+// maxLUN is Kubernetes' limit.
+const maxLUN = 255
+
+func chapOrNone(method string) bool { return method == "" || method == "CHAP" }
+
+func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 	s := &corev1.ISCSIPersistentVolumeSource{
-		TargetPortal: t.Portal,
-		IQN:          t.IQN,
-		Lun:          t.LUN,
-		Portals:      t.otherPortals(),
-		ReadOnly:     t.AccessMode == "ro",
+		TargetPortal:      t.Portal,
+		IQN:               t.IQN,
+		Lun:               t.LUN,
+		Portals:           t.otherPortals(),
+		FSType:            w.fsType(),
+		ReadOnly:          w.ReadOnly,
+		SessionCHAPAuth:   t.AuthMethod == "CHAP",
+		DiscoveryCHAPAuth: t.DiscoveryMethod == "CHAP",
 	}
 	if w.Initiator != "" {
 		s.InitiatorName = &w.Initiator
-	}
-	if !w.Block() {
-		s.FSType = w.FSType
 	}
 	return s
 }
 
 // otherPortals are further ways to the same disk. Kubernetes knows one IQN and one LUN for all of them.
-func (t target) otherPortals() []string {
-	if len(t.IQNs) != len(t.Portals) || len(t.LUNs) != len(t.Portals) {
+func (t *target) otherPortals() []string {
+	if !t.listed() {
 		return nil
 	}
 	var others []string
@@ -116,13 +129,19 @@ func (t target) otherPortals() []string {
 }
 
 // secret holds the credentials under the names that the kubelet reads.
-func (t target) secret(at corev1.SecretReference) *corev1.Secret {
-	return &corev1.Secret{
+func (t *target) secret(at corev1.SecretReference) *corev1.Secret {
+	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: at.Name, Namespace: at.Namespace},
 		Type:       "kubernetes.io/iscsi-chap",
-		Data: map[string][]byte{
-			"node.session.auth.username": []byte(t.AuthUsername),
-			"node.session.auth.password": []byte(t.AuthPassword),
-		},
+		Data:       map[string][]byte{},
 	}
+	if t.AuthMethod != "" {
+		s.Data["node.session.auth.username"] = []byte(t.AuthUsername)
+		s.Data["node.session.auth.password"] = []byte(t.AuthPassword)
+	}
+	if t.DiscoveryMethod != "" {
+		s.Data["discovery.sendtargets.auth.username"] = []byte(t.DiscoveryUsername)
+		s.Data["discovery.sendtargets.auth.password"] = []byte(t.DiscoveryPassword)
+	}
+	return s
 }

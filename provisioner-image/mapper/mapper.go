@@ -1,5 +1,5 @@
-// Package mapper turns what a storage says about a connection into a volume source that the kubelet
-// can mount, with the Secret that it needs. One mapper knows one kind of connection.
+// Package mapper turns what a storage says about a connection into a volume source that a node can
+// mount, with the Secret that it needs. One mapper knows one kind of connection.
 package mapper
 
 import (
@@ -12,21 +12,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Want is what claim, class and config ask of the source.
-type Want struct {
-	PVName      string
-	AccessModes []corev1.PersistentVolumeAccessMode
-	VolumeMode  corev1.PersistentVolumeMode
-	FSType      string
-	// Initiator is the name that every node logs in with.
-	Initiator string
-	// Secret is where the source's Secret will be, if it needs one.
-	Secret corev1.SecretReference
-}
-
-// Block tells whether the claim wants a raw device.
-func (w Want) Block() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
-
 // Mapping is a volume source, and the Secret to write before it, nil where it needs none.
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
@@ -37,8 +22,93 @@ type Mapping struct {
 type Mapper interface {
 	// Check says why this kind cannot keep what is wanted, as far as it can be known beforehand.
 	Check(w Want) error
-	// Map builds the source.
+	// Map builds the source of what passed the check.
 	Map(c volume.Connection, w Want) (Mapping, error)
+}
+
+// mappers by the kind of connection, in Cinder's words. Some backends write iSCSI in capitals.
+func mappers() map[string]Mapper {
+	return map[string]Mapper{
+		"iscsi":         iscsi{},
+		"fibre_channel": fibreChannel{},
+		"rbd":           rbd{},
+		"nvmeof":        nvmeof{},
+	}
+}
+
+// find returns the mapper of a kind, or the one of every other kind where the class has a FlexVolume
+// driver for it.
+func find(kind string, o Options) (Mapper, error) {
+	if m, ok := mappers()[strings.ToLower(kind)]; ok {
+		return m, nil
+	}
+	if o.FlexDriver != "" {
+		return flexVolume{}, nil
+	}
+	return nil, unfit("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
+		" iscsi, fibre_channel, rbd and nvmeof can, others by a FlexVolume driver (flex-driver)", kind)
+}
+
+// Map builds the source of a connection.
+func Map(c volume.Connection, w Want) (Mapping, error) {
+	if w.Kind != "" && !strings.EqualFold(w.Kind, c.Kind) {
+		return Mapping{}, unfit("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
+	}
+	m, err := find(c.Kind, w.Options)
+	if err != nil {
+		return Mapping{}, err
+	}
+	if err := m.Check(w); err != nil {
+		return Mapping{}, err
+	}
+	var facts common
+	if err := c.Decode(&facts); err != nil {
+		return Mapping{}, err
+	}
+	if facts.Encrypted {
+		return Mapping{}, unfit("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
+			" encryption")
+	}
+	w.ReadOnly = facts.AccessMode == "ro" || w.onlyReads()
+	return m.Map(c, w)
+}
+
+// common is what Cinder's manager adds to every backend's details.
+type common struct {
+	AccessMode string `json:"access_mode"`
+	Encrypted  bool   `json:"encrypted"`
+	// QoS is what Nova's hypervisor would enforce. Nodes cannot.
+	QoS map[string]any `json:"qos_specs"`
+}
+
+// Unenforced names what the storage asks of whoever attaches the volume and no node does, or "".
+func Unenforced(c volume.Connection) string {
+	var facts common
+	if c.Decode(&facts) != nil || len(facts.QoS) == 0 {
+		return ""
+	}
+	return "front-end QoS of the volume type: only Nova limits a volume so; let the backend do it"
+}
+
+// Check refuses what could not be served, before anything is made: by the kind of connection where the
+// class says which one it has, else by none of them.
+func Check(w Want) error {
+	if w.Kind != "" {
+		m, err := find(w.Kind, w.Options)
+		if err != nil {
+			return err
+		}
+		return m.Check(w)
+	}
+	var faults []error
+	for _, kind := range []string{"iscsi", "fibre_channel", "rbd", "nvmeof"} {
+		err := mappers()[kind].Check(w)
+		if err == nil {
+			return nil
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
 }
 
 // UnfitError says why a claim or a class cannot be served.
@@ -52,24 +122,7 @@ type UnfitError struct {
 // Error is the reason.
 func (u *UnfitError) Error() string { return u.Reason }
 
-// For returns the mapper of a kind of connection, in Cinder's words.
-func For(kind string) (Mapper, error) {
-	if strings.EqualFold(kind, "iscsi") {
-		return iscsi{}, nil
-	}
-	return nil, &UnfitError{Reason: fmt.Sprintf("volumes of this class are connected by %q, which cannot be mapped to"+
-		" a volume source; iscsi can", kind)}
-}
-
-// Check refuses what no mapper could serve, before anything is made.
-func Check(w Want) error {
-	var faults []error
-	for _, m := range []Mapper{iscsi{}} {
-		err := m.Check(w)
-		if err == nil {
-			return nil
-		}
-		faults = append(faults, err)
-	}
-	return errors.Join(faults...)
+// unfit is a fault of the class.
+func unfit(format string, args ...any) error {
+	return &UnfitError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -29,9 +29,8 @@ func want() mapper.Want {
 		PVName:      "pvc-8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e",
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		FSType:      "xfs",
-		Initiator:   "iqn.2026-11.io.flex-provisioner:nodes",
-		Secret:      corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
+		Options:     mapper.Options{FSType: "xfs", Initiator: "iqn.2026-11.io.flex-provisioner:nodes"},
+		SecretRef:   corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
 	}
 }
 
@@ -50,17 +49,8 @@ func connection(t *testing.T, change map[string]any) volume.Connection {
 	return volume.NewConnection("iscsi", data)
 }
 
-func mapped(t *testing.T, c volume.Connection, w mapper.Want) (mapper.Mapping, error) {
-	t.Helper()
-	m, err := mapper.For(c.Kind)
-	if err != nil {
-		return mapper.Mapping{}, err
-	}
-	return m.Map(c, w)
-}
-
 func TestISCSI(t *testing.T) {
-	m, err := mapped(t, connection(t, nil), want())
+	m, err := mapper.Map(connection(t, nil), want())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +117,7 @@ func TestISCSIVariants(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&w)
 			}
-			m, err := mapped(t, connection(t, tc.change), w)
+			m, err := mapper.Map(connection(t, tc.change), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,11 +140,11 @@ func TestUnfit(t *testing.T) {
 		claim bool
 		text  string
 	}{
-		"many nodes": {connection(t, nil), corev1.ReadWriteMany, true, "ReadWriteMany is not possible on an iSCSI disk"},
+		"many nodes": {connection(t, nil), corev1.ReadWriteMany, true, "ReadWriteMany is not possible"},
 		"encrypted":  {connection(t, map[string]any{"encrypted": true}), "", false, "encrypts its volumes"},
 		"a high LUN": {connection(t, map[string]any{"target_lun": 256}), "", false, "LUN 256"},
 		"a long portal": {
-			connection(t, map[string]any{"target_portal": "[2001:db8::1234:5678]:3260"}), "", false, "must fit in 64 characters",
+			connection(t, map[string]any{"target_portal": "[2001:db8::1234:5678]:3260"}), "", false, "set write-initiator to false",
 		},
 		"other authentication": {connection(t, map[string]any{"auth_method": "SRP"}), "", false, `"SRP"`},
 		"unknown kind":         {kinds, "", false, `connected by "vmdk"`},
@@ -165,7 +155,7 @@ func TestUnfit(t *testing.T) {
 			if tc.modes != "" {
 				w.AccessModes = []corev1.PersistentVolumeAccessMode{tc.modes}
 			}
-			_, err := mapped(t, tc.c, w)
+			_, err := mapper.Map(tc.c, w)
 			u, ok := errors.AsType[*mapper.UnfitError](err)
 			if !ok || u.Claim != tc.claim || !strings.Contains(u.Reason, tc.text) {
 				t.Errorf("got %v, want %q", err, tc.text)
@@ -188,7 +178,7 @@ func TestConnectionIsNeverPrinted(t *testing.T) {
 		t.Errorf("a printer shows the credentials: %s", text)
 	}
 	bad := volume.NewConnection("iscsi", json.RawMessage(`{"target_lun":"mPT2Wtxsoj2a8cYV"}`))
-	if _, err := mapped(t, bad, want()); err == nil || strings.Contains(err.Error(), "mPT2") {
+	if _, err := mapper.Map(bad, want()); err == nil || strings.Contains(err.Error(), "mPT2") {
 		t.Errorf("the error is %v", err)
 	}
 }

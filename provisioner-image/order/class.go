@@ -5,15 +5,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// class is what the StorageClass's parameters and the config's properties say.
+// class is what the StorageClass's parameters and the config's properties say, as text.
 type class struct {
-	volumeType, zone, fsType string
-	initiator, host, ip      string
-	cluster                  string
-	cloudConfig              string
+	// The volume.
+	volumeType, zone, snapshot, hints string
+	name, metadata, cluster           string
+	smartClone, adopt                 string
+	// How it is held, and the connector.
+	attachAPI, multipath         string
+	initiator, host, ip          string
+	wwpns, wwnns, nqn            string
+	connection, writeInitiator   string
+	fsType, flexDriver           string
+	clusterID, features, mounter string
+	rbdSource                    string
+	cephSecret, cephUser         string
+	// The login.
+	cloudConfig, cloud string
 }
 
 // SharedInitiator is the name by which all nodes log in to iSCSI targets, unless the class has its own.
@@ -22,20 +34,41 @@ const SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
 // properties is the one list of what is understood.
 func (c *class) properties() map[string]*string {
 	return map[string]*string{
-		"type":         &c.volumeType,
-		"availability": &c.zone,
-		"fsType":       &c.fsType,
-		"initiator":    &c.initiator,
-		"host":         &c.host,
-		"ip":           &c.ip,
-		"cluster":      &c.cluster,
-		"cloud-config": &c.cloudConfig,
+		"type":            &c.volumeType,
+		"availability":    &c.zone,
+		"snapshot":        &c.snapshot,
+		"scheduler-hints": &c.hints,
+		"volume-name":     &c.name,
+		"volume-metadata": &c.metadata,
+		"cluster":         &c.cluster,
+		"smartclone":      &c.smartClone,
+		"adopt":           &c.adopt,
+		"attach-api":      &c.attachAPI,
+		"multipath":       &c.multipath,
+		"initiator":       &c.initiator,
+		"write-initiator": &c.writeInitiator,
+		"host":            &c.host,
+		"ip":              &c.ip,
+		"wwpns":           &c.wwpns,
+		"wwnns":           &c.wwnns,
+		"nqn":             &c.nqn,
+		"connection":      &c.connection,
+		"fsType":          &c.fsType,
+		"flex-driver":     &c.flexDriver,
+		"cluster-id":      &c.clusterID,
+		"image-features":  &c.features,
+		"mounter":         &c.mounter,
+		"rbd-source":      &c.rbdSource,
+		"ceph-secret":     &c.cephSecret,
+		"ceph-user":       &c.cephUser,
+		"cloud-config":    &c.cloudConfig,
+		"cloud":           &c.cloud,
 	}
 }
 
 // readClass refuses properties that nobody reads: a misspelt type would give the default one silently.
 func readClass(given map[string]string) (class, error) {
-	c := class{initiator: SharedInitiator, host: "flex-provisioner"}
+	c := class{initiator: SharedInitiator, host: "flex-provisioner", writeInitiator: "true"}
 	known := c.properties()
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -48,4 +81,38 @@ func readClass(given map[string]string) (class, error) {
 		*at = given[name]
 	}
 	return c, errors.Join(faults...)
+}
+
+// truth reads a yes or no. Nothing is no; what is neither is a fault, not a yes.
+func truth(property, text string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("property %s: %q is neither true nor false", property, text)
+	}
+	return yes, nil
+}
+
+// list reads words that commas separate.
+func list(text string) []string {
+	var words []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// oneOf wants one of the words, of which the first stands for nothing.
+func oneOf(property, text string, words ...string) (string, error) {
+	if text == "" {
+		return words[0], nil
+	}
+	if !slices.Contains(words, text) {
+		return "", fmt.Errorf("property %s: %q is none of %s", property, text, strings.Join(words, ", "))
+	}
+	return text, nil
 }

@@ -5,28 +5,56 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
 )
 
 // secretDir is contract.SecretDir within contract.Dir.
 const secretDir = "secret"
 
-// readLogin reads the cloud config that the property cloud-config names, else one of the usual names,
-// else the environment.
-func readLogin(in Input, named string) (cloud.Login, error) {
-	candidates := []string{"cloud.conf", "cloud-config"}
-	if named != "" {
-		candidates = []string{named}
+// readLogin reads the file that the property cloud-config names, else one of the usual names, else the
+// environment.
+func readLogin(in Input, c class) (cloud.Login, error) {
+	candidates := []string{"cloud.conf", "cloud-config", "clouds.yaml"}
+	if c.cloudConfig != "" {
+		candidates = []string{c.cloudConfig}
 	}
 	for _, name := range candidates {
-		data, err := fs.ReadFile(in.Dir, path.Join(secretDir, name))
+		data, err := in.secret(name)
 		if err == nil {
-			return cloud.FromConfig(name, data)
+			return loginFrom(in, c, name, data)
 		}
-		if named != "" || !errors.Is(err, fs.ErrNotExist) {
-			return cloud.Login{}, fmt.Errorf("read cloud config %s from the config's files-from-secret: %w", name, err)
+		if c.cloudConfig != "" || !errors.Is(err, fs.ErrNotExist) {
+			return cloud.Login{}, err
 		}
 	}
-	return cloud.FromEnv(in.Env)
+	return cloud.FromEnv(in.Env, in.secret)
+}
+
+func loginFrom(in Input, c class, name string, data []byte) (cloud.Login, error) {
+	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
+		return cloud.FromConfig(name, data, in.secret)
+	}
+	which := c.cloud
+	if which == "" {
+		which = in.Env["OS_CLOUD"]
+	}
+	return cloud.FromClouds(name, data, which, in.secret)
+}
+
+// secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted.
+// No other file is in the image.
+func (in Input) secret(name string) ([]byte, error) {
+	file := strings.TrimPrefix(name, contract.SecretDir+"/")
+	if path.Base(file) != file {
+		return nil, fmt.Errorf("file %s is not in the image: put it into the Secret of the config's files-from-secret and"+
+			" name it without a directory", name)
+	}
+	data, err := fs.ReadFile(in.Dir, path.Join(secretDir, file))
+	if err != nil {
+		return nil, fmt.Errorf("read %s from the config's files-from-secret: %w", file, err)
+	}
+	return data, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -35,7 +36,9 @@ type Order struct {
 	Login cloud.Login
 	// Volume is what the claim wants of the storage.
 	Volume volume.Spec
-	FSType string
+	// Options are what the class says about the PV's source.
+	mapper.Options
+
 	// Secret is where the PV's Secret goes, if its source needs one.
 	Secret corev1.SecretReference
 }
@@ -66,22 +69,39 @@ func Read(in Input) (Order, error) {
 	if o.Request, err = readRequest(in); err != nil {
 		return o, err
 	}
-	if o.PV, err = readPV(in, o.Request); err != nil {
-		return o, fault(contract.ExitUsage, err)
-	}
 	class, err := readClass(o.Request.Properties)
 	if err != nil {
 		return o, fault(contract.ExitConfig, err)
 	}
-	if o.Login, err = readLogin(in, class.cloudConfig); err != nil {
+	if o.Login, err = readLogin(in, class); err != nil {
 		return o, fault(contract.ExitConfig, err)
 	}
-	if o.Volume, err = spec(o.Request, class); err != nil {
-		return o, fault(contract.ExitBadRequest, err)
+	if in.Verb == contract.List {
+		o.Volume.Cluster = clean(class.cluster)
+		return o, nil
 	}
-	o.FSType = class.fsType
+	return o, o.readClaim(in, class)
+}
+
+// readClaim reads what is about one claim.
+func (o *Order) readClaim(in Input, c class) error {
+	var err error
+	if o.PV, err = readPV(in, o.Request); err != nil {
+		return fault(contract.ExitUsage, err)
+	}
+	if o.Volume, err = spec(o.Request, c); err != nil {
+		return err
+	}
 	o.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: o.Request.PVName}
-	return o, nil
+	if in.Verb != contract.Provision {
+		// To grow a volume or take it back needs nothing of how it is mounted.
+		return nil
+	}
+	if err := errors.Join(checkClone(o.Request, c), o.stayInZone(c)); err != nil {
+		return err
+	}
+	o.Options, err = options(in, c)
+	return fault(contract.ExitConfig, err)
 }
 
 func readRequest(in Input) (contract.Request, error) {
@@ -97,6 +117,10 @@ func readRequest(in Input) (contract.Request, error) {
 	if requests.Verb != in.Verb {
 		return none, fault(contract.ExitUsage,
 			fmt.Errorf("the verb is %q by the argument and %q by the request", in.Verb, requests.Verb))
+	}
+	if in.Verb == contract.List {
+		// It is about no claim; a request may bring the class's properties.
+		return append(requests.Items, none)[0], nil
 	}
 	if n := len(requests.Items); n != 1 {
 		return none, fault(contract.ExitConfig,

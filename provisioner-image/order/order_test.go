@@ -60,14 +60,18 @@ func TestRead(t *testing.T) {
 			"flex-provisioner.io/pv-name":         "pvc-" + uid,
 			"flex-provisioner.io/cluster":         "it_s one",
 		},
-		Connector: volume.Connector{
-			Initiator: order.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
+		Cluster: "it_s one",
+		Hold: volume.Hold{
+			API: order.DefaultAttachAPI,
+			Connector: volume.Connector{
+				Initiator: order.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
+			},
 		},
 	}
 	if diff := cmp.Diff(want, o.Volume); diff != "" {
 		t.Error(diff)
 	}
-	if o.FSType != "xfs" || !o.Login.Noauth() || o.PV.Name != "pvc-"+uid {
+	if o.FSType != "xfs" || o.Initiator != order.SharedInitiator || !o.Login.Noauth() || o.PV.Name != "pvc-"+uid {
 		t.Errorf("unexpected %+v", o)
 	}
 	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, o.Secret); diff != "" {
@@ -140,7 +144,7 @@ func TestReadFaults(t *testing.T) {
 			func(r *contract.Requests, _ fstest.MapFS) {
 				r.Items[0].Properties = map[string]string{"tpye": "fast", "fstype": "xfs"}
 			},
-			contract.ExitConfig, "property \"fstype\" is unknown; this image reads availability,",
+			contract.ExitConfig, "property \"fstype\" is unknown; this image reads adopt,",
 		},
 		"no size": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 0 },
@@ -152,7 +156,7 @@ func TestReadFaults(t *testing.T) {
 		},
 		"a named cloud config that is missing": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Properties["cloud-config"] = "x" },
-			contract.ExitConfig, "read cloud config x",
+			contract.ExitConfig, "read x from the config's files-from-secret",
 		},
 		"no credentials": {
 			func(_ *contract.Requests, f fstest.MapFS) { delete(f, "secret/cloud.conf") },

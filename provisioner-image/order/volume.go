@@ -1,8 +1,9 @@
 package order
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -13,59 +14,54 @@ const (
 	keyNamespace = contract.Domain + "claim-namespace"
 	keyName      = contract.Domain + "claim-name"
 	keyPV        = contract.Domain + "pv-name"
-	keyCluster   = contract.Domain + "cluster"
 )
+
+// spec is the volume that the claim wants.
+func spec(r contract.Request, c class) (volume.Spec, error) {
+	gib, err := gibibytes(r.Size)
+	if err != nil {
+		return volume.Spec{}, fault(contract.ExitBadRequest, err)
+	}
+	held, holdErr := hold(c)
+	hints, hintsErr := schedulerHints(c.hints)
+	name, nameErr := volumeName(r, c)
+	extra, extraErr := metadata(r, c)
+	adopt, adoptErr := adopted(r, c)
+	return volume.Spec{
+		UID:      r.UID,
+		Cluster:  clean(c.cluster),
+		Name:     name,
+		SizeGiB:  gib,
+		Type:     c.volumeType,
+		Zone:     zone(r, c),
+		Metadata: extra,
+		Hints:    hints,
+		Source:   volume.Source{SnapshotID: c.snapshot},
+		Adopt:    adopt,
+		Hold:     held,
+	}, fault(contract.ExitConfig, errors.Join(holdErr, hintsErr, nameErr, extraErr, adoptErr))
+}
 
 // maxGiB keeps the size in what storages and their clients count with.
 const maxGiB = 1<<31 - 1
 
-// spec is the volume that the claim wants: its size rounded up to GiB, since Cinder knows no less.
-func spec(r contract.Request, c class) (volume.Spec, error) {
-	gib := (r.Size-1)>>30 + 1
-	if r.Size <= 0 || gib > maxGiB {
-		return volume.Spec{}, fmt.Errorf("a size of %d bytes cannot be served", r.Size)
+// gibibytes rounds up, since Cinder knows no less.
+func gibibytes(size int64) (int, error) {
+	gib := (size-1)>>30 + 1
+	if size <= 0 || gib > maxGiB {
+		return 0, fmt.Errorf("a size of %d bytes cannot be served", size)
 	}
-	return volume.Spec{
-		UID:      r.UID,
-		Name:     r.PVName,
-		SizeGiB:  int(gib),
-		Type:     c.volumeType,
-		Zone:     c.zone,
-		Metadata: metadata(r, c),
-		Connector: volume.Connector{
-			Initiator: c.initiator,
-			Host:      c.host,
-			IP:        c.ip,
-			Platform:  "x86_64",
-			OSType:    "linux",
-		},
-	}, nil
+	return int(gib), nil
 }
 
-func metadata(r contract.Request, c class) map[string]string {
-	m := map[string]string{
-		volume.KeyUID: r.UID,
-		keyNamespace:  clean(r.Namespace),
-		keyName:       clean(r.Name),
-		keyPV:         clean(r.PVName),
+// schedulerHints are an object in JSON, which Cinder's scheduler reads.
+func schedulerHints(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
 	}
-	if c.cluster != "" {
-		m[keyCluster] = clean(c.cluster)
+	var hints map[string]any
+	if err := json.Unmarshal([]byte(text), &hints); err != nil {
+		return nil, fmt.Errorf("property scheduler-hints: not an object in JSON: %w", err)
 	}
-	return m
-}
-
-// maxValue is Cinder's limit for a metadata value.
-const maxValue = 255
-
-// clean keeps what Cinder's filters can search for: they read values as Python literals, and a quote
-// or a backslash makes them find nothing.
-func clean(value string) string {
-	value = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' || strings.ContainsRune(`'"\`, r) {
-			return '_'
-		}
-		return r
-	}, value)
-	return value[:min(len(value), maxValue)]
+	return hints, nil
 }

@@ -18,30 +18,36 @@ const (
 	AnnVolumeID  = contract.Domain + "cinder-volume-id"
 	AnnAttachAPI = contract.Domain + "cinder-attach-api"
 	AnnConnector = contract.Domain + "cinder-connector"
+	// AnnAttachment is the ID of the volume's attachment, with the attachments API.
+	AnnAttachment = contract.Domain + "cinder-attachment-id"
 	// AnnSecret is "namespace/name" of the PV's Secret.
 	AnnSecret = contract.Domain + "secret"
 )
 
-// AttachReserve is the value of AnnAttachAPI for reserve and initialize_connection.
-const AttachReserve = "reserve"
-
 // Record is what a run notes on the PV.
 type Record struct {
-	VolumeID  string
-	Connector volume.Connector
-	Secret    corev1.SecretReference
+	VolumeID string
+	Hold     volume.Hold
+	Secret   corev1.SecretReference
+	CloneOf  string
 }
 
 // annotations are the record's form on the PV.
 func (r Record) annotations() (map[string]string, error) {
-	connector, err := json.Marshal(r.Connector)
+	connector, err := json.Marshal(r.Hold.Connector)
 	if err != nil {
 		return nil, fmt.Errorf("note the connector on the PV: %w", err)
 	}
 	notes := map[string]string{
 		AnnVolumeID:  r.VolumeID,
-		AnnAttachAPI: AttachReserve,
+		AnnAttachAPI: string(r.Hold.API),
 		AnnConnector: string(connector),
+	}
+	if r.Hold.Attachment != "" {
+		notes[AnnAttachment] = r.Hold.Attachment
+	}
+	if r.CloneOf != "" {
+		notes[contract.AnnCloneOf] = r.CloneOf
 	}
 	if r.Secret.Name != "" {
 		notes[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
@@ -54,10 +60,14 @@ func (r Record) annotations() (map[string]string, error) {
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	notes := of.GetAnnotations()
-	r.VolumeID = notes[AnnVolumeID]
+	r.VolumeID, r.CloneOf = notes[AnnVolumeID], notes[contract.AnnCloneOf]
+	r.Hold.Attachment = notes[AnnAttachment]
+	if noted := notes[AnnAttachAPI]; noted != "" {
+		r.Hold.API = volume.API(noted)
+	}
 	if noted := notes[AnnConnector]; noted != "" {
-		r.Connector = volume.Connector{}
-		if err := json.Unmarshal([]byte(noted), &r.Connector); err != nil {
+		r.Hold.Connector = volume.Connector{}
+		if err := json.Unmarshal([]byte(noted), &r.Hold.Connector); err != nil {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnConnector, of.Name, err)
 		}
 	}

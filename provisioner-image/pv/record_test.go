@@ -21,13 +21,15 @@ func skeleton() *corev1.PersistentVolume {
 // TestRecordRoundTrip: what a run notes is what a later one reads, whatever the config says by then.
 func TestRecordRoundTrip(t *testing.T) {
 	noted := pv.Record{
-		VolumeID:  "v",
-		Connector: volume.Connector{Initiator: "iqn.then", Host: "h"},
-		Secret:    corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
+		VolumeID: "v",
+		Hold: volume.Hold{
+			API: volume.Attachments, Attachment: "a", Connector: volume.Connector{Initiator: "iqn.then", Host: "h"},
+		},
+		Secret: corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
 	}
 	now := pv.Record{
-		Connector: volume.Connector{Initiator: "iqn.now", IP: "192.0.2.1"},
-		Secret:    corev1.SecretReference{Namespace: "moved", Name: "pvc-1"},
+		Hold:   volume.Hold{API: volume.Reserve, Connector: volume.Connector{Initiator: "iqn.now", IP: "192.0.2.1"}},
+		Secret: corev1.SecretReference{Namespace: "moved", Name: "pvc-1"},
 	}
 	built, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 3, noted)
 	if err != nil {

@@ -8,21 +8,52 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // TestKillPoints ends a run at its k-th request to Cinder or Kubernetes, for every k, before the
 // request arrives and after it was served, and runs again: one volume, one Secret and one PV are left
 // after provision, and none after delete.
 func TestKillPoints(t *testing.T) {
-	for _, fate := range []cindertest.Fate{cindertest.DropRequest, cindertest.DropAnswer} {
-		t.Run(fmt.Sprintf("provision, fate %d", fate), func(t *testing.T) {
-			killEverywhere(t, fate, func(*world) {}, (*world).provision, one)
-		})
-		t.Run(fmt.Sprintf("provision then undo, fate %d", fate), func(t *testing.T) {
-			killThenUndo(t, fate)
-		})
-		t.Run(fmt.Sprintf("delete, fate %d", fate), func(t *testing.T) {
-			killEverywhere(t, fate, func(w *world) { w.provision(t) }, (*world).remove, none)
+	for _, api := range []volume.API{volume.Auto, volume.Reserve} {
+		held := func(w *world) { w.api = api }
+		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
+			t.Run(fmt.Sprintf("%s, provision, %s", api, name), func(t *testing.T) {
+				killEverywhere(t, fate, held, (*world).provision, one)
+			})
+			t.Run(fmt.Sprintf("%s, provision then undo, %s", api, name), func(t *testing.T) {
+				killThenUndo(t, fate, held)
+			})
+			t.Run(fmt.Sprintf("%s, delete, %s", api, name), func(t *testing.T) {
+				killEverywhere(t, fate, func(w *world) { held(w); w.provision(t) }, (*world).remove, none)
+			})
+		}
+	}
+}
+
+// TestKillPointsOfAdoption: an existing volume becomes the claim's, whatever request was the last; and
+// after an undo at any point it is what it was.
+func TestKillPointsOfAdoption(t *testing.T) {
+	for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
+		before := func(w *world) {
+			id := w.cinder.Add("available", map[string]string{"kept": "yes"})
+			w.cinder.Resize(id, 5)
+			w.api, w.also = api, map[string]string{"adopt": "shop/data: " + id}
+		}
+		t.Run(string(api), func(t *testing.T) {
+			killEverywhere(t, cindertest.DropAnswer, before, (*world).provision, one)
+			for k := 1; ; k++ {
+				w := newWorld(t)
+				before(w)
+				if !w.kill(t, k, cindertest.DropAnswer, (*world).provision) || len(w.pvs(t)) > 0 {
+					return
+				}
+				w.wantCode(t, w.remove(t), contract.ExitDone)
+				all := w.cinder.Volumes()
+				if len(all) != 1 || all[0].Status != "available" || all[0].Metadata[contract.AnnClaimUID] != "" || len(w.secrets(t)) != 0 {
+					t.Fatalf("undone after a kill at request %d: %+v", k, all)
+				}
+			}
 		})
 	}
 }
@@ -82,10 +113,11 @@ func (w *world) kill(t *testing.T, k int, fate cindertest.Fate, do verb) bool {
 	return w.guard(nil) >= k
 }
 
-func killThenUndo(t *testing.T, fate cindertest.Fate) {
+func killThenUndo(t *testing.T, fate cindertest.Fate, before func(*world)) {
 	t.Helper()
 	for k := 1; ; k++ {
 		w := newWorld(t)
+		before(w)
 		if !w.kill(t, k, fate, (*world).provision) {
 			return
 		}
@@ -110,8 +142,8 @@ func one(t *testing.T, w *world) {
 
 func none(t *testing.T, w *world) {
 	t.Helper()
-	if len(w.cinder.Volumes()) != 0 || len(w.secrets(t)) != 0 {
-		t.Fatalf("left %v and %d Secrets", w.cinder.Volumes(), len(w.secrets(t)))
+	if len(w.cinder.Volumes()) != 0 || len(w.secrets(t)) != 0 || len(w.cinder.Attachments()) != 0 {
+		t.Fatalf("left %v, %v and %d Secrets", w.cinder.Volumes(), w.cinder.Attachments(), len(w.secrets(t)))
 	}
 }
 

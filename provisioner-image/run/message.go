@@ -12,17 +12,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Result is how a run ended: the exit code, and the termination message, empty on success.
+// Result is how a run ended: the exit code, the termination message, and what goes to standard output.
 type Result struct {
 	Code    int
 	Message string
+	Output  string
 }
 
 // Judge says how a run ended. The message's first line is for the claim's user: the cause and what to
 // do about it, in one sentence. The second is for the administrator.
-func Judge(o order.Order, err error) Result {
+func Judge(o order.Order, done Report, err error) Result {
 	if err == nil {
-		return Result{Code: contract.ExitDone}
+		return Result{Code: contract.ExitDone, Message: done.Message, Output: done.Output}
 	}
 	return Result{
 		Code: exitCode(err),
@@ -86,6 +87,8 @@ func storageSentence(o order.Order, e *volume.Error) string {
 		return what + said + "; ask for less, or delete volumes, or have an administrator add capacity or quota"
 	case volume.Misconfigured:
 		return what + said + "; an administrator has to correct the class or its config"
+	case volume.Unsuitable:
+		return what + said
 	case volume.Unavailable, volume.Busy, volume.Gone:
 		return what + said + "; it is tried again"
 	default:

@@ -24,7 +24,10 @@ func (r *Runner) provision(ctx context.Context, o order.Order) error {
 		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
 		return pv.Serves(there, o.Request.UID)
 	}
-	if err := mapper.Check(want(o)); err != nil {
+	if err := r.findSource(ctx, &o); err != nil {
+		return err
+	}
+	if err := mapper.Check(want(o, "")); err != nil {
 		return err
 	}
 	v, err := r.keeper.Ensure(ctx, o.Volume)
@@ -42,15 +45,18 @@ func (r *Runner) provision(ctx context.Context, o order.Order) error {
 // publish exports the volume and writes Secret and PV, in this order: a PV without its Secret would be
 // taken for a finished provision. It returns the PV that is there then.
 func (r *Runner) publish(ctx context.Context, o order.Order, v volume.Volume) (*corev1.PersistentVolume, error) {
-	c, err := r.keeper.Export(ctx, v, o.Volume.Connector)
+	c, hold, err := r.keeper.Export(ctx, v, o.Volume.Hold)
 	if err != nil {
 		return nil, err
 	}
-	m, err := r.source(ctx, o, c)
+	m, err := r.source(ctx, o, v.ID, c)
 	if err != nil {
 		return nil, err
 	}
-	notes := pv.Record{VolumeID: v.ID, Connector: o.Volume.Connector}
+	notes := pv.Record{VolumeID: v.ID, Hold: hold}
+	if from := o.Request.Source; from != nil {
+		notes.CloneOf = from.Namespace + "/" + from.Name
+	}
 	if m.Secret != nil {
 		notes.Secret = o.Secret
 	}
@@ -62,12 +68,11 @@ func (r *Runner) publish(ctx context.Context, o order.Order, v volume.Volume) (*
 }
 
 // source maps the connection and writes its Secret.
-func (r *Runner) source(ctx context.Context, o order.Order, c volume.Connection) (mapper.Mapping, error) {
-	kind, err := mapper.For(c.Kind)
-	if err != nil {
-		return mapper.Mapping{}, err
+func (r *Runner) source(ctx context.Context, o order.Order, id string, c volume.Connection) (mapper.Mapping, error) {
+	if asked := mapper.Unenforced(c); asked != "" {
+		r.log.WarnContext(ctx, "nodes do not enforce what the volume type asks", "asked", asked)
 	}
-	m, err := kind.Map(c, want(o))
+	m, err := mapper.Map(c, want(o, id))
 	if err != nil || m.Secret == nil {
 		return m, err
 	}
@@ -81,19 +86,19 @@ func (r *Runner) yield(ctx context.Context, o order.Order, ours volume.Volume, m
 	if err := pv.Serves(made, o.Request.UID); err != nil {
 		return err
 	}
-	kept, err := pv.ReadRecord(made, pv.Record{Connector: o.Volume.Connector})
+	kept, err := pv.ReadRecord(made, pv.Record{Hold: o.Volume.Hold})
 	if err != nil || kept.VolumeID == ours.ID {
 		return err
 	}
 	r.log.WarnContext(ctx, "another run was faster, its volume stays", "kept", kept.VolumeID, "removed", ours.ID)
-	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Connector)
+	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Hold)
 	if err != nil {
 		return err
 	}
-	if _, err := r.source(ctx, o, c); err != nil {
+	if _, err := r.source(ctx, o, kept.VolumeID, c); err != nil {
 		return err
 	}
-	return r.keeper.Discard(ctx, ours, o.Volume.Connector)
+	return r.keeper.Discard(ctx, ours, o.Volume.Hold)
 }
 
 // rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what
@@ -118,17 +123,19 @@ func (r *Runner) takeBack(ctx context.Context, o order.Order, v volume.Volume) e
 	if there != nil {
 		return fmt.Errorf("PV %s is there, so that the volume is in use", there.Name)
 	}
-	return r.remove(ctx, o, v.ID)
+	return r.remove(ctx, o, removal{id: v.ID, undo: true})
 }
 
-func want(o order.Order) mapper.Want {
+// want is what the source of volume id must keep; before the volume is there, id is empty.
+func want(o order.Order, id string) mapper.Want {
 	w := mapper.Want{
+		Options:     o.Options,
 		PVName:      o.PV.Name,
+		VolumeID:    id,
 		AccessModes: o.PV.Spec.AccessModes,
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		FSType:      o.FSType,
-		Initiator:   o.Volume.Connector.Initiator,
-		Secret:      o.Secret,
+		Filled:      o.Volume.Filled(),
+		SecretRef:   o.Secret,
 	}
 	if o.PV.Spec.VolumeMode != nil {
 		w.VolumeMode = *o.PV.Spec.VolumeMode

@@ -8,21 +8,27 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
+// removal is what is known beside the PV: a volume made by this very run, and that there never was a PV.
+type removal struct {
+	id   string
+	undo bool
+}
+
 // remove takes back what provision made: the volume with its export, then the Secret. The PV is the
-// dispatcher's to remove. On an undo and on a roll back there never was a PV, so that nothing is noted
-// on it; a volume made by this very run is named by id.
-func (r *Runner) remove(ctx context.Context, o order.Order, id string) error {
-	notes, err := pv.ReadRecord(o.PV, pv.Record{Connector: o.Volume.Connector, Secret: o.Secret})
+// dispatcher's to remove. On an undo and on a roll back nothing is noted on one.
+func (r *Runner) remove(ctx context.Context, o order.Order, what removal) error {
+	notes, err := pv.ReadRecord(o.PV, pv.Record{Hold: o.Volume.Hold, Secret: o.Secret})
 	if err != nil {
 		return err
 	}
 	if notes.VolumeID == "" {
-		notes.VolumeID = id
+		notes.VolumeID = what.id
 	}
 	err = r.keeper.Remove(ctx, volume.Target{
-		UID:       o.Request.UID,
-		ID:        notes.VolumeID,
-		Connector: notes.Connector,
+		UID:  o.Request.UID,
+		ID:   notes.VolumeID,
+		Hold: notes.Hold,
+		Undo: what.undo,
 	})
 	if err != nil {
 		return err

@@ -24,15 +24,27 @@ func New(keeper *volume.Keeper, store *pv.Store, log *slog.Logger) *Runner {
 	return &Runner{keeper: keeper, store: store, log: log}
 }
 
+// Report is what a run has to say when it succeeds. Most have nothing: the PV says it.
+type Report struct {
+	// Output is for whoever reads the log.
+	Output string
+	// Message is the termination message.
+	Message string
+}
+
 // Run follows the order. The same order can be followed again after any interruption.
-func (r *Runner) Run(ctx context.Context, o order.Order) error {
+func (r *Runner) Run(ctx context.Context, o order.Order) (Report, error) {
 	switch o.Verb {
 	case contract.Provision:
-		return r.provision(ctx, o)
+		return Report{}, r.provision(ctx, o)
 	case contract.Delete:
-		return r.remove(ctx, o, "")
+		return Report{}, r.remove(ctx, o, removal{undo: o.Request.Undo})
+	case contract.Expand:
+		return r.expand(ctx, o)
+	case contract.List:
+		return r.list(ctx, o)
 	default:
-		return &order.Error{
+		return Report{}, &order.Error{
 			Code: contract.ExitUsage,
 			Err:  fmt.Errorf("this image does not know the verb %q: remove it from the config's verbs", o.Verb),
 		}

@@ -115,7 +115,7 @@ func TestVerdicts(t *testing.T) {
 		},
 		"many nodes": {mode: corev1.ReadWriteMany, code: contract.ExitBadRequest, claim: "ReadWriteMany is not possible"},
 		"encrypted":  {edit: typed(cindertest.TypeEncrypted), code: contract.ExitConfig, claim: "choose a type without encryption"},
-		"unmappable": {edit: typed(cindertest.TypeFibre), code: contract.ExitConfig, claim: `connected by "fibre_channel"`},
+		"unmappable": {edit: typed(cindertest.TypeNFS), code: contract.ExitConfig, claim: `connected by "nfs"`},
 		"bad config": {
 			edit: func(r *contract.Request) { r.Properties["tpye"] = "x" }, code: contract.ExitConfig,
 			claim: `storage class "silver" is not set up correctly`,
@@ -241,8 +241,8 @@ func TestAnotherRunWasFaster(t *testing.T) {
 
 func TestUnknownVerb(t *testing.T) {
 	w := newWorld(t)
-	result := w.run(t, w.request(contract.Expand, nil), skeleton())
-	if result.Code != contract.ExitUsage || !strings.Contains(result.Message, `"expand"`) {
+	result := w.run(t, w.request("shrink", nil), skeleton())
+	if result.Code != contract.ExitUsage || !strings.Contains(result.Message, `"shrink"`) {
 		t.Errorf("%+v", result)
 	}
 }

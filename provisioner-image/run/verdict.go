@@ -62,6 +62,8 @@ func storageCode(kind volume.Kind) int {
 		return contract.ExitCapacity
 	case volume.Misconfigured:
 		return contract.ExitConfig
+	case volume.Unsuitable:
+		return contract.ExitBadRequest
 	case volume.Gone, volume.Busy:
 		return contract.ExitTempFail
 	default:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
@@ -38,6 +39,14 @@ const (
 type world struct {
 	cinder *cindertest.Server
 	kube   *fake.Clientset
+	// api is how volumes are held.
+	api volume.API
+	// also are further properties of every request.
+	also map[string]string
+	// cephKey comes from the config's Secret.
+	cephKey string
+	// timeout of a request to Cinder; none without it.
+	timeout time.Duration
 	// printed is everything that runs logged and reported.
 	printed bytes.Buffer
 
@@ -49,7 +58,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cinder: cindertest.New(), kube: fake.NewClientset()}
+	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: volume.Reserve}
 	t.Cleanup(w.cinder.Close)
 	w.cinder.Gate = func(*http.Request) cindertest.Fate { return w.next() }
 	serve := w.kube.ReactionChain
@@ -104,8 +113,9 @@ func (w *world) react(a kubetesting.Action, serve []kubetesting.Reactor) (bool, 
 func (w *world) request(verb contract.Verb, edit func(*contract.Request)) contract.Requests {
 	r := contract.Request{
 		UID: uid, PVName: pvName, Namespace: "shop", Name: "data", Class: "silver", Size: 3<<30 - 1,
-		Properties: map[string]string{"type": cindertest.TypePlain, "fsType": "xfs"},
+		Properties: map[string]string{"type": cindertest.TypePlain, "fsType": "xfs", "attach-api": string(w.api)},
 	}
+	maps.Copy(r.Properties, w.also)
 	if edit != nil {
 		edit(&r)
 	}
@@ -137,16 +147,19 @@ func skeleton(modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolu
 func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) run.Result {
 	t.Helper()
 	o, err := order.Read(w.input(t, requests, object))
+	var done run.Report
 	if err == nil {
 		var storage *cinder.Cinder
-		storage, err = cinder.Connect(t.Context(), o.Login, http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+		storage, err = cinder.Connect(t.Context(), o.Login, http.Client{
+			Transport: &http.Transport{DisableKeepAlives: true}, Timeout: w.timeout,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.NewTextHandler(&w.printed, nil))
-		err = run.New(volume.NewKeeper(storage, atOnce), pv.NewStore(w.kube), log).Run(t.Context(), o)
+		done, err = run.New(volume.NewKeeper(storage, atOnce), pv.NewStore(w.kube), log).Run(t.Context(), o)
 	}
-	result := run.Judge(o, err)
+	result := run.Judge(o, done, err)
 	w.printed.WriteString(result.Message)
 	return result
 }
@@ -165,7 +178,7 @@ func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.P
 		Verb:      requests.Verb,
 		Namespace: namespace,
 		Dir:       fstest.MapFS{"request.json": {Data: []byte(request)}, "pv.json": {Data: pvText}},
-		Env:       map[string]string{"OS_CINDER_ENDPOINT": w.cinder.Endpoint(), "OS_PROJECT_NAME": "admin"},
+		Env:       map[string]string{"OS_CINDER_ENDPOINT": w.cinder.Endpoint(), "OS_PROJECT_NAME": "admin", "CEPH_KEY": w.cephKey},
 	}
 }
 

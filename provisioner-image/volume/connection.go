@@ -17,6 +17,9 @@ func NewConnection(kind string, data json.RawMessage) Connection {
 	return Connection{Kind: kind, data: data}
 }
 
+// Empty tells whether there are no details yet.
+func (c Connection) Empty() bool { return c.Kind == "" }
+
 // Decode reads the details into a value of the caller's.
 func (c Connection) Decode(into any) error {
 	if err := json.Unmarshal(c.data, into); err != nil {

@@ -11,30 +11,33 @@ import (
 // Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new
 // one. When it fails, a volume with an ID says what stays behind.
 func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
-	v, err := k.adopt(ctx, spec)
-	if err == nil && v.ID == "" {
+	v, err := k.existing(ctx, spec)
+	switch {
+	case err == nil && v.ID == "" && spec.Adopt != "":
+		v, err = k.takeOver(ctx, spec)
+	case err == nil && v.ID == "":
 		v, err = k.create(ctx, spec)
 	}
 	if err != nil {
 		return v, err
 	}
-	return k.ready(ctx, v)
+	return k.ready(ctx, v, spec.Hold)
 }
 
-// adopt returns the volume that an earlier run made, or none. Volumes that the storage gave up are
+// existing returns the volume that an earlier run made, or none. Volumes that the storage gave up are
 // removed: they hold no data, and the quota.
-func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
+func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
 	found, err := k.find(ctx, spec.UID)
 	if err != nil {
 		return Volume{}, err
 	}
 	var usable []Volume
 	for _, v := range found {
-		if !v.failed() {
+		if !v.failed() || v.adopted() {
 			usable = append(usable, v)
 			continue
 		}
-		if err := k.remove(ctx, v, spec.Connector); err != nil {
+		if err := k.remove(ctx, v, spec.Hold); err != nil {
 			return v, err
 		}
 	}
@@ -48,11 +51,11 @@ func (k *Keeper) find(ctx context.Context, uid string) ([]Volume, error) {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(v Volume) bool { return v.UID() != uid || v.Status == deleting })
-	slices.SortFunc(found, func(a, b Volume) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(found, byAge)
 	return found, nil
 }
+
+func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
 // keepOldest removes all but the first: two runs can overlap and both create. They agree on which is
 // the oldest, so that both go on with the same one.
@@ -61,7 +64,7 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 		return Volume{}, nil
 	}
 	for _, spare := range found[1:] {
-		if err := k.remove(ctx, spare, spec.Connector); err != nil {
+		if err := k.remove(ctx, spare, spec.Hold); err != nil {
 			return found[0], fmt.Errorf("remove a second volume of the same claim: %w", err)
 		}
 	}
@@ -115,7 +118,7 @@ func unfindable(id string) error {
 }
 
 // ready waits until the storage has made the volume, and stops at once when it gave up.
-func (k *Keeper) ready(ctx context.Context, v Volume) (Volume, error) {
+func (k *Keeper) ready(ctx context.Context, v Volume, h Hold) (Volume, error) {
 	v, err := k.settled(ctx, v)
 	switch {
 	case err != nil:
@@ -123,6 +126,9 @@ func (k *Keeper) ready(ctx context.Context, v Volume) (Volume, error) {
 	case v.failed():
 		return v, k.storage.Why(ctx, v)
 	case v.Status == available || v.held():
+		return v, nil
+	case v.Status == inUse && h.API != Reserve:
+		// In use by our own attachment, or Export will say by whose.
 		return v, nil
 	default:
 		return v, &Error{

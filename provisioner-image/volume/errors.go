@@ -23,6 +23,8 @@ const (
 	Full
 	// Misconfigured: the storage does not know what the class or the config names.
 	Misconfigured
+	// Unsuitable: what the claim asks for does not go together.
+	Unsuitable
 )
 
 // Error is a failure of the storage in terms of the domain.

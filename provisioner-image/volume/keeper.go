@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,13 @@ type Keeper struct {
 
 // NewKeeper returns a Keeper over a storage.
 func NewKeeper(storage Backend, wait Wait) *Keeper { return &Keeper{storage: storage, wait: wait} }
+
+// List lists the volumes of all claims, oldest first: a cluster's, or everybody's where none is named.
+func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
+	all, err := k.storage.List(ctx, cluster)
+	slices.SortFunc(all, byAge)
+	return all, err
+}
 
 // A storage that is quick is noticed quickly, one that is slow is not asked often.
 const (

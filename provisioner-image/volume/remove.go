@@ -9,9 +9,11 @@ import (
 // Target says what to remove: every volume of the claim, and the one that was noted when it was made,
 // whose metadata someone may have edited since.
 type Target struct {
-	UID       string
-	ID        string
-	Connector Connector
+	UID  string
+	ID   string
+	Hold Hold
+	// Undo takes back what never came to a PV, so that adopted volumes keep their content.
+	Undo bool
 }
 
 // Remove takes back all that was made for a claim, in the reverse order, from whatever state it is in.
@@ -23,18 +25,31 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	}
 	var faults []error
 	for _, v := range found {
-		faults = append(faults, k.remove(ctx, v, t.Connector))
+		if t.Undo && v.adopted() {
+			faults = append(faults, k.giveBack(ctx, v, t.holdOf(v)))
+			continue
+		}
+		faults = append(faults, k.remove(ctx, v, t.holdOf(v)))
 	}
 	return errors.Join(faults...)
 }
 
+// holdOf is how one of the volumes is held: what was noted is about the noted one.
+func (t Target) holdOf(v Volume) Hold {
+	h := t.Hold
+	if t.ID != "" && v.ID != t.ID {
+		h.Attachment = ""
+	}
+	return h
+}
+
 // Discard removes one volume that lost against another of the same claim.
-func (k *Keeper) Discard(ctx context.Context, v Volume, c Connector) error {
+func (k *Keeper) Discard(ctx context.Context, v Volume, h Hold) error {
 	v, err := k.storage.Get(ctx, v.ID)
 	if err != nil {
 		return unlessGone(err)
 	}
-	return k.remove(ctx, v, c)
+	return k.remove(ctx, v, h)
 }
 
 func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, error) {
@@ -60,27 +75,19 @@ func (k *Keeper) withNoted(ctx context.Context, found []Volume, t Target) ([]Vol
 		return found, unlessGone(err)
 	}
 	if owner := v.UID(); owner != "" && owner != t.UID {
-		return nil, &Error{
-			Kind:  Misconfigured,
-			Doing: "remove volume " + t.ID + ", which is noted on the PV",
-			Said:  fmt.Sprintf("the volume's metadata say that it belongs to claim %s, not to %s", owner, t.UID),
-		}
+		return nil, notOurs(v, "remove volume", t.UID)
 	}
 	return append(found, v), nil
 }
 
-// remove takes one volume back: terminate, unreserve, delete, and wait until it is gone.
-func (k *Keeper) remove(ctx context.Context, v Volume, c Connector) error {
+// remove takes one volume back: release, delete, and wait until it is gone.
+func (k *Keeper) remove(ctx context.Context, v Volume, h Hold) error {
 	v, err := k.settled(ctx, v)
-	if err == nil && v.held() {
-		err = k.release(ctx, v, c)
+	if err == nil {
+		v, err = k.release(ctx, v, h)
 	}
 	if err == nil && v.Status == inUse {
-		err = &Error{
-			Kind:  Busy,
-			Doing: "remove volume " + v.ID,
-			Said:  "it is in use: someone attached it, and has to detach it first",
-		}
+		err = inUseBy(v, "someone else")
 	}
 	if err == nil && v.Status != deleting {
 		err = k.storage.Delete(ctx, v.ID)
@@ -89,15 +96,6 @@ func (k *Keeper) remove(ctx context.Context, v Volume, c Connector) error {
 		_, err = k.until(ctx, v, stillThere)
 	}
 	return unlessGone(err)
-}
-
-// release takes the export and the reservation back. The storage may do the second with the first; to
-// repeat it is harmless.
-func (k *Keeper) release(ctx context.Context, v Volume, c Connector) error {
-	if err := k.storage.Terminate(ctx, v.ID, c); err != nil {
-		return err
-	}
-	return k.storage.Unreserve(ctx, v.ID)
 }
 
 // stillThere waits for the storage's "not found". A volume that comes back from deleting was not

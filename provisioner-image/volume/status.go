@@ -11,8 +11,13 @@ const (
 	deleting  = "deleting"
 )
 
-// held tells whether the volume is reserved, as a run of ours leaves it.
+// held tells whether the volume is reserved, as a run of ours can leave it.
 func (v Volume) held() bool { return v.Status == attaching || v.Status == reserved }
+
+// busy tells whether something may hold the volume, a hold that failed included.
+func (v Volume) busy() bool {
+	return v.held() || v.Status == inUse || v.Status == "error_attaching" || v.Status == "error_detaching"
+}
 
 // failed tells whether the storage gave the volume up.
 func (v Volume) failed() bool { return strings.HasPrefix(v.Status, "error") }

@@ -12,6 +12,9 @@ import (
 // what an earlier run made, since names are not unique in a storage.
 const KeyUID = "flex-provisioner.io/claim-uid"
 
+// KeyCluster is the key of the Kubernetes cluster's name, by which a cluster's volumes are listed.
+const KeyCluster = "flex-provisioner.io/cluster"
+
 // Volume is a volume as the storage describes it.
 type Volume struct {
 	ID       string
@@ -30,24 +33,31 @@ func (v Volume) UID() string { return v.Metadata[KeyUID] }
 // Spec is the volume that a claim wants.
 type Spec struct {
 	UID      string
+	Cluster  string
 	Name     string
 	SizeGiB  int
 	Type     string
 	Zone     string
 	Metadata map[string]string
-	// Connector is what the volume is exported to, and what a spare one must be taken back from.
-	Connector Connector
+	// Hints are for the storage's scheduler.
+	Hints map[string]any
+	// Source is what the content is copied from, nothing for an empty volume.
+	Source Source
+	// Adopt is the ID of a volume that is there already and becomes the claim's.
+	Adopt string
+	// Hold is how the volume is exported, and how a spare one is taken back.
+	Hold Hold
 }
 
-// Connector is how the nodes present themselves to the storage. The JSON names are those of the
-// OpenStack connector, and they are recorded on the PV: what opened a connection must close it.
-type Connector struct {
-	Initiator string `json:"initiator,omitempty"`
-	Host      string `json:"host,omitempty"`
-	IP        string `json:"ip,omitempty"`
-	Platform  string `json:"platform,omitempty"`
-	OSType    string `json:"os_type,omitempty"`
-	Multipath bool   `json:"multipath"`
+// Filled tells whether the volume has content from the beginning.
+func (s Spec) Filled() bool { return s.Source != Source{} || s.Adopt != "" }
+
+// Source is what a new volume is a copy of: another claim's volume, or a snapshot.
+type Source struct {
+	VolumeID string
+	// UID is the claim that the other volume must belong to.
+	UID        string
+	SnapshotID string
 }
 
 // Backend is what the domain needs of a storage. Its errors are *Error.
@@ -57,6 +67,19 @@ type Backend interface {
 	Get(ctx context.Context, id string) (Volume, error)
 	Create(ctx context.Context, spec Spec) (Volume, error)
 	Delete(ctx context.Context, id string) error
+	// List lists the volumes of all claims: a cluster's, or everybody's where none is named.
+	List(ctx context.Context, cluster string) ([]Volume, error)
+	// SetMetadata replaces a volume's metadata.
+	SetMetadata(ctx context.Context, id string, metadata map[string]string) error
+	// Extend grows a volume; attached says that it is in use.
+	Extend(ctx context.Context, id string, gib int, attached bool) error
+	// Why says why the volume is in an error status, in the storage's own words where it has any.
+	Why(ctx context.Context, v Volume) error
+	reserver
+	attacher
+}
+
+type reserver interface {
 	// Reserve keeps everybody else from attaching the volume, Unreserve lets them again.
 	Reserve(ctx context.Context, id string) error
 	Unreserve(ctx context.Context, id string) error
@@ -64,6 +87,19 @@ type Backend interface {
 	// harmless. Terminate takes the export back.
 	Initialize(ctx context.Context, id string, c Connector) (Connection, error)
 	Terminate(ctx context.Context, id string, c Connector) error
-	// Why says why the volume is in an error status, in the storage's own words where it has any.
-	Why(ctx context.Context, v Volume) error
+}
+
+type attacher interface {
+	// KnowsAttachments tells whether the storage can do what follows.
+	KnowsAttachments(ctx context.Context) (bool, error)
+	// Attachments lists those of a volume.
+	Attachments(ctx context.Context, id string) ([]Attachment, error)
+	// Attach makes one, which reserves the volume.
+	Attach(ctx context.Context, id string) (Attachment, error)
+	// Connect exports the volume for an attachment; repeating it is harmless.
+	Connect(ctx context.Context, attachment string, c Connector) (Connection, error)
+	// Complete tells the storage that the volume is in use from now on.
+	Complete(ctx context.Context, attachment string) error
+	// Detach takes the export and the attachment back.
+	Detach(ctx context.Context, attachment string) error
 }

@@ -18,8 +18,10 @@ const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
 
 var (
 	connector = volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes"}
+	reserve   = volume.Hold{API: volume.Reserve, Connector: connector}
+	attach    = volume.Hold{API: volume.Attachments, Connector: connector}
 	spec      = volume.Spec{
-		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Connector: connector,
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Hold: reserve,
 	}
 )
 
@@ -188,7 +190,7 @@ func TestRemove(t *testing.T) {
 		t.Run(status, func(t *testing.T) {
 			keeper, server := start(t)
 			id := server.Add(status, owned(uid))
-			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Connector: connector}); err != nil {
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Hold: reserve}); err != nil {
 				t.Fatal(err)
 			}
 			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil || ids(server) != "" {
@@ -220,7 +222,7 @@ func TestRemoveRefuses(t *testing.T) {
 		t.Errorf("in use: %v", err)
 	}
 	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
-	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "belongs to claim other") {
+	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), `belongs to claim "other"`) {
 		t.Errorf("another claim's: %v", err)
 	}
 	if len(server.Volumes()) != 2 {
@@ -259,7 +261,7 @@ func TestLostAnswerOfReserve(t *testing.T) {
 		}
 		return cindertest.Answer
 	}
-	if _, err := keeper.Export(t.Context(), v, connector); err != nil {
+	if _, _, err := keeper.Export(t.Context(), v, reserve); err != nil {
 		t.Error(err)
 	}
 }

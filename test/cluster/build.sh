@@ -13,9 +13,10 @@ COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler kubelet k
 # version_of MODULE DIR: as DIR/go.mod requires it.
 version_of() { sed -n "s#^\(require\)\?\s*$1 \(v[^ ]*\).*#\2#p" "$2/go.mod" | head -1; }
 
-# key_of DIR FLAGS...: changes when anything does that goes into the binaries.
+# key_of DIR FLAGS...: changes when anything does that goes into the binaries, wherever DIR is.
 key_of() {
   local dir=$1
+  shift
   {
     go version
     printf '%s\n' "$@"

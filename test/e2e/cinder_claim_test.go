@@ -41,14 +41,21 @@ func TestCinderClaimIsBoundToOneVolumeAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// checkVolume: attaching is how reserve and initialize_connection leave a volume that no Nova attaches.
+// statusAfter is how each workflow leaves a volume that no Nova attaches.
+var statusAfter = map[string]string{
+	"reserve":     "attaching", // os-reserve, os-initialize_connection
+	"attachments": "in-use",    // an attachment, updated and completed
+}
+
 func (w *world) checkVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol volume) {
 	w.t.Helper()
 	equal(w.t, "the volume's claim", vol.Metadata["flex-provisioner.io/claim-uid"], string(claim.UID))
 	equal(w.t, "the volume's size", vol.Size, 1)
 	equal(w.t, "the volume's type", vol.Type, "lvm")
-	equal(w.t, "the workflow noted on the PV", pv.Annotations["flex-provisioner.io/cinder-attach-api"], "reserve")
-	equal(w.t, "the volume's status", vol.Status, "attaching")
+	workflow := pv.Annotations["flex-provisioner.io/cinder-attach-api"]
+	status, known := statusAfter[workflow]
+	equal(w.t, "the workflow on the PV is known: "+workflow, known, true)
+	equal(w.t, "the volume's status after the workflow "+workflow, vol.Status, status)
 }
 
 func (w *world) checkPV(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol volume) {

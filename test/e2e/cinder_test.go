@@ -30,6 +30,7 @@ type volume struct {
 	Size     int               `json:"size"`
 	Type     string            `json:"volume_type"`
 	Metadata map[string]string `json:"metadata"`
+	SourceID string            `json:"source_volid"`
 }
 
 // cinderClient knows no proxy.
@@ -101,7 +102,7 @@ func (w *world) checkStorage(source *corev1.ISCSIPersistentVolumeSource, user, p
 	return string(out)
 }
 
-// cinderService starts or stops one of the lab's services.
+// cinder starts or stops one of the lab's services.
 func (w *world) cinder(what string) {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.ctx(), "../cinder/service.sh", what, "cinder").CombinedOutput()

@@ -12,6 +12,7 @@ func (s *Server) action(r *http.Request, id string) answer {
 	}
 	var body map[string]struct {
 		Connector map[string]any `json:"connector"`
+		NewSize   int            `json:"new_size"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return fault(http.StatusBadRequest, "Malformed request body")
@@ -25,6 +26,8 @@ func (s *Server) action(r *http.Request, id string) answer {
 			return answer{http.StatusAccepted, nil}
 		case "os-initialize_connection":
 			return v.initialize(args.Connector)
+		case "os-extend":
+			return v.extend(args.NewSize, micro(r))
 		case "os-terminate_connection":
 			// tgt keeps the export; what changes is the reservation.
 			v.settle()
@@ -43,6 +46,22 @@ func (v *disk) reserve() answer {
 	return answer{http.StatusAccepted, nil}
 }
 
+// extend keeps a volume that is in use from an older client.
+func (v *disk) extend(size, micro int) answer {
+	allowed := v.Status == "available" || v.Status == "in-use" && micro >= 42
+	switch {
+	case !allowed:
+		return fault(http.StatusBadRequest, "Invalid volume: Volume %s status must be '{'status': 'available'}' to extend,"+
+			" currently %s.", v.ID, v.Status)
+	case size <= v.Size:
+		return fault(http.StatusBadRequest, "Invalid input received: New size for extend must be greater than current size."+
+			" (current: %d, extended: %d).", v.Size, size)
+	}
+	v.before, v.grow, v.looks = v.Status, size, 0
+	v.Status = "extending"
+	return answer{http.StatusAccepted, nil}
+}
+
 // settle ends a reservation. On any other volume it does nothing.
 func (v *disk) settle() {
 	if v.Status == "attaching" {
@@ -54,33 +73,36 @@ func (v *disk) settle() {
 func Password(id string) string { return "chap-" + id[:8] + "-pw" }
 
 func (v *disk) initialize(connector map[string]any) answer {
-	if text, _ := connector["initiator"].(string); text == "" {
-		return fault(http.StatusBadRequest, "Invalid input received: Connector doesn't have required information:"+
-			" initiator")
-	}
-	v.exported = true
-	kind, data := "iscsi", v.iscsi()
-	if v.Type == TypeFibre {
-		kind, data = "fibre_channel", map[string]any{"target_wwn": "500a0981891b8dc5", "target_lun": 1}
+	kind, data, refused := v.export(connector)
+	if refused != "" {
+		return fault(http.StatusBadRequest, "%s", refused)
 	}
 	return answer{http.StatusOK, map[string]any{
 		"connection_info": map[string]any{"driver_volume_type": kind, "data": data},
 	}}
 }
 
-func (v *disk) iscsi() map[string]any {
-	return map[string]any{
-		"target_discovered": false,
-		"target_portal":     "127.0.0.1:3260",
-		"target_iqn":        "iqn.2010-10.org.openstack:volume-" + v.ID,
-		"target_lun":        1,
-		"volume_id":         v.ID,
-		"auth_method":       "CHAP",
-		"auth_username":     "user-" + v.ID[:8],
-		"auth_password":     Password(v.ID),
-		"encrypted":         v.Encrypted,
-		"qos_specs":         nil,
-		"access_mode":       "rw",
-		"cacheable":         false,
+// export says how to reach the volume, or why not.
+func (v *disk) export(connector map[string]any) (kind string, data map[string]any, refused string) {
+	const lacks = "Invalid input received: Connector doesn't have required information: "
+	switch needed, _ := connector["initiator"].(string); {
+	case v.Type == TypeRBD:
+		v.exported = true
+		return "rbd", v.rbd(), ""
+	case v.Type == TypeFibre && connector["wwpns"] == nil:
+		return "", nil, lacks + "wwpns"
+	case v.Type == TypeFibre:
+		v.exported = true
+		return "fibre_channel", v.fibre(), ""
+	case needed == "":
+		return "", nil, lacks + "initiator"
+	case v.Type == TypeNVMe:
+		v.exported = true
+		return "nvmeof", v.nvme(), ""
+	case v.Type == TypeNFS:
+		return "nfs", map[string]any{"export": "127.0.0.1:/srv/cinder", "name": "volume-" + v.ID}, ""
+	default:
+		v.exported = true
+		return "iscsi", v.portals(connector["multipath"] == true), ""
 	}
 }

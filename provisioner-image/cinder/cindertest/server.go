@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -25,7 +26,16 @@ const (
 	DropAnswer
 	// Refuse answers that the credentials are not good (any more).
 	Refuse
+	// Hang does what was asked and never answers.
+	Hang
 )
+
+// Reply is an answer of a test's own.
+type Reply struct {
+	Status int
+	Header map[string]string
+	Body   string
+}
 
 // Server is a Cinder. Its fields may be set before the first request.
 type Server struct {
@@ -33,19 +43,26 @@ type Server struct {
 
 	// Gate decides over every request before it is served. Nil serves all.
 	Gate func(*http.Request) Fate
+	// Instead answers a request in the server's place. Nil, or a nil reply, leaves it to the server.
+	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
+	// MaxMicro is the newest microversion, 3.MaxMicro.
+	MaxMicro int
+	// Page is how many volumes a page of a list holds; zero is all.
+	Page int
 	// Slow is how often a volume is looked at before it leaves "creating", "detaching" or "deleting".
 	Slow int
 
 	mu      sync.Mutex
 	made    int
 	volumes map[string]*disk
+	uses    map[string]*use
 }
 
 // New starts a server; the caller closes it.
 func New() *Server {
-	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}}
+	s := &Server{Quota: 10, Slow: 1, MaxMicro: 70, volumes: map[string]*disk{}, uses: map[string]*use{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
@@ -65,13 +82,36 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fault(http.StatusUnauthorized, "The request you have made requires authentication.").write(w)
 		return
 	}
+	if s.instead(w, r) {
+		return
+	}
 	s.mu.Lock()
 	a := s.route(r)
 	s.mu.Unlock()
-	if fate == DropAnswer {
+	switch fate {
+	case DropAnswer:
 		panic(http.ErrAbortHandler)
+	case Hang:
+		<-r.Context().Done()
+	default:
+		a.write(w)
 	}
-	a.write(w)
+}
+
+func (s *Server) instead(w http.ResponseWriter, r *http.Request) bool {
+	if s.Instead == nil {
+		return false
+	}
+	reply := s.Instead(r)
+	if reply == nil {
+		return false
+	}
+	for name, value := range reply.Header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(reply.Status)
+	_, _ = w.Write([]byte(reply.Body)) // the client has gone: the test will notice
+	return true
 }
 
 // answer is a status and a body.
@@ -94,6 +134,7 @@ func fault(status int, format string, args ...any) answer {
 	names := map[int]string{
 		http.StatusBadRequest: "badRequest", http.StatusNotFound: "itemNotFound",
 		http.StatusRequestEntityTooLarge: "overLimit", http.StatusUnauthorized: "error",
+		http.StatusNotAcceptable: "computeFault",
 	}
 	return answer{status, map[string]any{
 		names[status]: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)},
@@ -117,7 +158,21 @@ func (s *Server) route(r *http.Request) answer {
 		}
 		parts = parts[1:]
 	}
+	if micro(r) > s.MaxMicro {
+		return fault(http.StatusNotAcceptable, "Version 3.%d is not supported by the API. Minimum is 3.0 and maximum"+
+			" is 3.%d.", micro(r), s.MaxMicro)
+	}
+	if parts[0] == "attachments" {
+		return s.attachments(r, parts[1:])
+	}
 	return s.resource(r, parts)
+}
+
+// micro is the minor number of the microversion that a request asks for.
+func micro(r *http.Request) int {
+	_, minor, _ := strings.Cut(r.Header.Get("OpenStack-API-Version"), "volume 3.")
+	n, _ := strconv.Atoi(minor) // none: 3.0
+	return n
 }
 
 func (s *Server) resource(r *http.Request, parts []string) answer {
@@ -130,6 +185,8 @@ func (s *Server) resource(r *http.Request, parts []string) answer {
 		return s.show(parts[1])
 	case "DELETE volumes/*":
 		return s.remove(parts[1])
+	case "PUT volumes/*/metadata":
+		return s.setMetadata(r, parts[1])
 	case "POST volumes/*/action":
 		return s.action(r, parts[1])
 	case "GET messages":

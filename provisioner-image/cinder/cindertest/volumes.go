@@ -18,9 +18,18 @@ const (
 	TypeFull = "full"
 	// TypeEncrypted is served, encrypted.
 	TypeEncrypted = "encrypted"
-	// TypeFibre is served by a kind of connection that has no portal.
+	// TypeFibre is reached by Fibre Channel, TypeRBD by Ceph, TypeNVMe by NVMe over TCP.
 	TypeFibre = "fibre"
+	TypeRBD   = "ceph"
+	TypeNVMe  = "nvme"
+	// TypeNFS is reached by a kind of connection that nothing can mount.
+	TypeNFS = "nfs"
 )
+
+// types lists them all; no type is one of them.
+func types() []string {
+	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeNFS}
+}
 
 // disk is a volume. Its JSON is Cinder's.
 type disk struct {
@@ -34,8 +43,15 @@ type disk struct {
 	Metadata  map[string]string `json:"metadata"`
 	Encrypted bool              `json:"encrypted"`
 
+	// Source and Snapshot are what it is a copy of.
+	Source   string `json:"source_volid,omitempty"`
+	Snapshot string `json:"snapshot_id,omitempty"`
+
 	looks    int
 	exported bool
+	// before is the status from before it was extended, and grow the new size.
+	before string
+	grow   int
 }
 
 // View is a volume as a test sees it.
@@ -44,6 +60,7 @@ type View struct {
 	SizeGiB                      int
 	Metadata                     map[string]string
 	Exported                     bool
+	Source, Snapshot             string
 }
 
 // Volumes lists what exists, in the order of creation.
@@ -53,7 +70,7 @@ func (s *Server) Volumes() []View {
 	var all []View
 	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
 		v := s.volumes[id]
-		all = append(all, View{v.ID, v.Name, v.Status, v.Type, v.Zone, v.Size, v.Metadata, v.exported})
+		all = append(all, View{v.ID, v.Name, v.Status, v.Type, v.Zone, v.Size, v.Metadata, v.exported, v.Source, v.Snapshot})
 	}
 	return all
 }
@@ -63,6 +80,29 @@ func (s *Server) SetStatus(id, status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes[id].Status = status
+}
+
+// Forget loses a volume from outside.
+func (s *Server) Forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.volumes, id)
+}
+
+// Settle lets all time pass that volumes need.
+func (s *Server) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.volumes {
+		s.pass(v)
+	}
+}
+
+// Resize changes a volume's size from outside.
+func (s *Server) Resize(id string, gib int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes[id].Size = gib
 }
 
 // Add makes a volume from outside and returns its ID.
@@ -94,6 +134,8 @@ func (s *Server) create(r *http.Request) answer {
 			Type     string            `json:"volume_type"`
 			Zone     string            `json:"availability_zone"`
 			Metadata map[string]string `json:"metadata"`
+			Source   string            `json:"source_volid"`
+			Snapshot string            `json:"snapshot_id"`
 		} `json:"volume"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -102,7 +144,7 @@ func (s *Server) create(r *http.Request) answer {
 	}
 	want := body.Volume
 	switch {
-	case !slices.Contains([]string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre}, want.Type):
+	case !slices.Contains(types(), want.Type):
 		return fault(http.StatusNotFound, "Volume type with name %s could not be found.", want.Type)
 	case want.Zone != "" && want.Zone != "nova":
 		return fault(http.StatusBadRequest, "Availability zone '%s' is invalid.", want.Zone)
@@ -113,19 +155,69 @@ func (s *Server) create(r *http.Request) answer {
 		return fault(http.StatusRequestEntityTooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed"+
 			" (%d) exceeded for quota 'volumes'.", s.Quota)
 	}
+	if refused := s.copies(want.Source, want.Snapshot, want.Size); refused != nil {
+		return *refused
+	}
 	v := s.add(want.Name, want.Type, want.Size, want.Metadata)
+	v.Source, v.Snapshot = want.Source, want.Snapshot
 	return answer{http.StatusAccepted, map[string]any{"volume": v}}
 }
 
+// Snapshot is the one snapshot that exists.
+const Snapshot = "0516d613-30d0-4013-bd9d-b1e37f3e38d3"
+
+// copies tells why there can be no copy, or nil.
+func (s *Server) copies(source, snapshot string, size int) *answer {
+	var refused answer
+	from, ok := s.volumes[source]
+	switch {
+	case source != "" && !ok:
+		refused = fault(http.StatusNotFound, "Volume %s could not be found.", source)
+	case source != "" && size < from.Size:
+		refused = fault(http.StatusBadRequest, "Invalid input received: Volume size '%d'GB cannot be smaller than original"+
+			" volume size  %dGB. They must be >= original volume size.", size, from.Size)
+	case snapshot != "" && snapshot != Snapshot:
+		refused = fault(http.StatusNotFound, "Snapshot %s could not be found.", snapshot)
+	default:
+		return nil
+	}
+	return &refused
+}
+
+func (s *Server) setMetadata(r *http.Request, id string) answer {
+	var body struct {
+		Metadata map[string]string `json:"metadata"`
+	}
+	v, ok := s.volumes[id]
+	if !ok {
+		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return fault(http.StatusBadRequest, "Malformed request body")
+	}
+	v.Metadata = body.Metadata
+	return answer{http.StatusOK, body}
+}
+
+// list answers page by page.
 func (s *Server) list(r *http.Request) answer {
 	filter, ok := pairs(r.URL.Query().Get("metadata"))
-	found := []*disk{}
+	marker := r.URL.Query().Get("marker")
+	found := []disk{}
 	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
-		if v := s.volumes[id]; ok && has(v.Metadata, filter) {
-			found = append(found, v)
+		if v := s.volumes[id]; ok && id > marker && has(v.Metadata, filter) {
+			found = append(found, *v)
 		}
 	}
-	return answer{http.StatusOK, map[string]any{"volumes": found}}
+	body := map[string]any{"volumes": found}
+	if s.Page > 0 && len(found) > s.Page {
+		found = found[:s.Page]
+		query := r.URL.Query()
+		query.Set("marker", found[s.Page-1].ID)
+		next := s.URL + r.URL.Path + "?" + query.Encode()
+		body = map[string]any{"volumes": found, "volumes_links": []any{map[string]any{"rel": "next", "href": next}}}
+	}
+	return answer{http.StatusOK, body}
 }
 
 // pairs reads the filter {'k':'v'} as Cinder does: what is no literal finds nothing, without an error.
@@ -167,6 +259,8 @@ func (s *Server) pass(v *disk) {
 		v.Status = "error"
 	case v.Status == "creating", v.Status == "detaching":
 		v.Status = "available"
+	case v.Status == "extending":
+		v.Status, v.Size = v.before, v.grow
 	case v.Status == "deleting":
 		delete(s.volumes, v.ID)
 	}

@@ -1,0 +1,84 @@
+package controller_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+)
+
+// asked answers access reviews by a function.
+func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+		review.Status.Allowed = allow(*review.Spec.ResourceAttributes)
+		return true, review, nil
+	})
+	return client
+}
+
+// The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
+// namespace.
+func TestTheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+	roles := shippedRoles(t)
+	client := asked(func(a authorizationv1.ResourceAttributes) bool {
+		role := "flex-dispatcher"
+		if a.Namespace != "" {
+			role = "flex-dispatcher-configs"
+		}
+		return slices.ContainsFunc(roles[role], func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, a.Resource) && slices.Contains(r.Verbs, a.Verb)
+		})
+	})
+	opts := controller.Options{Namespaces: []string{"flex-provisioner", "other"}}
+	if err := controller.CheckAccess(t.Context(), client, opts); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
+	client := asked(func(a authorizationv1.ResourceAttributes) bool {
+		return a.Resource != "jobs" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
+	})
+	err := controller.CheckAccess(t.Context(), client, controller.Options{Namespaces: []string{"flex-provisioner"}})
+	if err == nil {
+		t.Fatal("nothing is missing")
+	}
+	for _, words := range []string{
+		"delete persistentvolumes in the cluster", "create jobs.batch in the namespace flex-provisioner", "patch jobs.batch", "dispatcher-rbac.yaml",
+	} {
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("%q is not in: %v", words, err)
+		}
+	}
+}
+
+func shippedRoles(t *testing.T) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	file, err := os.ReadFile("../../deploy/base/dispatcher-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string][]rbacv1.PolicyRule{}
+	for document := range bytes.SplitSeq(file, []byte("\n---\n")) {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(document, &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind == "ClusterRole" {
+			roles[role.Name] = role.Rules
+		}
+	}
+	return roles
+}

@@ -1,0 +1,52 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+)
+
+// Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
+func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
+	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	client := fake.NewClientset(
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "released", Namespace: "ns", Labels: mine}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
+	)
+	held, err := controller.Survey(t.Context(), client, []string{"ns"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if err := held.Print(&said); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"PersistentVolume pvc-1", "Job ns/held", "1 PersistentVolumes, 1 Jobs and 1 pods"} {
+		if !strings.Contains(said.String(), words) {
+			t.Errorf("%q is not in:\n%s", words, said.String())
+		}
+	}
+	if strings.Contains(said.String(), "theirs") || strings.Contains(said.String(), "released") {
+		t.Errorf("it names what is not held:\n%s", said.String())
+	}
+	if err := held.Release(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	job, err := client.BatchV1().Jobs("ns").Get(t.Context(), "held", metav1.GetOptions{})
+	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
+		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
+	}
+	if left, err := controller.Survey(t.Context(), client, []string{"ns"}); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+		t.Errorf("still held: %+v, %v", left, err)
+	}
+}

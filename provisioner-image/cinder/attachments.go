@@ -1,0 +1,143 @@
+package cinder
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// completeAttachments is the first microversion in which an attachment can be completed.
+const completeAttachments = "3.44"
+
+// at is the API under a microversion.
+func (c *Cinder) at(microversion string) *gophercloud.ServiceClient {
+	api := *c.api
+	api.Microversion = microversion
+	return &api
+}
+
+// KnowsAttachments asks for one attachment: an older Cinder refuses the microversion with 406, one
+// without microversions does not know the path.
+func (c *Cinder) KnowsAttachments(ctx context.Context) (bool, error) {
+	api := c.at(completeAttachments)
+	query := url.Values{"limit": {"1"}}
+	response, err := api.Get(ctx, api.ServiceURL("attachments")+"?"+query.Encode(), nil, &gophercloud.RequestOpts{
+		OkCodes: []int{http.StatusOK, http.StatusNotFound, http.StatusNotAcceptable},
+	})
+	if err != nil {
+		return false, failure(err, "find out whether Cinder knows attachments", nil)
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK, nil
+}
+
+// attachment is Cinder's form.
+type attachment struct {
+	ID       string          `json:"id"`
+	Status   string          `json:"status"`
+	Server   string          `json:"instance"`
+	VolumeID string          `json:"volume_id"`
+	Info     json.RawMessage `json:"connection_info"`
+}
+
+// ours keeps Cinder's details of the connection, in which the kind stands among the rest.
+func (a attachment) ours() (volume.Attachment, error) {
+	made := volume.Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
+	if len(a.Info) == 0 {
+		return made, nil
+	}
+	var info struct {
+		Kind string `json:"driver_volume_type"`
+	}
+	if err := json.Unmarshal(a.Info, &info); err != nil {
+		return made, failure(err, "read attachment "+a.ID, nil)
+	}
+	if info.Kind != "" {
+		made.Connection = volume.NewConnection(info.Kind, a.Info)
+	}
+	return made, nil
+}
+
+// Attachments lists a volume's. Cinder may ignore the filter, so the answer is checked.
+func (c *Cinder) Attachments(ctx context.Context, id string) ([]volume.Attachment, error) {
+	doing := "list the attachments of volume " + id
+	pages, err := attachments.List(c.at(completeAttachments), attachments.ListOpts{VolumeID: id}).AllPages(ctx)
+	if err != nil {
+		return nil, failure(err, doing, misconfigured(http.StatusNotFound))
+	}
+	var all []attachment
+	if err := attachments.ExtractAttachmentsInto(pages, &all); err != nil {
+		return nil, failure(err, doing, nil)
+	}
+	var found []volume.Attachment
+	for _, a := range all {
+		if a.VolumeID != id {
+			continue
+		}
+		made, err := a.ours()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, made)
+	}
+	return found, nil
+}
+
+// Attach makes an attachment without a server, which keeps Nova's rules for deleting one away from it.
+func (c *Cinder) Attach(ctx context.Context, id string) (volume.Attachment, error) {
+	var made attachment
+	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
+	if err != nil {
+		return volume.Attachment{}, failure(err, "attach volume "+id, nil)
+	}
+	return made.ours()
+}
+
+// Connect exports the volume for an attachment.
+func (c *Cinder) Connect(ctx context.Context, id string, k volume.Connector) (volume.Connection, error) {
+	doing := "connect attachment " + id
+	var answer attachment
+	err := attachments.Update(ctx, c.at(completeAttachments), id, connect(k)).ExtractInto(&answer)
+	if err != nil {
+		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
+	}
+	made, err := answer.ours()
+	if err == nil && made.Connection.Empty() {
+		err = &volume.Error{Kind: volume.Unavailable, Doing: doing, Said: "Cinder does not say how to reach the volume"}
+	}
+	return made.Connection, err
+}
+
+// Complete marks the attachment as in use.
+func (c *Cinder) Complete(ctx context.Context, id string) error {
+	err := attachments.Complete(ctx, c.at(completeAttachments), id).ExtractErr()
+	return failure(err, "complete attachment "+id, nil)
+}
+
+// Detach deletes the attachment, and with it the export.
+func (c *Cinder) Detach(ctx context.Context, id string) error {
+	err := attachments.Delete(ctx, c.at(completeAttachments), id).ExtractErr()
+	return failure(err, "delete attachment "+id, nil)
+}
+
+// Own builders: gophercloud's always names a server, and Cinder refuses an empty one.
+type (
+	attachTo string
+	connect  volume.Connector
+)
+
+// ToAttachmentCreateMap is gophercloud's way to ask for the request's body.
+func (id attachTo) ToAttachmentCreateMap() (map[string]any, error) {
+	return map[string]any{"attachment": map[string]any{"volume_uuid": string(id)}}, nil
+}
+
+// ToAttachmentUpdateMap is gophercloud's way to ask for the request's body.
+func (k connect) ToAttachmentUpdateMap() (map[string]any, error) {
+	return map[string]any{"attachment": map[string]any{"connector": k}}, nil
+}

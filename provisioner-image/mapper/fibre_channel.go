@@ -1,0 +1,103 @@
+package mapper
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// fibreChannel maps to the kubelet's own fc plugin.
+type fibreChannel struct{}
+
+// fabric is what Cinder says about a Fibre Channel connection.
+type fabric struct {
+	WWN  stringOrList `json:"target_wwn"`
+	LUN  int32        `json:"target_lun"`
+	WWNs []string     `json:"target_wwns"`
+	LUNs []int32      `json:"target_luns"`
+	// WWID is the disk's own name, which some backends know.
+	WWID string `json:"wwn"`
+}
+
+// Check allows many readers: the volume is exported to the ports of all nodes.
+func (fibreChannel) Check(w Want) error {
+	return promises{name: "a Fibre Channel disk", manyRead: true}.check(w)
+}
+
+// Map builds an fc source.
+func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
+	var f fabric
+	if err := c.Decode(&f); err != nil {
+		return Mapping{}, err
+	}
+	source := &corev1.FCVolumeSource{FSType: w.fsType(), ReadOnly: w.ReadOnly}
+	if err := f.name(source); err != nil {
+		return Mapping{}, err
+	}
+	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}}, nil
+}
+
+// name names the disk: by its ports and their LUN, or by its own name where the ports have different
+// LUNs or one that Kubernetes does not mount. It knows one LUN for all ports.
+func (f fabric) name(s *corev1.FCVolumeSource) error {
+	ports, lun := f.ports()
+	fits := lun >= 0 && lun <= maxLUN
+	switch {
+	case f.WWID != "" && (!f.sameLUN() || !fits):
+		s.WWIDs = []string{f.WWID}
+		return nil
+	case len(ports) == 0:
+		return unfit("the storage names no port of the volume")
+	case !fits:
+		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
+	default:
+		s.TargetWWNs, s.Lun = ports, &lun
+		return nil
+	}
+}
+
+// ports lists those that show the volume under the first one's LUN, as the kubelet spells them.
+func (f fabric) ports() ([]string, int32) {
+	ports, luns := []string(f.WWN), slices.Repeat([]int32{f.LUN}, len(f.WWN))
+	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
+		ports, luns = f.WWNs, f.LUNs
+	}
+	if len(ports) == 0 {
+		return nil, f.LUN
+	}
+	var same []string
+	for i, port := range ports {
+		port = strings.ToLower(strings.ReplaceAll(port, ":", ""))
+		if luns[i] == luns[0] && !slices.Contains(same, port) {
+			same = append(same, port)
+		}
+	}
+	return same, luns[0]
+}
+
+func (f fabric) sameLUN() bool {
+	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })
+}
+
+// stringOrList is what backends send as one string or as a list.
+type stringOrList []string
+
+// UnmarshalJSON takes both.
+func (s *stringOrList) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*s = nil
+		if one != "" {
+			*s = []string{one}
+		}
+		return nil
+	}
+	var many []string
+	err := json.Unmarshal(data, &many)
+	*s = many
+	return err
+}

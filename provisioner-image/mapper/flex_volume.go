@@ -1,0 +1,77 @@
+package mapper
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// flexVolume maps to a FlexVolume driver that the class names and the nodes have installed.
+type flexVolume struct{}
+
+// Check refuses raw devices, which FlexVolume does not know.
+func (flexVolume) Check(w Want) error {
+	if w.Block() {
+		return &UnfitError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
+	}
+	return promises{name: "a FlexVolume"}.check(w)
+}
+
+// secretName finds the details that may be secret, by their names.
+var secretName = regexp.MustCompile(`(?i)pass|secret|key|token|auth|credential`)
+
+// Map gives the driver every detail as an option, and those that may be secret in a Secret.
+func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
+	var details map[string]any
+	if err := c.Decode(&details); err != nil {
+		return Mapping{}, err
+	}
+	source := &corev1.FlexPersistentVolumeSource{
+		Driver: w.FlexDriver, FSType: w.fsType(), ReadOnly: w.ReadOnly,
+		Options: map[string]string{"driver_volume_type": c.Kind},
+	}
+	secret := map[string][]byte{}
+	for _, name := range slices.Sorted(maps.Keys(details)) {
+		text, err := optionText(details[name])
+		switch {
+		case err != nil:
+			return Mapping{}, fmt.Errorf("option %s of a FlexVolume: %w", name, err)
+		case text == "":
+		case secretName.MatchString(name):
+			secret[name] = []byte(text)
+		default:
+			source.Options[name] = text
+		}
+	}
+	m := Mapping{Source: corev1.PersistentVolumeSource{FlexVolume: source}}
+	if len(secret) > 0 {
+		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
+		m.Secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace},
+			// The kubelet hands a Secret to the driver of this name only.
+			Type: corev1.SecretType(w.FlexDriver),
+			Data: secret,
+		}
+	}
+	return m, nil
+}
+
+// optionText is text as it is, nothing for null, and JSON for the rest.
+func optionText(value any) (string, error) {
+	switch v := value.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	default:
+		text, err := json.Marshal(v)
+		return string(text), err
+	}
+}

@@ -1,0 +1,128 @@
+package mapper
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// nvmeof maps to a static volume of csi-driver-nvmf, whose node plugin has to run in the cluster.
+type nvmeof struct{}
+
+// subsystem is what Cinder says about an NVMe-oF connection, in its first form and in its second.
+type subsystem struct {
+	// The first form: one portal.
+	Portal    string   `json:"target_portal"`
+	Port      textOrNo `json:"target_port"`
+	Transport string   `json:"transport_type"`
+	NQN       string   `json:"nqn"`
+	// The second: many, each a list of address, port and transport.
+	TargetNQN string       `json:"target_nqn"`
+	Portals   [][]textOrNo `json:"portals"`
+	Replicas  []subsystem  `json:"volume_replicas"`
+	// Names of the device, of which a backend sends one.
+	UUID  string `json:"vol_uuid"`
+	NGUID string `json:"volume_nguid"`
+}
+
+// Check allows one node at a time: the plugin's nodes each have a name of their own, and the volume is
+// exported to one.
+func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(w) }
+
+// Map builds a csi source for csi-driver-nvmf.
+func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
+	var s subsystem
+	if err := c.Decode(&s); err != nil {
+		return Mapping{}, err
+	}
+	if len(s.Replicas) > 1 {
+		return Mapping{}, unfit("the volume has %d replicas, which only Nova can put together: choose a type with one",
+			len(s.Replicas))
+	}
+	if len(s.Replicas) == 1 {
+		s = s.Replicas[0]
+	}
+	s.simplify()
+	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
+		return Mapping{}, unfit("the storage names no NVMe portal over tcp or rdma")
+	}
+	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+		Driver:           nvmeDriver,
+		VolumeHandle:     s.handle(w),
+		FSType:           w.fsType(),
+		ReadOnly:         w.ReadOnly,
+		VolumeAttributes: s.attributes(w),
+	}}}, nil
+}
+
+// simplify brings the second form to the first: the plugin knows one portal.
+func (s *subsystem) simplify() {
+	if s.NQN == "" {
+		s.NQN = s.TargetNQN
+	}
+	s.Transport = transport(s.Transport)
+	for _, p := range s.Portals {
+		if s.Portal == "" && len(p) == 3 && transport(string(p[2])) != "" {
+			s.Portal, s.Port, s.Transport = string(p[0]), p[1], transport(string(p[2]))
+		}
+	}
+}
+
+func transport(name string) string {
+	switch name = strings.ToLower(name); {
+	case name == "tcp":
+		return name
+	case name == "rdma", strings.HasPrefix(name, "roce"):
+		return "rdma"
+	default:
+		return ""
+	}
+}
+
+// handle names the volume to the kubelet and must be one volume's only. Some versions of the plugin
+// also take it for the subsystem's name, so it is that where a subsystem holds one volume.
+func (s *subsystem) handle(w Want) string {
+	if w.VolumeID != "" && !strings.Contains(s.NQN, w.VolumeID) {
+		return w.VolumeID
+	}
+	return s.NQN
+}
+
+// attributes name the device by what the node will see under /dev/disk/by-id. A backend that sends no
+// name must have given the device the volume's own ID.
+func (s *subsystem) attributes(w Want) map[string]string {
+	a := map[string]string{
+		"targetTrAddr": strings.Trim(s.Portal, "[]"),
+		"targetTrPort": string(s.Port),
+		"targetTrType": s.Transport,
+		"nqn":          s.NQN,
+	}
+	switch {
+	case s.UUID != "":
+		a["deviceUUID"] = s.UUID
+	case s.NGUID != "":
+		a["deviceID"] = "eui." + strings.ToLower(strings.ReplaceAll(s.NGUID, "-", ""))
+	default:
+		a["deviceUUID"] = w.VolumeID
+	}
+	return a
+}
+
+// textOrNo is what backends send as text or as a number.
+type textOrNo string
+
+// UnmarshalJSON takes both.
+func (t *textOrNo) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*t = textOrNo(text)
+		return nil
+	}
+	var number json.Number
+	err := json.Unmarshal(data, &number)
+	*t = textOrNo(number)
+	return err
+}

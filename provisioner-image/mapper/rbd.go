@@ -1,0 +1,121 @@
+package mapper
+
+import (
+	"cmp"
+	"net"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// rbd maps to a static volume of ceph-csi, whose node plugin has to run in the cluster, or on request
+// to Kubernetes' own rbd source.
+type rbd struct{}
+
+// image is what Cinder says about an rbd connection. It never sends the key.
+type image struct {
+	Name     string   `json:"name"`
+	Hosts    []string `json:"hosts"`
+	Ports    []string `json:"ports"`
+	Auth     bool     `json:"auth_enabled"`
+	Username string   `json:"auth_username"`
+	Keyring  string   `json:"keyring"`
+}
+
+// Driver names of the CSI node plugins.
+const (
+	cephDriver = "rbd.csi.ceph.com"
+	nvmeDriver = "csi.nvmf.com"
+)
+
+// Check wants to know what Cinder does not say: ceph-csi's name of the cluster, and the key.
+func (rbd) Check(w Want) error {
+	c := w.Ceph
+	if err := (promises{name: "an rbd image", manyRead: true, manyWrite: !c.Native}).check(w); err != nil {
+		return err
+	}
+	if !c.Native && c.ClusterID == "" {
+		return unfit("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
+	}
+	if c.Secret.Name == "" && c.Key == "" {
+		return unfit("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
+			" (ceph-secret: NAMESPACE/NAME), or put the file ceph.key into the config's files-from-secret")
+	}
+	return nil
+}
+
+// Map builds the source, and the Secret of its key.
+func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
+	var i image
+	if err := c.Decode(&i); err != nil {
+		return Mapping{}, err
+	}
+	pool, name, ok := strings.Cut(i.Name, "/")
+	if !ok || name == "" {
+		return Mapping{}, unfit("the storage names the image %q, which is not POOL/IMAGE", i.Name)
+	}
+	user := cmp.Or(w.Ceph.User, i.Username, "admin")
+	m := Mapping{}
+	ref := w.Ceph.Secret
+	if ref.Name == "" {
+		ref = w.SecretRef
+		m.Secret = cephSecret(user, w)
+	}
+	if w.Ceph.Native {
+		m.Source.RBD = i.native(pool, name, user, w)
+		m.Source.RBD.SecretRef = &ref
+		return m, nil
+	}
+	m.Source.CSI = &corev1.CSIPersistentVolumeSource{
+		Driver:             cephDriver,
+		VolumeHandle:       name,
+		FSType:             w.fsType(),
+		ReadOnly:           w.ReadOnly,
+		VolumeAttributes:   staticVolume(pool, w.Ceph),
+		NodeStageSecretRef: &ref,
+	}
+	return m, nil
+}
+
+// staticVolume says to ceph-csi that the image is none of its own.
+func staticVolume(pool string, c Ceph) map[string]string {
+	attributes := map[string]string{
+		"clusterID":     c.ClusterID,
+		"pool":          pool,
+		"staticVolume":  "true",
+		"imageFeatures": cmp.Or(c.ImageFeatures, "layering"),
+	}
+	if c.Mounter != "" {
+		attributes["mounter"] = c.Mounter
+	}
+	return attributes
+}
+
+func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolumeSource {
+	s := &corev1.RBDPersistentVolumeSource{
+		RBDPool: pool, RBDImage: name, RadosUser: user, FSType: w.fsType(), ReadOnly: w.ReadOnly,
+	}
+	for n, host := range i.Hosts {
+		port := "6789"
+		if n < len(i.Ports) {
+			port = i.Ports[n]
+		}
+		s.CephMonitors = append(s.CephMonitors, net.JoinHostPort(strings.Trim(host, "[]"), port))
+	}
+	return s
+}
+
+// cephSecret has the names that ceph-csi reads, and the one that the kubelet's plugin read.
+func cephSecret(user string, w Want) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}}
+	if w.Ceph.Native {
+		s.Type = "kubernetes.io/rbd"
+		s.Data = map[string][]byte{"key": []byte(w.Ceph.Key.Reveal())}
+		return s
+	}
+	s.Data = map[string][]byte{"userID": []byte(user), "userKey": []byte(w.Ceph.Key.Reveal())}
+	return s
+}

@@ -1,0 +1,49 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// findSource finds the volume that the claim's is to be a copy of: by the PV that the source claim is
+// bound to, which no user can write. What a claim says about volumes is never read.
+func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
+	from := o.Request.Source
+	if from == nil {
+		return nil
+	}
+	there, err := r.store.Get(ctx, from.PVName)
+	if err != nil {
+		return err
+	}
+	if there == nil {
+		return cannotCopy(from, "its PersistentVolume %s is gone", from.PVName)
+	}
+	if ref := there.Spec.ClaimRef; ref == nil || ref.Namespace != from.Namespace || ref.Name != from.Name {
+		return cannotCopy(from, "its PersistentVolume %s is not bound to it", from.PVName)
+	}
+	if class := there.Spec.StorageClassName; class != o.Request.Class {
+		return cannotCopy(from, "it is of storage class %q, ask for the same class", class)
+	}
+	notes, err := pv.ReadRecord(there, pv.Record{})
+	if err != nil {
+		return err
+	}
+	if notes.VolumeID == "" {
+		return cannotCopy(from, "its volume was not made by this provisioner")
+	}
+	o.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
+	return r.keeper.CheckSource(ctx, o.Volume)
+}
+
+func cannotCopy(from *contract.Source, format string, args ...any) error {
+	return &order.Error{
+		Code: contract.ExitBadRequest,
+		Err:  fmt.Errorf("claim %s/%s cannot be copied: %s", from.Namespace, from.Name, fmt.Sprintf(format, args...)),
+	}
+}

@@ -1,0 +1,181 @@
+package run_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+)
+
+const otherUID = "11111111-1f0e-4c11-9a55-0d8f6a3c1b2e"
+
+// addSource makes the volume and the PV of another claim, shop/original, and returns the volume's ID.
+func (w *world) addSource(t *testing.T, edit func(*corev1.PersistentVolume)) string {
+	t.Helper()
+	id := w.cinder.Add("in-use", map[string]string{contract.AnnClaimUID: otherUID})
+	source := skeleton()
+	source.Name = contract.PVName(otherUID)
+	source.Annotations = map[string]string{contract.AnnClaimUID: otherUID, "flex-provisioner.io/cinder-volume-id": id}
+	source.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "original", UID: otherUID}
+	if edit != nil {
+		edit(source)
+	}
+	if err := w.kube.Tracker().Add(source); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func fromOriginal(properties map[string]string) func(*contract.Request) {
+	return func(r *contract.Request) {
+		r.Source = &contract.Source{
+			Kind: contract.SourceClaim, Namespace: "shop", Name: "original", PVName: contract.PVName(otherUID),
+		}
+		maps.Copy(r.Properties, properties)
+	}
+}
+
+// own is the volume of the claim.
+func (w *world) own(t *testing.T) cindertest.View {
+	t.Helper()
+	for _, v := range w.cinder.Volumes() {
+		if v.Metadata[contract.AnnClaimUID] == uid {
+			return v
+		}
+	}
+	t.Fatal("the claim has no volume")
+	return cindertest.View{}
+}
+
+// TestItem06Clone copies the volume behind the source claim's PV, and says so on the new PV.
+func TestItem06Clone(t *testing.T) {
+	w := newWorld(t)
+	id := w.addSource(t, nil)
+	result := w.run(t, w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": "true"})), skeleton())
+	if result.Code != contract.ExitDone {
+		t.Fatalf("%+v", result)
+	}
+	if v := w.own(t); v.Source != id || v.SizeGiB != 3 {
+		t.Errorf("the volume is %+v", v)
+	}
+	for _, made := range w.pvs(t) {
+		if made.Name == pvName && made.Annotations["flex-provisioner.io/clone-of"] != "shop/original" {
+			t.Errorf("annotations %v", made.Annotations)
+		}
+	}
+}
+
+// TestCloneForReaders: only a volume with content can have many readers.
+func TestCloneForReaders(t *testing.T) {
+	w := newWorld(t)
+	w.addSource(t, nil)
+	many := skeleton(corev1.ReadOnlyMany)
+	result := w.run(t, w.request(contract.Provision,
+		fromOriginal(map[string]string{"smartclone": "1", "write-initiator": "false"})), many)
+	if result.Code != contract.ExitDone {
+		t.Fatalf("%+v", result)
+	}
+	if result = w.run(t, w.request(contract.Provision, nil), skeleton(corev1.ReadOnlyMany)); result.Code != contract.ExitDone {
+		t.Errorf("a rerun: %+v", result)
+	}
+}
+
+func TestCloneRefused(t *testing.T) {
+	yes := map[string]string{"smartclone": "true"}
+	tests := map[string]struct {
+		edit   func(*contract.Request)
+		source func(*corev1.PersistentVolume)
+		code   int
+		reason string
+	}{
+		"no smartclone":       {fromOriginal(nil), nil, contract.ExitBadRequest, "smartclone is not true"},
+		"smartclone is false": {fromOriginal(map[string]string{"smartclone": "false"}), nil, contract.ExitBadRequest, "smartclone is not true"},
+		"smartclone is no truth": {
+			fromOriginal(map[string]string{"smartclone": "maybe"}), nil, contract.ExitConfig, "not set up correctly",
+		},
+		"asked by annotation, not resolved": {
+			func(r *contract.Request) {
+				maps.Copy(r.Properties, yes)
+				r.Annotations = map[string]string{contract.AnnCloneRequest: "shop/original"}
+			}, nil, contract.ExitBadRequest, `the clone of "shop/original" cannot be made`,
+		},
+		"another kind": {
+			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.Kind = "VolumeSnapshot" }, nil,
+			contract.ExitBadRequest, "copied from a VolumeSnapshot",
+		},
+		"a class with a snapshot of its own": {
+			fromOriginal(map[string]string{"smartclone": "true", "snapshot": cindertest.Snapshot}), nil,
+			contract.ExitBadRequest, "from its own snapshot",
+		},
+		"not bound": {
+			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "" }, nil, contract.ExitBadRequest, "is not bound",
+		},
+		"no PV": {
+			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "pvc-x" }, nil, contract.ExitBadRequest, "pvc-x is gone",
+		},
+		"another claim's PV": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "bank" },
+			contract.ExitBadRequest, "is not bound to it",
+		},
+		"another class": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "gold" },
+			contract.ExitBadRequest, `it is of storage class "gold"`,
+		},
+		"another provisioner's": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { delete(v.Annotations, "flex-provisioner.io/cinder-volume-id") },
+			contract.ExitBadRequest, "not made by this provisioner",
+		},
+		"a volume that is gone": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Annotations["flex-provisioner.io/cinder-volume-id"] = "x" },
+			contract.ExitBadRequest, "is not in this storage",
+		},
+		"another claim's volume": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Annotations[contract.AnnClaimUID] = "2222" },
+			contract.ExitBadRequest, "does not belong to the source claim",
+		},
+		"another type": {
+			fromOriginal(map[string]string{"smartclone": "true", "type": cindertest.TypeRBD}), nil,
+			contract.ExitBadRequest, `the source is of volume type "plain"`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.addSource(t, tc.source)
+			result := w.run(t, w.request(contract.Provision, tc.edit), skeleton())
+			if claim := contract.ForClaim(result.Message); result.Code != tc.code || !strings.Contains(claim, tc.reason) {
+				t.Errorf("code %d, %s", result.Code, result.Message)
+			}
+			if len(w.cinder.Volumes()) != 1 {
+				t.Errorf("left %v", w.cinder.Volumes())
+			}
+		})
+	}
+}
+
+// TestCloneTooSmall: a copy holds all of its source.
+func TestCloneTooSmall(t *testing.T) {
+	w := newWorld(t)
+	id := w.addSource(t, nil)
+	w.cinder.Resize(id, 9)
+	result := w.run(t, w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": "true"})), skeleton())
+	if result.Code != contract.ExitBadRequest || !strings.Contains(result.Message, "the source has 9 GiB, the claim asks for 3") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestSnapshot fills every volume of a class.
+func TestSnapshot(t *testing.T) {
+	w := newWorld(t)
+	fill := func(r *contract.Request) { r.Properties["snapshot"] = cindertest.Snapshot }
+	if result := w.run(t, w.request(contract.Provision, fill), skeleton()); result.Code != contract.ExitDone {
+		t.Fatalf("%+v", result)
+	}
+	if v := w.own(t); v.Snapshot != cindertest.Snapshot {
+		t.Errorf("the volume is %+v", v)
+	}
+}

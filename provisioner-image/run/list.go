@@ -1,0 +1,55 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// listed is one line of a list.
+type listed struct {
+	UID       string `json:"uid"`
+	Volume    string `json:"volume"`
+	Name      string `json:"name"`
+	Status    string `json:"status"`
+	SizeGiB   int    `json:"sizeGiB"`
+	Type      string `json:"type"`
+	Zone      string `json:"zone"`
+	Namespace string `json:"claimNamespace"`
+	Claim     string `json:"claimName"`
+	PV        string `json:"pvName"`
+	Cluster   string `json:"cluster,omitempty"`
+}
+
+// list writes every volume that carries a claim's UID, and the cluster's name where the config has one.
+func (r *Runner) list(ctx context.Context, o order.Order) (Report, error) {
+	all, err := r.keeper.List(ctx, o.Volume.Cluster)
+	if err != nil {
+		return Report{}, err
+	}
+	var out strings.Builder
+	for _, v := range all {
+		line, err := json.Marshal(listing(v))
+		if err != nil {
+			return Report{}, fmt.Errorf("list volume %s: %w", v.ID, err)
+		}
+		out.Write(line)
+		out.WriteByte('\n')
+	}
+	return Report{Output: out.String(), Message: fmt.Sprintf("%d volumes listed in the log\n", len(all))}, nil
+}
+
+func listing(v volume.Volume) listed {
+	return listed{
+		UID: v.UID(), Volume: v.ID, Name: v.Name, Status: v.Status, SizeGiB: v.SizeGiB, Type: v.Type, Zone: v.Zone,
+		Namespace: v.Metadata[contract.Domain+"claim-namespace"],
+		Claim:     v.Metadata[contract.Domain+"claim-name"],
+		PV:        v.Metadata[contract.Domain+"pv-name"],
+		Cluster:   v.Metadata[volume.KeyCluster],
+	}
+}

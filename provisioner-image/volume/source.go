@@ -1,0 +1,34 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+)
+
+// CheckSource refuses a copy that could not be one: of a volume that is gone, is another claim's than
+// it should be, is larger, or is of another type.
+func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
+	if spec.Source.VolumeID == "" {
+		return nil
+	}
+	refuse := func(format string, args ...any) error {
+		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
+	}
+	v, err := k.storage.Get(ctx, spec.Source.VolumeID)
+	switch {
+	case Is(err, Gone):
+		return refuse("the source's volume is not in this storage")
+	case err != nil:
+		return err
+	case v.UID() != spec.Source.UID:
+		return refuse("it does not belong to the source claim")
+	case v.failed():
+		return refuse("the source's volume is in status %q", v.Status)
+	case spec.Type != "" && v.Type != spec.Type:
+		return refuse("the source is of volume type %q, the storage class has %q", v.Type, spec.Type)
+	case v.SizeGiB > spec.SizeGiB:
+		return refuse("the source has %d GiB, the claim asks for %d: ask for at least as much", v.SizeGiB, spec.SizeGiB)
+	default:
+		return nil
+	}
+}

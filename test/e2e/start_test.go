@@ -1,0 +1,67 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// While a Job cannot start the claim says why, within 30 s. When the claim goes, a Job whose container
+// was never made needs no undo: its image would not start for that either.
+func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		config map[string]string
+		reason string
+		words  []string
+	}{
+		"image": {map[string]string{"image": "localhost/no-such-image:dev", "image-pull-policy": "Never"}, "ErrImageNeverPull", []string{"no-such-image"}},
+		"env":   {map[string]string{"env-from-secret": "no-such-secret"}, "CreateContainerConfigError", []string{`"no-such-secret" not found`}},
+		"files": {map[string]string{"files-from-secret": "no-such-secret"}, "FailedMount", []string{`"no-such-secret" not found`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "start-"+name)
+			claim := w.claim(w.cinderService(tt.config), "data")
+			w.event(claim, tt.reason, tt.words...)
+			w.deleteClaim(claim)
+			w.vanished(claim)
+			if undone := w.jobs(claim, "delete"); len(undone) > 0 {
+				t.Errorf("undone: %v", names(undone))
+			}
+		})
+	}
+}
+
+// A selector that no node fits is quoted. When the config is mended the Job that could not start makes way
+// at once, and no undo is tried on nodes that do not exist.
+func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "node")
+	claim := w.claim(w.cinderService(map[string]string{"node-selector": "disk=none"}), "data")
+	w.event(claim, "Unschedulable", "disk=none")
+	cm, err := kube.CoreV1().ConfigMaps(ownNamespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
+	w.must(err, "look at the config")
+	cm.Data = cinderConfig(nil)
+	_, err = kube.CoreV1().ConfigMaps(ownNamespace).Update(w.ctx(), cm, metav1.UpdateOptions{})
+	w.must(err, "mend the config")
+	w.bound(claim)
+	w.onlyVolume(claim)
+	if undone := w.jobs(claim, "delete"); len(undone) > 0 {
+		t.Errorf("undone: %v", names(undone))
+	}
+}
+
+// A ServiceAccount without the label is refused, the dispatcher's own above all.
+func TestItem01AClaimTellsThatItsServiceAccountIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "account")
+	claim := w.claim(w.cinderService(map[string]string{"service-account-name": "flex-dispatcher"}), "data")
+	w.event(claim, "ServiceAccountRefused", "flex-dispatcher", "flex-provisioner.io/provisioner=true")
+	if jobs := w.jobs(claim, ""); len(jobs) > 0 {
+		t.Errorf("Jobs: %v", names(jobs))
+	}
+}
