@@ -61,10 +61,16 @@ const (
 	AnnFileSystem = Domain + "file-system-size"
 )
 
+// AnnUnusedSince marks a config revision that nothing names any more, with the time since when (RFC 3339).
+// It is deleted an hour later, unless something names it again.
+const AnnUnusedSince = Domain + "unused-since"
+
 // Annotations of a Job, read back as the record of its claim.
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
 	AnnUIDs = Domain + "uids"
+	// AnnNamespace is the namespace of the claim: namespaces take turns.
+	AnnNamespace = Domain + "claim-namespace"
 	// AnnRequestHash is the hash of what the claim asks for.
 	AnnRequestHash = Domain + "request-hash"
 	// AnnAttempt is the number of counted runs of this verb for this claim, this one included.

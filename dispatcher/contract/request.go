@@ -35,8 +35,14 @@ type Request struct {
 	SelectedNode string `json:"selectedNode,omitempty"`
 	// SelectedZone is that node's topology.kubernetes.io/zone.
 	SelectedZone string `json:"selectedZone,omitempty"`
-	Username     string `json:"username,omitempty"`
-	Group        string `json:"group,omitempty"`
+	// SelectedTopology are that node's labels that tell where it is: zone, region and hostname, by the
+	// labels' own names.
+	SelectedTopology map[string]string `json:"selectedTopology,omitempty"`
+	// AllowedTopologies of the class: alternatives, each a list of values by label. A volume must be
+	// reachable from where one of them holds; none: from anywhere.
+	AllowedTopologies []map[string][]string `json:"allowedTopologies,omitempty"`
+	Username          string                `json:"username,omitempty"`
+	Group             string                `json:"group,omitempty"`
 	// Undo is set on a delete of what may have been made although no PV ever was.
 	Undo bool `json:"undo,omitempty"`
 	// Source is what the volume is to be copied from, nil for an empty one.

@@ -31,7 +31,7 @@ var (
 		{"", "serviceaccounts", []string{"list", "watch"}},
 		{"", "pods", []string{"list", "watch", "patch"}},
 		{"", "events", []string{"list"}},
-		{"apps", "controllerrevisions", []string{"list", "watch", "create", "patch"}},
+		{"apps", "controllerrevisions", []string{"list", "watch", "create", "patch", "delete"}},
 		{"batch", "jobs", []string{"list", "watch", "create", "patch", "delete"}},
 	}
 )

@@ -40,6 +40,9 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return c.until(a.Until), nil
 	case decide.Pin:
 		return 0, c.pin(ctx, o.serve.cfg.Source)
+	case decide.Queue:
+		c.standInLine(o, a)
+		return 0, nil
 	case decide.Launch:
 		return c.launch(ctx, o, a)
 	case decide.Keep:

@@ -48,18 +48,23 @@ type Controller struct {
 	clock    clock.WithTicker
 	recorder events.EventRecorder
 	queue    workqueue.TypedRateLimitingInterface[types.UID]
-	caches   caches
-	slots    slots
+	// revisions are those that may have come out of use, by "namespace/name".
+	revisions workqueue.TypedRateLimitingInterface[string]
+	caches    caches
+	turns     turns
 }
 
 // New makes a Controller; nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		client: client, opts: opts, clock: clk, recorder: recorder,
-		slots: slots{launched: map[string]string{}, stuck: map[string]bool{}},
+		turns: newTurns(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
+		revisions: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
 	}
 	if err := c.watch(); err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
@@ -91,8 +96,13 @@ func (c *Controller) Run(ctx context.Context) {
 			}
 		})
 	}
+	workers.Go(func() {
+		for c.nextRevision(ctx) {
+		}
+	})
 	<-ctx.Done()
 	c.queue.ShutDown()
+	c.revisions.ShutDown()
 	workers.Wait()
 }
 
@@ -102,7 +112,9 @@ func (c *Controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
+	had := c.turns.begin(uid)
 	wait, err := c.sync(ctx, uid)
+	queued := c.end(uid, had)
 	switch {
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
@@ -112,6 +124,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	case wait > 0:
 		c.queue.Forget(uid)
 		c.queue.AddAfter(uid, wait)
+	case queued: // no step forward: an error before it, such as a Job that was refused, still counts
 	default:
 		c.queue.Forget(uid)
 	}

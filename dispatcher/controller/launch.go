@@ -26,12 +26,10 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 	if err != nil {
 		return 0, fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
 	}
-	if !c.take(plan.Config, job) {
-		return time.Second, nil // another worker took the last slot, and may not need it after all
-	}
+	c.turns.use(o.uid, job)
 	made, err := c.client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		c.slots.seen(job)
+		c.unused(job)
 	}
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
@@ -53,13 +51,13 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 	}
 	switch {
 	case a.Verb == contract.Provision:
-		zone, err := c.zone(ctx, o.serve.target.Node)
+		topology, err := c.topology(ctx, o.serve.target.Node)
 		if err != nil {
 			return p, err
 		}
 		p.Config, p.Hash = o.serve.cfg, o.serve.target.Hash
-		p.Request = jobs.Request(o.claim, o.serve.class, p.Config, zone)
-		p.Request.Source = o.serve.source
+		p.Request = jobs.Request(o.claim, o.serve.class, p.Config, topology[corev1.LabelTopologyZone])
+		p.Request.Source, p.Request.SelectedTopology = o.serve.source, topology
 		if c.opts.TrustUsername {
 			p.Request.Username, p.Request.Group = o.claim.Annotations[jobs.AnnUsername], o.claim.Annotations[jobs.AnnGroups]
 		}
@@ -82,18 +80,27 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 	return p, nil
 }
 
-// zone is the zone of a claim's selected node. A node without the label, or one that has gone, has none:
-// that is no reason to hold up the claim.
-func (c *Controller) zone(ctx context.Context, node string) (string, error) {
+// topologyLabels tell where a node is.
+var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelHostname}
+
+// topology tells where a claim's selected node is. A node without the labels, or one that has gone, has
+// none: that is no reason to hold up the claim.
+func (c *Controller) topology(ctx context.Context, node string) (map[string]string, error) {
 	if node == "" {
-		return "", nil
+		return nil, nil
 	}
 	n, err := c.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at the selected node %s: %w", node, err)
+		return nil, fmt.Errorf("look at the selected node %s: %w", node, err)
 	}
-	return n.Labels[corev1.LabelTopologyZone], nil
+	out := map[string]string{}
+	for _, label := range topologyLabels {
+		if value := n.Labels[label]; value != "" {
+			out[label] = value
+		}
+	}
+	return out, nil
 }

@@ -1,11 +1,14 @@
 package controller_test
 
 import (
+	"maps"
+	"reflect"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
@@ -34,6 +37,35 @@ func TestWaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
 		fields := job.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields
 		if len(fields) != 1 || fields[0].Values[0] != "node-1" {
 			w.t.Errorf("its pod goes to %v", fields)
+		}
+	})
+}
+
+func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images[gold] = image{does: works}
+		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer, func(class *storagev1.StorageClass) {
+			class.AllowedTopologies = []corev1.TopologySelectorTerm{
+				{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{"west", "east"}}}},
+				{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "example.com/rack", Values: []string{"7"}}}},
+			}
+		})
+		w.account("true")
+		w.config("gold", "gold")
+		where := map[string]string{corev1.LabelTopologyZone: "west", corev1.LabelTopologyRegion: "alps", corev1.LabelHostname: "one"}
+		labels := maps.Clone(where)
+		labels["team"] = "is nobody's business"
+		add(w, admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: labels}})
+		w.start()
+		w.claim("data", func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-1") })
+		w.until("the claim is bound", 5*time.Second, w.bound("data"))
+		r := w.runs[0].request
+		if !reflect.DeepEqual(r.SelectedTopology, where) {
+			w.t.Errorf("the node is at %v, want %v", r.SelectedTopology, where)
+		}
+		allowed := []map[string][]string{{corev1.LabelTopologyZone: {"west", "east"}}, {"example.com/rack": {"7"}}}
+		if !reflect.DeepEqual(r.AllowedTopologies, allowed) {
+			w.t.Errorf("the class allows %v, want %v", r.AllowedTopologies, allowed)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (c *Controller) resolveServe(ctx context.Context, claim *corev1.PersistentV
 	r.target = decide.Target{
 		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
 		Pinned: c.current(r.cfg.Source),
-		Slot:   c.slot(r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
+		Slot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
 	}
 	return r, nil
 }
@@ -101,7 +101,7 @@ func (c *Controller) resolveClean(o *observation) resolved {
 	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
 		return r
 	}
-	r.target = decide.Target{Slot: c.slot(r.cfg), Pinned: true, Serves: r.cfg.Serves(contract.Delete)}
+	r.target = decide.Target{Slot: c.slot(o.uid, r.cfg), Pinned: true, Serves: r.cfg.Serves(contract.Delete)}
 	return r
 }
 

@@ -34,19 +34,19 @@ func (c *Controller) revision(name string) *appsv1.ControllerRevision {
 // siblings are the stored revisions of the same config.
 func (c *Controller) siblings(src config.Source) []*appsv1.ControllerRevision {
 	var out []*appsv1.ControllerRevision
-	for _, obj := range c.caches.spaces[src.Namespace].revisions.List() {
-		if r := obj.(*appsv1.ControllerRevision); config.NameOfRevision(r.Name) == config.NameOfRevision(src.RevisionName()) {
-			out = append(out, r)
-		}
+	found, _ := c.caches.spaces[src.Namespace].revisions.ByIndex(byConfig, config.NameOfRevision(src.RevisionName()))
+	for _, obj := range found {
+		out = append(out, obj.(*appsv1.ControllerRevision))
 	}
 	return out
 }
 
 // current tells whether a source is stored, and as its config's newest: the one to fall back to when the
-// next edit is faulty.
+// next edit is faulty. One that is marked as unused may be collected at any moment: it is not stored until
+// pin has taken the mark off.
 func (c *Controller) current(src config.Source) bool {
 	stored := c.revision(src.Revision())
-	return stored != nil && stored.Revision == newestNumber(c.siblings(src))
+	return stored != nil && stored.Annotations[contract.AnnUnusedSince] == "" && stored.Revision == newestNumber(c.siblings(src))
 }
 
 func newestNumber(revisions []*appsv1.ControllerRevision) int64 {
@@ -75,7 +75,7 @@ func (c *Controller) lastGood(src config.Source) (config.Config, bool) {
 }
 
 // pin stores a revision as its config's newest. Its name is a hash of its content, so that one that
-// exists needs only its number raised.
+// exists needs only its number raised and its mark as unused taken off.
 func (c *Controller) pin(ctx context.Context, src config.Source) error {
 	if c.current(src) {
 		return nil // the cache caught up since it was looked at; its event wakes the claim
@@ -102,7 +102,10 @@ func (c *Controller) pin(ctx context.Context, src config.Source) error {
 }
 
 func (c *Controller) raise(ctx context.Context, src config.Source, number int64) error {
-	patch, err := json.Marshal(map[string]any{"revision": number})
+	patch, err := json.Marshal(map[string]any{
+		"revision": number,
+		"metadata": map[string]any{"annotations": map[string]any{contract.AnnUnusedSince: nil}},
+	})
 	if err != nil {
 		return fmt.Errorf("encode a revision's number: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
@@ -20,9 +19,6 @@ import (
 func (c *Controller) seeTrouble(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	now := c.clock.Now()
 	run.Trouble, run.Look = jobs.TroubleOf(job, pods, nil, now)
-	if c.slots.isStuck(job, run.Trouble != nil && run.Trouble.Unstarted) {
-		c.wakeClass(job.Labels[contract.LabelClass])
-	}
 	if run.Trouble == nil || run.Trouble.Note != "" {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Names of the caches' indexes.
@@ -25,6 +26,12 @@ const (
 	byUID   = "uid"
 	byClass = "class"
 	byJob   = "job"
+	// byConfig finds a config's revisions.
+	byConfig = "config"
+	// byUnfinished finds a class's Jobs that have not finished.
+	byUnfinished = "unfinished"
+	// byRevision finds the Jobs and PVs that name a config revision.
+	byRevision = "revision"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
@@ -61,7 +68,8 @@ func (c *Controller) watch() error {
 	b.in("", "")
 	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
 		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
-	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged, cache.Indexers{byClass: classOfVolume})
+	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
+		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
@@ -78,8 +86,9 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.in(ns, contract.LabelProvisioner+"=true")
 	b.add(&s.accounts, b.factory.Core().V1().ServiceAccounts().Informer(), c.accountChanged, nil)
 	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
-	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, nil)
-	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged, cache.Indexers{byUID: uidsOfJob, byClass: classOfJob})
+	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, cache.Indexers{byConfig: configOfRevision})
+	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged,
+		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
 }
@@ -163,6 +172,22 @@ func classOfJob(obj any) ([]string, error) {
 	return []string{obj.(*batchv1.Job).Labels[contract.LabelClass]}, nil
 }
 
+func classOfUnfinished(obj any) ([]string, error) {
+	if jobs.Finished(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return classOfJob(obj)
+}
+
+func configOfRevision(obj any) ([]string, error) {
+	return []string{config.NameOfRevision(obj.(*appsv1.ControllerRevision).Name)}, nil
+}
+
+// revisionNamed: Jobs and PVs name a revision by the same annotation.
+func revisionNamed(obj any) ([]string, error) {
+	return []string{obj.(metav1.Object).GetAnnotations()[contract.AnnRevision]}, nil
+}
+
 func uidsOfJob(obj any) ([]string, error) {
 	return strings.Split(obj.(*batchv1.Job).Annotations[contract.AnnUIDs], ","), nil
 }
@@ -182,7 +207,11 @@ func (c *Controller) claimChanged(obj any) {
 	}
 }
 
-func (c *Controller) volumeChanged(obj any) { c.wakeVolume(obj.(*corev1.PersistentVolume).Name) }
+func (c *Controller) volumeChanged(obj any) {
+	pv := obj.(*corev1.PersistentVolume)
+	c.wakeVolume(pv.Name)
+	c.wakeRevision(pv.Annotations[contract.AnnRevision])
+}
 
 // wakeVolume: a PV of ours is named after its claim's UID.
 func (c *Controller) wakeVolume(name string) {
@@ -194,10 +223,11 @@ func (c *Controller) wakeVolume(name string) {
 // jobChanged: a Job that has ended may have made room for another of its class.
 func (c *Controller) jobChanged(obj any) {
 	job := obj.(*batchv1.Job)
-	c.slots.seen(job)
+	c.turns.seen(job)
+	c.wakeRevision(job.Annotations[contract.AnnRevision])
 	c.wakeJob(job)
 	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
-		c.wakeClass(job.Labels[contract.LabelClass])
+		c.admit(counterOfJob(job))
 	}
 }
 
@@ -219,11 +249,15 @@ func (c *Controller) classChanged(obj any) {
 }
 
 func (c *Controller) configChanged(obj any) {
-	c.wakeClass(config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass]))
+	cm := obj.(*corev1.ConfigMap)
+	c.wakeRevisions(cm.Namespace, cm.Name)
+	c.wakeClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
 }
 
 func (c *Controller) revisionChanged(obj any) {
-	c.wakeClass(obj.(*appsv1.ControllerRevision).Labels[contract.LabelClass])
+	stored := obj.(*appsv1.ControllerRevision)
+	c.wakeRevisions(stored.Namespace, config.NameOfRevision(stored.Name))
+	c.wakeClass(stored.Labels[contract.LabelClass])
 }
 
 func (c *Controller) accountChanged(any) {

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 )
 
 // told is one event.
@@ -32,6 +34,31 @@ func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, _, no
 		at: time.Now(), about: nameOf(regarding), related: nameOf(related), kind: kind, reason: reason, note: fmt.Sprintf(note, args...),
 	})
 }
+
+// lookLog counts how often a dispatcher looks at a claim, by the line that it logs each time.
+type lookLog struct{ looks *atomic.Int64 }
+
+// Init is klog's word for nothing.
+func (lookLog) Init(klog.RuntimeInfo) {}
+
+// Enabled tells that every line counts.
+func (lookLog) Enabled(int) bool { return true }
+
+// Info counts a line.
+func (l lookLog) Info(_ int, msg string, _ ...any) {
+	if msg == "next" {
+		l.looks.Add(1)
+	}
+}
+
+// Error is not counted.
+func (lookLog) Error(error, string, ...any) {}
+
+// WithValues changes nothing.
+func (l lookLog) WithValues(...any) klog.LogSink { return l }
+
+// WithName changes nothing.
+func (l lookLog) WithName(string) klog.LogSink { return l }
 
 // nameOf is "PersistentVolumeClaim/data".
 func nameOf(obj runtime.Object) string {

@@ -263,6 +263,9 @@ func (s *server) delete(by string, at place, must *metav1.Preconditions) error {
 	if must != nil && must.UID != nil && *must.UID != old.GetUID() {
 		return at.conflict("UID %s, not %s", old.GetUID(), *must.UID)
 	}
+	if must != nil && must.ResourceVersion != nil && *must.ResourceVersion != old.GetResourceVersion() {
+		return at.conflict("the object has been modified")
+	}
 	if len(old.GetFinalizers()) == 0 {
 		s.store(change{place: at, by: by, verb: "delete", old: old})
 		return nil

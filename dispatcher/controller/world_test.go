@@ -35,6 +35,7 @@ type world struct {
 	fragile    bool            // every dispatcher dies after its first write
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
+	looks      atomic.Int64    // of dispatchers at a claim
 	options    controller.Options
 	dispatcher *process
 	next       time.Time // when the world wants to move again
@@ -85,7 +86,7 @@ func inWorld(t *testing.T, test func(*world)) {
 
 // start brings up a dispatcher that is killed after a number of writes; 0: never.
 func (w *world) start(last ...int64) {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks})))
 	p := &process{cancel: cancel, done: make(chan struct{})}
 	if len(last) > 0 {
 		p.last = last[0]

@@ -17,12 +17,13 @@ const (
 
 // volumes is the PV controller with its protections, as far as the dispatcher can tell.
 func (w *world) volumes() {
+	pvs := every[*corev1.PersistentVolume](w)
 	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
 		switch {
 		case claim.DeletionTimestamp != nil && !w.mounted[claim.Name]:
 			unfinalize(w, kcm, claim, protectsClaims)
 		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
-			w.bind(claim)
+			w.bind(claim, pvs)
 		}
 	}
 	for _, pv := range every[*corev1.PersistentVolume](w) {
@@ -31,8 +32,8 @@ func (w *world) volumes() {
 }
 
 // bind binds a claim to the PV whose claimRef names it, or asks the class's provisioner for one.
-func (w *world) bind(claim *corev1.PersistentVolumeClaim) {
-	for _, pv := range every[*corev1.PersistentVolume](w) {
+func (w *world) bind(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) {
+	for _, pv := range pvs {
 		ref := pv.Spec.ClaimRef
 		if ref == nil || ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID {
 			continue
@@ -45,7 +46,7 @@ func (w *world) bind(claim *corev1.PersistentVolumeClaim) {
 		return
 	}
 	class := get[*storagev1.StorageClass](w, "", *claim.Spec.StorageClassName)
-	if class == nil || waits(class) && claim.Annotations[annNode] == "" {
+	if class == nil || waits(class) && claim.Annotations[annNode] == "" || claim.Annotations[annAsked] == class.Provisioner {
 		return
 	}
 	edit(w, kcm, claim, func(c *corev1.PersistentVolumeClaim) {

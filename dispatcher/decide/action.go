@@ -26,6 +26,13 @@ type Tell struct {
 // Pin stores the config's revision, before the first Job that names it.
 type Pin struct{}
 
+// Queue waits for a slot of the class: nothing else is in the way of a launch of this verb.
+type Queue struct {
+	Verb contract.Verb
+	// Since is when the retry was due; zero on a first attempt.
+	Since time.Time
+}
+
 // Launch creates a Job.
 type Launch struct {
 	Verb            contract.Verb
@@ -98,6 +105,7 @@ type Finish struct{}
 func (Wait) isAction()     {}
 func (Tell) isAction()     {}
 func (Pin) isAction()      {}
+func (Queue) isAction()    {}
 func (Launch) isAction()   {}
 func (Keep) isAction()     {}
 func (Cancel) isAction()   {}
@@ -119,7 +127,7 @@ func (Finish) isAction()   {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Keep, LetGo, Hold:
+	case Wait, Tell, Pin, Queue, Keep, LetGo, Hold:
 		return true
 	case Settle:
 		return a.Success

@@ -261,19 +261,20 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 	if t.Problem != nil {
 		return Tell{Problem: *t.Problem}
 	}
+	queue := Queue{Verb: launch.Verb}
 	if last != nil {
 		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}
 		}
-		if at := due(last, t); v.Now.Before(at) {
-			return Wait{Until: at, Why: "the next attempt is not due yet"}
+		if queue.Since = due(last, t); v.Now.Before(queue.Since) {
+			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
 		}
 	}
 	if launch.Verb == contract.Provision && !t.Pinned {
 		return Pin{}
 	}
 	if !t.Slot {
-		return Wait{Why: "the class runs as many Jobs as it may"}
+		return queue
 	}
 	return launch
 }

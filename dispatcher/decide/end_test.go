@@ -24,7 +24,7 @@ func (w *world) step() bool {
 			return true
 		}
 		return false
-	case Tell:
+	case Tell, Queue:
 		return false
 	case Pin:
 		w.v.Serve.Pinned = true

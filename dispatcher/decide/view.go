@@ -88,7 +88,7 @@ type Target struct {
 	Problem *Problem
 	// Revision, Hash and Node of the request as it stands now.
 	Revision, Hash, Node string
-	// Slot: the class may start another Job.
+	// Slot: of the Jobs that the class may start, the next is this UID's.
 	Slot bool
 	// MaxAttempts of the config; 0: no limit.
 	MaxAttempts int

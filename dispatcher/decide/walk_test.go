@@ -249,6 +249,8 @@ func laws(v View, action Action) broken {
 		out.law("removed a retained PV", !v.Volume.Reclaim)
 	case Wait:
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
+	case Queue:
+		queueLaws(out, v, a)
 	case Tell, Pin:
 	}
 	if growth(action) {
@@ -290,6 +292,23 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
+	}
+}
+
+func queueLaws(out *broken, v View, a Queue) {
+	target := v.Clean
+	switch a.Verb {
+	case contract.Provision:
+		target = v.Serve
+		out.law("queued before the revision is stored", !target.Pinned)
+	case contract.Expand:
+		target = v.Expand
+	}
+	out.law("queued in spite of a problem: it would hold up others", target.Problem != nil)
+	out.law("queued with a slot in hand", target.Slot)
+	out.law("queued in a backoff: it would hold up others", v.Now.Before(a.Since))
+	for _, r := range v.Runs {
+		out.law("queued while a Job of it runs", r.Live)
 	}
 }
 

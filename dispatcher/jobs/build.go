@@ -53,6 +53,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 			Finalizers: []string{contract.FinalizerRecord},
 			Annotations: map[string]string{
 				contract.AnnUIDs:        p.Request.UID,
+				contract.AnnNamespace:   p.Request.Namespace,
 				contract.AnnRequestHash: p.Hash,
 				contract.AnnRevision:    p.Config.Source.Revision(),
 				contract.AnnAttempt:     strconv.Itoa(p.Attempt),

@@ -46,8 +46,11 @@ func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, contrac
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
 // it runs any more. pods must be live where a decision hangs on the second.
 func Ended(job *batchv1.Job, pods []*corev1.Pod) bool {
-	return finished(job) != nil || job.DeletionTimestamp != nil && !Unfinished(pods)
+	return Finished(job) || job.DeletionTimestamp != nil && !Unfinished(pods)
 }
+
+// Finished tells whether a Job is Complete or Failed.
+func Finished(job *batchv1.Job) bool { return finished(job) != nil }
 
 func finished(job *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {

@@ -49,6 +49,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Annotations:   foreign(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
+	r.AllowedTopologies = allowed(class)
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
@@ -58,10 +59,23 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	return r
 }
 
+// allowed are the topologies that a class allows.
+func allowed(class *storagev1.StorageClass) []map[string][]string {
+	var out []map[string][]string
+	for _, term := range class.AllowedTopologies {
+		values := map[string][]string{}
+		for _, e := range term.MatchLabelExpressions {
+			values[e.Key] = e.Values
+		}
+		out = append(out, values)
+	}
+	return out
+}
+
 // Hash of what a claim asks for: it changes when the user changes the request, and not when a
 // controller writes its own annotations or the scheduler selects a node.
 func Hash(r contract.Request) string {
-	r.SelectedNode, r.SelectedZone, r.Undo, r.Properties = "", "", false, nil
+	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -128,6 +128,14 @@ func TestTheClassIsPartOfTheHashButPropertiesAreTheRevisions(t *testing.T) {
 	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.MountOptions = []string{"ro"} }, nil)) == base {
 		t.Error("the class's mount options change, the hash does not")
 	}
+	where := request(func(*storagev1.StorageClass) {}, nil)
+	where.SelectedTopology = map[string]string{corev1.LabelTopologyZone: "west"}
+	if jobs.Hash(where) != base {
+		t.Error("the node's labels change the hash")
+	}
+	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.AllowedTopologies = []corev1.TopologySelectorTerm{{}} }, nil)) == base {
+		t.Error("the class's topologies change, the hash does not")
+	}
 	// They are in the revision's name, which a retry compares as well.
 	if jobs.Hash(request(func(*storagev1.StorageClass) {}, map[string]string{"zone": "west"})) != base {
 		t.Error("a property changes the hash")

@@ -1,0 +1,164 @@
+package fair_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/fair"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
+
+func lane(text string) fair.Lane {
+	namespace, verb, named := strings.Cut(text, "/")
+	if !named {
+		verb = string(contract.Provision)
+	}
+	return fair.Lane{Namespace: namespace, Verb: contract.Verb(verb)}
+}
+
+// waiter reads "namespace[/verb] UID".
+func waiter(text string, since int) fair.Waiter {
+	where, uid, _ := strings.Cut(text, " ")
+	return fair.Waiter{Lane: lane(where), UID: uid, Since: at(since), Limit: 5}
+}
+
+func chosen(waiters []fair.Waiter) string {
+	var out []string
+	for _, w := range waiters {
+		out = append(out, w.UID)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestWhoIsNext(t *testing.T) {
+	for name, test := range map[string]struct {
+		waiting []string // in the order of their ages
+		running map[string]int
+		served  map[string]int
+		free    int
+		want    string
+	}{
+		"nobody waits":                {free: 5},
+		"nothing is free":             {waiting: []string{"a 1"}},
+		"more runs than may":          {waiting: []string{"a 1"}, free: -2},
+		"room for all":                {waiting: []string{"a 1", "b 2"}, free: 5, want: "1 2"},
+		"the oldest of one namespace": {waiting: []string{"a 1", "a 2", "a 3"}, free: 2, want: "1 2"},
+		"namespaces alternate": {
+			waiting: []string{"a 1", "a 2", "a 3", "b 4", "b 5"}, free: 4, want: "1 4 2 5",
+		},
+		"the namespace that runs nothing comes first": {
+			waiting: []string{"a 1", "a 2", "b 3"}, running: map[string]int{"a": 4}, free: 1, want: "3",
+		},
+		"a namespace that runs more waits until another has caught up": {
+			waiting: []string{"a 1", "b 2", "b 3", "b 4"}, running: map[string]int{"a": 2}, free: 4, want: "2 3 1 4",
+		},
+		"of two that run nothing, the one that was never served": {
+			waiting: []string{"a 1", "b 2"}, served: map[string]int{"a": 10}, free: 1, want: "2",
+		},
+		"of two that run nothing, the one that was served longest ago": {
+			waiting: []string{"a 1", "b 2"}, served: map[string]int{"a": 11, "b": 10}, free: 1, want: "2",
+		},
+		"older deletes do not starve claims": {
+			waiting: []string{"a/delete 1", "a/delete 2", "a/delete 3", "a 4"}, running: map[string]int{"a/delete": 2}, free: 2, want: "4 1",
+		},
+		"older claims do not starve deletes": {
+			waiting: []string{"a 1", "a 2", "a 3", "a/delete 4"}, free: 2, want: "1 4",
+		},
+		"with one slot verbs alternate": {
+			waiting: []string{"a 1", "a 2", "a/delete 3"}, served: map[string]int{"a": 10, "a/delete": 9}, free: 1, want: "3",
+		},
+		"two verbs give a namespace no more than another's one": {
+			waiting: []string{"a/delete 1", "a/delete 2", "a 3", "a 4", "b 5", "b 6"}, free: 4, want: "1 5 3 6",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := &fair.Line{}
+			for i, text := range test.waiting {
+				line.Join(waiter(text, i))
+			}
+			load := fair.Load{Running: map[fair.Lane]int{}, Served: map[fair.Lane]time.Time{}}
+			for text, n := range test.running {
+				load.Running[lane(text)] = n
+			}
+			for text, minute := range test.served {
+				load.Served[lane(text)] = at(minute)
+			}
+			if got := chosen(line.Next(load, test.free)); got != test.want {
+				t.Errorf("chose %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestALineKeepsItsOrderWhoeverComesAndGoes(t *testing.T) {
+	line := &fair.Line{}
+	for _, i := range []int{3, 1, 4, 0, 2} {
+		line.Join(waiter(fmt.Sprintf("a %d", i), i))
+	}
+	line.Leave("1")
+	line.Leave("nobody")
+	again := waiter("a 0", 9)
+	line.Join(again) // its retry was due later than all the others
+	if got := chosen(line.Next(fair.Load{}, 10)); got != "2 3 4 0" {
+		t.Errorf("the line is %q", got)
+	}
+	for uid := range strings.FieldsSeq("2 3 4 0") {
+		line.Leave(uid)
+	}
+	if line.Len() != 0 || line.Limit() != 0 {
+		t.Errorf("%d wait in an empty line, limit %d", line.Len(), line.Limit())
+	}
+}
+
+func TestTheMostGenerousConfigNextInLineSetsTheLimit(t *testing.T) {
+	line := &fair.Line{}
+	for i, limit := range []int{2, 7, 30} {
+		w := waiter(fmt.Sprintf("%c/delete %d", 'a'+i%2, i), i)
+		w.Limit = limit
+		line.Join(w)
+	}
+	if got := line.Limit(); got != 7 {
+		t.Errorf("the limit is %d, want 7: the third is not next in line", got)
+	}
+}
+
+// However many each namespace asks for, with any number of slots: none that waits has two Jobs fewer
+// than another that was served meanwhile.
+func TestNoNamespaceFallsBehind(t *testing.T) {
+	for slots := 1; slots <= 7; slots++ {
+		line, load := &fair.Line{}, fair.Load{Running: map[fair.Lane]int{}, Served: map[fair.Lane]time.Time{}}
+		asks := map[string]int{"a": 60, "b": 1, "c": 20, "d": 5}
+		for ns, n := range asks {
+			for i := range n {
+				line.Join(waiter(fmt.Sprintf("%s %s-%d", ns, ns, i), len(asks)*i))
+			}
+		}
+		served := map[string]int{}
+		var running []fair.Waiter
+		for round := 0; line.Len() > 0; round++ {
+			for _, w := range line.Next(load, slots-load.Busy()) {
+				line.Leave(w.UID)
+				running = append(running, w)
+				load.Running[w.Lane]++
+				load.Served[w.Lane] = at(round)
+				served[w.Namespace]++
+			}
+			for ns, n := range asks {
+				most := slices.MaxFunc([]string{"a", "b", "c", "d"}, func(x, y string) int { return cmp.Compare(served[x], served[y]) })
+				if served[ns] < n && served[most] > served[ns]+2 {
+					t.Fatalf("%d slots, round %d: %s was served %d times, %s %d times", slots, round, most, served[most], ns, served[ns])
+				}
+			}
+			load.Running[running[0].Lane]-- // the oldest Job ends
+			running = running[1:]
+		}
+	}
+}
