@@ -200,8 +200,26 @@ func (p *parser) podTemplate() {
 	if template.Spec.RestartPolicy != "" {
 		p.invalid(keyPodTemplate, string(template.Spec.RestartPolicy), "may not set restartPolicy")
 	}
+	if template.Spec.ServiceAccountName != "" || template.Spec.DeprecatedServiceAccount != "" {
+		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
+	}
+	if p.cfg.Writer == DispatcherWrites {
+		p.noToken(template)
+	}
 	p.cfg.Template = []byte(text)
 	p.verdictUntouched(template)
+}
+
+// noToken: where the dispatcher writes the PV the container gets no token, by no way.
+func (p *parser) noToken(template corev1.PodTemplateSpec) {
+	if auto := template.Spec.AutomountServiceAccountToken; auto != nil && *auto {
+		p.invalid(keyPodTemplate, "automountServiceAccountToken", "with %s: %s the container gets no token", keyWritePV, DispatcherWrites)
+	}
+	for _, v := range template.Spec.Volumes {
+		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+			p.invalid(keyPodTemplate, v.Name, "with %s: %s the container gets no token", keyWritePV, DispatcherWrites)
+		}
+	}
 }
 
 // verdictUntouched refuses a template that reaches for what the contract fixes.

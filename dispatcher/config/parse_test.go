@@ -195,3 +195,23 @@ func TestTheOriginalDesignsExampleIsServed(t *testing.T) {
 		t.Errorf("warnings %q, want one that points to env-from-secret", cfg.Warnings)
 	}
 }
+
+// A config's account is the config's word alone, and a container that writes no PV gets no token by any way.
+func TestAPodTemplateReachesForNoToken(t *testing.T) {
+	projected := "spec: {volumes: [{name: t, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}"
+	tests := map[string]struct{ template, writer, words string }{
+		"an account":              {"spec: {serviceAccountName: flex-dispatcher}", "container", "may not name a ServiceAccount"},
+		"an account, old":         {"spec: {serviceAccount: flex-dispatcher}", "container", "may not name a ServiceAccount"},
+		"the token is mounted":    {"spec: {automountServiceAccountToken: true}", "dispatcher", "gets no token"},
+		"a token is projected":    {projected, "dispatcher", "gets no token"},
+		"a token, for a PV of it": {projected, "container", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, faults := config.Parse(source(set("pod-template", tt.template), set("write-pv", tt.writer)), contract.ProvisionerName)
+			if tt.words == "" && len(faults) > 0 || tt.words != "" && (len(faults) == 0 || !strings.Contains(faults[0].Error(), tt.words)) {
+				t.Errorf("faults %v, want %q", faults, tt.words)
+			}
+		})
+	}
+}

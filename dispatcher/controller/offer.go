@@ -45,7 +45,7 @@ func (c *Controller) writeVolume(ctx context.Context, o *observation, run decide
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil
-	case apierrors.IsInvalid(err): // the image's fault: the run has failed
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image's fault: the run has failed
 		run.Refused = "the API server refused the PersistentVolume that it describes: " + err.Error()
 		return c.settle(ctx, o, decide.Settle{Run: run})
 	case err != nil:

@@ -148,7 +148,7 @@ func (w *world) running() []*corev1.Pod {
 	return slices.DeleteFunc(every[*corev1.Pod](w), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-func TestADrainedPodIsReplacedWithinItsJob(t *testing.T) {
+func TestADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: works, takes: time.Minute}
@@ -160,9 +160,10 @@ func TestADrainedPodIsReplacedWithinItsJob(t *testing.T) {
 		})
 		drop(w, admin, w.running()[0])
 		w.until("the claim is bound", 3*time.Minute, w.bound("data"))
-		if n := len(w.made("")); n != 1 {
-			w.t.Errorf("%d Jobs, want 1", n)
+		if n := len(w.made("")); n != 2 {
+			w.t.Errorf("%d Jobs, want 2", n)
 		}
+		w.mustShow(map[string]string{"attempts": "1"})
 	})
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,9 @@ const (
 	kindClaim    = contract.SourceClaim
 	kindSnapshot = "VolumeSnapshot"
 )
+
+// grantPause is how soon consent is looked for again.
+const grantPause = time.Minute
 
 // Grants tells whether the owner of a namespace lets claims of another copy a claim of his.
 type Grants interface {
@@ -31,24 +35,46 @@ func (c *Controller) resolveSource(ctx context.Context, claim *corev1.Persistent
 	if p != nil || name.Name == "" {
 		return nil, p, nil
 	}
+	if p, err := c.refused(ctx, name, claim.Namespace); p != nil || err != nil {
+		return nil, p, err
+	}
 	obj, found, err := c.caches.claims.GetByKey(name.String())
 	if err != nil {
 		return nil, nil, err
 	}
-	if name.Namespace != claim.Namespace {
-		if allowed, err := c.consent(ctx, name, claim.Namespace); err != nil || !allowed {
-			return nil, problem("SourceRefused", "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
-				"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", name, claim.Namespace), err
-		}
-	}
 	if !found {
 		return nil, problem("SourceNotFound", "the claim asks for a copy of the claim %s, which does not exist", name), nil
 	}
-	volume := obj.(*corev1.PersistentVolumeClaim).Spec.VolumeName
-	if volume == "" {
-		return nil, problem("SourceNotBound", "the claim asks for a copy of the claim %s, which is not bound yet", name), nil
+	pv, err := c.volumeOf(ctx, obj.(*corev1.PersistentVolumeClaim))
+	if err != nil || pv == "" {
+		return nil, problem("SourceNotBound", "the claim asks for a copy of the claim %s, which is not bound yet", name), err
 	}
-	return &contract.Source{Kind: kindClaim, Namespace: name.Namespace, Name: name.Name, PVName: volume}, nil, nil
+	return &contract.Source{Kind: kindClaim, Namespace: name.Namespace, Name: name.Name, PVName: pv}, nil, nil
+}
+
+// volumeOf is the PV that a claim is bound to, or empty. A user can write spec.volumeName on a claim of his;
+// whose the PV is, only its claimRef tells.
+func (c *Controller) volumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	pv, err := c.caches.volume(ctx, claim.Spec.VolumeName)
+	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
+		return "", err
+	}
+	return pv.Name, nil
+}
+
+// refused tells that another namespace does not let its claim be copied.
+func (c *Controller) refused(ctx context.Context, source types.NamespacedName, to string) (*decide.Problem, error) {
+	if source.Namespace == to {
+		return nil, nil //nolint:nilnil // nothing is in the way
+	}
+	allowed, err := c.consent(ctx, source, to)
+	if err != nil || allowed {
+		return nil, err
+	}
+	p := problem("SourceRefused", "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
+		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)
+	p.Again = grantPause // grants are not watched
+	return p, nil
 }
 
 func (c *Controller) consent(ctx context.Context, source types.NamespacedName, to string) (bool, error) {

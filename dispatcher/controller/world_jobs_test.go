@@ -60,7 +60,8 @@ func (w *world) manage(job *batchv1.Job) {
 			w.conclude(job, batchv1.JobComplete, "CompletionsReached")
 			return
 		case pod.Status.Phase == corev1.PodFailed && disrupted(pod):
-			lost++
+			w.conclude(job, batchv1.JobFailed, "PodFailurePolicy")
+			return
 		case pod.Status.Phase == corev1.PodFailed && late:
 			w.conclude(job, batchv1.JobFailed, "DeadlineExceeded")
 			return

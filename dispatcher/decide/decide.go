@@ -50,19 +50,31 @@ func Decide(v View) Action {
 	}
 }
 
-// running (B): at most one unfinished Job per UID, whatever the verb.
+// running (B): at most one unfinished Job per UID, whatever the verb. The pod of one that does not start is
+// kept: when it goes, by its deadline or with its Job, it can still be read that it never ran. An undo by the
+// same image, on the same nodes, would start no better.
 func running(v View) Action {
 	for _, r := range v.Runs {
 		switch {
-		case r.Live && r.Trouble != nil && r.Trouble.Unstarted && !r.Leaving && pointless(v, r):
-			return cancel(r)
 		case r.Live && r.Trouble != nil:
-			return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+			return troubled(v, r)
 		case r.Live:
 			return Wait{Until: r.Look, Why: "the Job " + r.Name + " runs"}
 		}
 	}
 	return nil
+}
+
+func troubled(v View, r Run) Action {
+	waiting := r.Trouble.Unstarted && !r.Leaving
+	switch {
+	case waiting && r.HasPod && !r.PodKept:
+		return Keep{Run: r}
+	case waiting && pointless(v, r):
+		return Cancel{Run: r}
+	default:
+		return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+	}
 }
 
 // pointless: nobody waits for the run any more, or it would be asked otherwise now. One that has started is
@@ -76,15 +88,6 @@ func pointless(v View, r Run) bool {
 	}
 	return v.Claim.Abandoned() || v.Claim == ClaimLeaving ||
 		v.Claim == ClaimPending && v.Serve.Problem == nil && changed(&r, v.Serve)
-}
-
-// cancel: first the pod is kept, so that it can still be read, when it has gone, whether it ever ran. An
-// undo by the same image, on the same nodes, would start no better.
-func cancel(r Run) Action {
-	if r.HasPod && !r.PodKept {
-		return Keep{Run: r}
-	}
-	return Cancel{Run: r}
 }
 
 // unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
@@ -235,8 +238,17 @@ func clean(v View, last *Run, undo bool) Action {
 	if p := v.newest(contract.Provision); p != nil {
 		after = p.Number
 	}
+	target := v.Clean
+	if target.Problem == nil && !target.Serves {
+		target.Problem = &Problem{Reason: "DeleteNotSupported", Note: "the config under which the volume was made does not serve the verb delete: " +
+			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
+	}
+	if undo && v.Volume.Exists {
+		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Volume.Fault + ": it may be in use, so nothing is undone. " +
+			"Delete the PersistentVolume, or complete it by hand"}
+	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}
-	return when(v, v.Clean, last, launch)
+	return when(v, target, last, launch)
 }
 
 // pending (A, E): provision, or provision again. Under another revision or on another node than before
@@ -259,7 +271,11 @@ func pending(v View) Action {
 // when launches unless something is in the way: a problem, the time, the class's other Jobs.
 func when(v View, t Target, last *Run, launch Launch) Action {
 	if t.Problem != nil {
-		return Tell{Problem: *t.Problem}
+		tell := Tell{Problem: *t.Problem}
+		if t.Problem.Again > 0 {
+			tell.Until = v.Now.Add(t.Problem.Again)
+		}
+		return tell
 	}
 	queue := Queue{Verb: launch.Verb}
 	if last != nil {

@@ -181,7 +181,7 @@ func leftUndone(v View) string {
 		return "a claim that could be served was not"
 	case !v.Claim.Abandoned():
 		return ungrown(v)
-	case v.Volume.Proven() && v.Volume.Reclaim:
+	case v.Volume.Proven() && v.Volume.Reclaim && v.Clean.Serves:
 		return "a volume to be reclaimed stayed"
 	}
 	for _, r := range v.Runs {

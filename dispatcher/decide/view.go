@@ -103,6 +103,8 @@ type Target struct {
 type Problem struct {
 	Reason string // of the event, in CamelCase
 	Note   string // cause and remedy
+	// Again is when to look again, where nothing would tell that the problem has gone; zero: a change will.
+	Again time.Duration
 }
 
 // newest returns the run of a verb with the highest number.

@@ -287,7 +287,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)
 		out.law("undid nothing", v.newest(contract.Provision) == nil)
 		out.law("undid without the verb delete", !v.Clean.Serves)
+		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
+		out.law("deleted without the verb delete", !v.Clean.Serves)
 		out.law("deleted a volume in use", !v.Volume.Released || !v.Volume.Orphaned)
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
@@ -303,6 +305,7 @@ func queueLaws(out *broken, v View, a Queue) {
 		out.law("queued before the revision is stored", !target.Pinned)
 	case contract.Expand:
 		target = v.Expand
+	case contract.Delete, contract.List:
 	}
 	out.law("queued in spite of a problem: it would hold up others", target.Problem != nil)
 	out.law("queued with a slot in hand", target.Slot)

@@ -67,7 +67,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 			BackoffLimit:          new(int32(0)),
 			PodReplacementPolicy:  new(batchv1.Failed),
 			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout + slack)),
-			PodFailurePolicy:      ignoreDisruptions(),
+			PodFailurePolicy:      failOnDisruption(),
 			Template:              template,
 		},
 	}
@@ -92,11 +92,12 @@ const slack = time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// ignoreDisruptions lets a drained or preempted pod be replaced within the Job: nobody's fault, no
-// attempt.
-func ignoreDisruptions() *batchv1.PodFailurePolicy {
+// failOnDisruption ends the Job with a pod that was drained or preempted, and the dispatcher launches another,
+// uncounted. A pod replaced within its Job would leave no trace, and what the first had made would be taken for
+// nothing when the second never started.
+func failOnDisruption() *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-		Action: batchv1.PodFailurePolicyActionIgnore,
+		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
 			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
 		},

@@ -27,8 +27,6 @@ metadata:
   annotations: {flex-provisioner.io/request: forged, flex-provisioner.io/pv: forged}
 spec:
   activeDeadlineSeconds: 86400
-  serviceAccountName: flex-dispatcher
-  serviceAccount: flex-dispatcher
   containers:
   - name: provisioner
     image: localhost/forged:v1

@@ -162,12 +162,10 @@ func neverMade(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodFailed || !givenUp || targeted(pod) {
 		return false
 	}
-	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == contract.Container {
-			return s.ContainerID == "" && s.LastTerminationState.Terminated == nil
-		}
-	}
-	return false
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
+		return s.ContainerID != "" || s.LastTerminationState.Terminated != nil
+	})
 }
 
 // disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by

@@ -68,7 +68,11 @@ func because(reason, message string) func(*corev1.Pod) {
 func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
 
 // neverMade is how the kubelet leaves the status of a container that it could not make.
-func neverMade(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].ContainerID = "" }
+func neverMade(pod *corev1.Pod) {
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].ContainerID = ""
+	}
+}
 
 func neverRan(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
 

@@ -138,7 +138,7 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			RestartPolicy: corev1.RestartPolicyNever,
 			// The kubelet keeps this deadline even when it is cut off from the API server.
 			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
-			ServiceAccountName:    p.Config.ServiceAccount,
+			ServiceAccountName:    account(p.Config),
 			Containers:            []corev1.Container{c},
 			Volumes:               volumes,
 			// One that does not write its PV needs no API, and gets no token that could be stolen.
@@ -182,4 +182,12 @@ func noToken(w config.Writer) *bool {
 		return new(false)
 	}
 	return nil
+}
+
+// account is the namespace's own default where the config needs none, so that nothing else fills it in.
+func account(cfg config.Config) string {
+	if cfg.ServiceAccount == "" {
+		return "default"
+	}
+	return cfg.ServiceAccount
 }
