@@ -58,7 +58,9 @@ func command() *cobra.Command {
 }
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
-	s.addCommonFlags(f)
+	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	f.StringVar(&s.namespace, "namespace", ownNamespace(), "namespace of configs, their Jobs and the leader's lease")
+	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
 	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
 	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID or NAMESPACE/capability=NAME; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
@@ -69,12 +71,6 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")
 	f.IntVar(&s.burst, "kube-api-burst", 200, "requests to the API server in a burst")
 	logsapi.AddFlags(s.logs, f)
-}
-
-func (s *settings) addCommonFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
-	f.StringVar(&s.namespace, "namespace", ownNamespace(), "namespace of configs, their Jobs and the leader's lease")
-	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
 }
 
 func ownNamespace() string {

@@ -29,7 +29,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := controller.Survey(cmd.Context(), client, append([]string{s.namespace}, s.configNamespaces...))
+			held, err := controller.Survey(cmd.Context(), client)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func uninstall() *cobra.Command {
 			return held.Release(cmd.Context(), client)
 		},
 	}
-	s.addCommonFlags(cmd.Flags())
+	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
 	cmd.Flags().BoolVar(&yes, "yes", false, "release the finalizers")
 	return cmd
 }

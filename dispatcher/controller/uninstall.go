@@ -27,13 +27,12 @@ type Held struct {
 	Pods []corev1.Pod
 }
 
-// Survey lists what carries our finalizers.
-func Survey(ctx context.Context, client kubernetes.Interface, namespaces []string) (Held, error) {
+// Survey lists what carries our finalizers, in every namespace: nobody remembers which ones the dispatcher
+// served.
+func Survey(ctx context.Context, client kubernetes.Interface) (Held, error) {
 	var held Held
-	for _, ns := range namespaces {
-		if err := held.survey(ctx, client, ns); err != nil {
-			return held, err
-		}
+	if err := held.survey(ctx, client); err != nil {
+		return held, err
 	}
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -47,20 +46,20 @@ func Survey(ctx context.Context, client kubernetes.Interface, namespaces []strin
 	return held, nil
 }
 
-func (h *Held) survey(ctx context.Context, client kubernetes.Interface, ns string) error {
+func (h *Held) survey(ctx context.Context, client kubernetes.Interface) error {
 	mine := metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy}
-	all, err := client.BatchV1().Jobs(ns).List(ctx, mine)
+	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
-		return fmt.Errorf("list the Jobs in %s: %w", ns, err)
+		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
 		if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
-	pods, err := client.CoreV1().Pods(ns).List(ctx, mine)
+	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
-		return fmt.Errorf("list the pods in %s: %w", ns, err)
+		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
 		if jobs.Kept(&pod) {

@@ -23,7 +23,7 @@ func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
-	held, err := controller.Survey(t.Context(), client, []string{"ns"})
+	held, err := controller.Survey(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
 	}
-	if left, err := controller.Survey(t.Context(), client, []string{"ns"}); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+	if left, err := controller.Survey(t.Context(), client); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
 	}
 }

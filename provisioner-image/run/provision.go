@@ -116,12 +116,8 @@ func (r *Runner) rollBack(ctx context.Context, o order.Order, v volume.Volume, c
 
 // takeBack removes the volume unless an overlapping run has written a PV over it in the meantime.
 func (r *Runner) takeBack(ctx context.Context, o order.Order, v volume.Volume) error {
-	there, err := r.store.Get(ctx, o.PV.Name)
-	if err != nil {
+	if err := r.noVolume(ctx, o.PV.Name); err != nil {
 		return err
-	}
-	if there != nil {
-		return fmt.Errorf("PV %s is there, so that the volume is in use", there.Name)
 	}
 	return r.remove(ctx, o, removal{id: v.ID, undo: true})
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
@@ -12,6 +13,28 @@ import (
 type removal struct {
 	id   string
 	undo bool
+}
+
+// delete follows the order to delete. An undo is asked where no PV ever was: if there is one after all, by a run
+// that overlapped, its volume is in use.
+func (r *Runner) delete(ctx context.Context, o order.Order) error {
+	if o.Request.Undo {
+		if err := r.noVolume(ctx, o.PV.Name); err != nil {
+			return err
+		}
+	}
+	return r.remove(ctx, o, removal{undo: o.Request.Undo})
+}
+
+func (r *Runner) noVolume(ctx context.Context, name string) error {
+	there, err := r.store.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		return fmt.Errorf("PV %s is there, so that the volume is in use", name)
+	}
+	return nil
 }
 
 // remove takes back what provision made: the volume with its export, then the Secret. The PV is the

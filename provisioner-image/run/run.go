@@ -38,7 +38,7 @@ func (r *Runner) Run(ctx context.Context, o order.Order) (Report, error) {
 	case contract.Provision:
 		return Report{}, r.provision(ctx, o)
 	case contract.Delete:
-		return Report{}, r.remove(ctx, o, removal{undo: o.Request.Undo})
+		return Report{}, r.delete(ctx, o)
 	case contract.Expand:
 		return r.expand(ctx, o)
 	case contract.List:
