@@ -95,6 +95,7 @@ func (w *world) spawn(job *batchv1.Job, number int) {
 	pod.Finalizers = []string{tracked}
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
+	pod.Spec.NodeName = "node-1" // scheduled at once: one without a node that is deleted never ran
 	add(w, kcm, pod)
 	edit(w, kcm, job, func(j *batchv1.Job) { j.Status.Active = 1 })
 }
