@@ -156,17 +156,26 @@ func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch
 
 // setFinalizers replaces a PV's finalizers, unless somebody has changed the PV meanwhile.
 func (c *Controller) setFinalizers(ctx context.Context, pv *corev1.PersistentVolume, finalizers []string) error {
-	b, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pv.UID, "resourceVersion": pv.ResourceVersion, "finalizers": finalizers,
-	}})
+	b, err := finalizersPatch(pv, finalizers)
 	if err != nil {
-		return fmt.Errorf("encode the finalizers of the PersistentVolume %s: %w", pv.Name, err)
+		return err
 	}
 	_, err = c.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, b, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("set the finalizers of the PersistentVolume %s: %w", pv.Name, err)
 	}
 	return nil
+}
+
+// finalizersPatch replaces an object's finalizers, unless the object has changed meanwhile.
+func finalizersPatch(obj metav1.Object, finalizers []string) ([]byte, error) {
+	b, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the finalizers of %s: %w", obj.GetName(), err)
+	}
+	return b, nil
 }
 
 // remove deletes a PV. Our finalizer holds it until the next step takes that off, so that a crash

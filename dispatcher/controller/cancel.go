@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -44,11 +43,9 @@ func (c *Controller) eachPod(ctx context.Context, job *batchv1.Job, want func(*c
 		if slices.Equal(finalizers, pod.Finalizers) {
 			continue
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": pod.UID, "resourceVersion": pod.ResourceVersion, "finalizers": finalizers,
-		}})
+		patch, err := finalizersPatch(pod, finalizers)
 		if err != nil {
-			return fmt.Errorf("encode the finalizers of the pod %s: %w", pod.Name, err)
+			return err
 		}
 		_, err = c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -193,7 +193,7 @@ func (c *Controller) asksUs(claim *corev1.PersistentVolumeClaim) bool {
 // populated: a populator fills the claim, through a claim of its own.
 func populated(claim *corev1.PersistentVolumeClaim) bool {
 	ref := claim.Spec.DataSourceRef
-	return ref != nil && ref.Kind != "PersistentVolumeClaim" && ref.Kind != "VolumeSnapshot"
+	return ref != nil && ref.Kind != kindClaim && ref.Kind != kindSnapshot
 }
 
 func (c *Controller) class(name string) *storagev1.StorageClass {

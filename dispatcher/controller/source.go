@@ -35,12 +35,12 @@ func (c *Controller) resolveSource(ctx context.Context, claim *corev1.Persistent
 	if p != nil || name.Name == "" {
 		return nil, p, nil
 	}
-	if p, err := c.refused(ctx, name, claim.Namespace); p != nil || err != nil {
-		return nil, p, err
-	}
 	obj, found, err := c.caches.claims.GetByKey(name.String())
 	if err != nil {
 		return nil, nil, err
+	}
+	if p, err := c.refused(ctx, name, claim.Namespace, found); p != nil || err != nil {
+		return nil, p, err
 	}
 	if !found {
 		return nil, problem("SourceNotFound", "the claim asks for a copy of the claim %s, which does not exist", name), nil
@@ -62,14 +62,17 @@ func (c *Controller) volumeOf(ctx context.Context, claim *corev1.PersistentVolum
 	return pv.Name, nil
 }
 
-// refused tells that another namespace does not let its claim be copied.
-func (c *Controller) refused(ctx context.Context, source types.NamespacedName, to string) (*decide.Problem, error) {
+// refused tells that another namespace does not let its claim be copied. It says the same of a claim that does
+// not exist there, so that nobody learns which do; and the name, which a user wrote, goes into a request only
+// when a claim has it.
+func (c *Controller) refused(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way
 	}
-	allowed, err := c.consent(ctx, source, to)
-	if err != nil || allowed {
-		return nil, err
+	if found {
+		if allowed, err := c.consent(ctx, source, to); err != nil || allowed {
+			return nil, err
+		}
 	}
 	p := problem("SourceRefused", "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -105,30 +104,22 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 		}
 	}
 	for _, pv := range h.Volumes {
-		patch, err := finalizerPatch(&pv, contract.FinalizerStorage)
+		patch, err := finalizersPatch(&pv, without(pv.Finalizers, contract.FinalizerStorage))
 		keep(err)
 		_, err = client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		keep(err)
 	}
 	for _, pod := range h.Pods {
-		patch, err := finalizerPatch(&pod, contract.FinalizerRecord)
+		patch, err := finalizersPatch(&pod, without(pod.Finalizers, contract.FinalizerRecord))
 		keep(err)
 		_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		keep(err)
 	}
 	for _, job := range h.Jobs {
-		patch, err := finalizerPatch(&job, contract.FinalizerRecord)
+		patch, err := finalizersPatch(&job, without(job.Finalizers, contract.FinalizerRecord))
 		keep(err)
 		_, err = client.BatchV1().Jobs(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		keep(err)
 	}
 	return first
-}
-
-// finalizerPatch takes one finalizer off, unless the object has changed meanwhile.
-func finalizerPatch(obj metav1.Object, finalizer string) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
-		"finalizers": without(obj.GetFinalizers(), finalizer),
-	}})
 }
