@@ -5,6 +5,7 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -49,7 +50,8 @@ func Build(p Plan) (*batchv1.Job, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       Name(p.Verb, p.Request.UID, p.Number),
 			Namespace:  p.Config.Source.Namespace,
-			Labels:     labels(p),
+			// The pod's, a template's among them: queues like Kueue look for theirs on the Job.
+			Labels:     maps.Clone(template.Labels),
 			Finalizers: []string{contract.FinalizerRecord},
 			Annotations: map[string]string{
 				contract.AnnUIDs:        p.Request.UID,

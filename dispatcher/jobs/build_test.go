@@ -23,7 +23,7 @@ func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 func TestTheContractWinsOverThePodTemplate(t *testing.T) {
 	cfg := configOf(t, "Delete", map[string]string{"env-from-secret": "login", "pod-template": `
 metadata:
-  labels: {flex-provisioner.io/claim-uid: forged, app.kubernetes.io/managed-by: me}
+  labels: {app.kubernetes.io/managed-by: me}
   annotations: {flex-provisioner.io/request: forged, flex-provisioner.io/pv: forged}
 spec:
   activeDeadlineSeconds: 86400
@@ -55,8 +55,10 @@ spec:
 	if _, _, err := jobs.Recorded(pod.Annotations); err != nil {
 		t.Errorf("the request was replaced: %v", err)
 	}
-	if pod.Labels[contract.LabelClaimUID] != uid || pod.Labels[contract.LabelManagedBy] != contract.ManagedBy {
-		t.Errorf("labels %v", pod.Labels)
+	for _, labels := range []map[string]string{pod.Labels, job.Labels} {
+		if labels[contract.LabelClaimUID] != uid || labels[contract.LabelManagedBy] != contract.ManagedBy {
+			t.Errorf("labels %v", labels)
+		}
 	}
 }
 
