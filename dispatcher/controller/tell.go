@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"strconv"
 	"strings"
@@ -33,8 +34,7 @@ const (
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// event writes one event. related stands in the key by which the recorder counts repeats, so the Job or
-// the ConfigMap that is the cause belongs there: a new cause then makes a new event.
+// event writes one event, about an object and the Job or ConfigMap that is the cause.
 func (c *Controller) event(regarding, related runtime.Object, kind, reason, note string) {
 	if len(note) > maxNote {
 		cut := maxNote
@@ -43,7 +43,16 @@ func (c *Controller) event(regarding, related runtime.Object, kind, reason, note
 		}
 		note = note[:cut] + "…"
 	}
-	c.recorder.Eventf(regarding, related, kind, reason, reason, "%s", note)
+	c.recorder.Eventf(regarding, related, kind, reason, actionOf(reason, note), "%s", note)
+}
+
+// actionOf stands in the key by which the recorder counts repeats, and the note does not: with the same
+// action a claim would go on telling the first cause for minutes when there is another.
+func actionOf(reason, note string) string {
+	const room = 100 // of the API server's 128 for an action; a reason may be somebody else's
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(note)) // it never fails
+	return fmt.Sprintf("%s-%08x", reason[:min(len(reason), room)], sum.Sum32())
 }
 
 // tellProblem tells the claim's user, and the administrator where the config is at fault. What concerns

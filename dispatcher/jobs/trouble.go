@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.
 	pod := newest(pods)
 	switch {
 	case pod == nil:
-		return silent(job.CreationTimestamp.Time, "no pod of it could be made", warning, now)
+		return silent(job.CreationTimestamp.Time, "no pod of it could be made", unnamed(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
 		return terminating(pod, now)
 	case pod.Status.Phase != corev1.PodPending:
@@ -66,6 +67,16 @@ func silent(since time.Time, what string, warning *Warning, now time.Time) (*Tro
 		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
 	}
 	return t, now.Add(patience)
+}
+
+// unnamed takes the random end off the name of a pod that was refused. Each try has another, by which the
+// same cause would be told as a new one each time.
+func unnamed(w *Warning, job string) *Warning {
+	if w == nil {
+		return nil
+	}
+	pod := regexp.MustCompile(regexp.QuoteMeta(job) + "-[a-z0-9]{5}\\b")
+	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
 func suspended(job *batchv1.Job, now time.Time) (*Trouble, time.Time) {
