@@ -108,7 +108,8 @@ lab_lock
 leftovers >"$TMP/before"
 trap finish EXIT
 trap 'exit 130' INT TERM
-up cluster "$LAB_KUBECONFIG"
+# Without this gate the API server drops the namespace of a claim's dataSourceRef.
+FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 MODE=noauth BACKENDS=lvm,lvmmp up cinder "$LAB_STATE/cinder/settings"
 deploy
 run_tests

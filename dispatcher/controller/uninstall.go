@@ -27,10 +27,10 @@ type Held struct {
 }
 
 // Survey lists what carries our finalizers, in every namespace: nobody remembers which ones the dispatcher
-// served.
-func Survey(ctx context.Context, client kubernetes.Interface) (Held, error) {
+// served. What says that it is of another provisioner is left to that one's dispatcher.
+func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
 	var held Held
-	if err := held.survey(ctx, client); err != nil {
+	if err := held.survey(ctx, client, provisioner); err != nil {
 		return held, err
 	}
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
@@ -38,21 +38,34 @@ func Survey(ctx context.Context, client kubernetes.Interface) (Held, error) {
 		return held, fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
 	for _, pv := range list.Items {
-		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) && !ofAnother(pv.Annotations, provisioner) {
 			held.Volumes = append(held.Volumes, pv)
 		}
 	}
 	return held, nil
 }
 
-func (h *Held) survey(ctx context.Context, client kubernetes.Interface) error {
+// ofAnother tells that a PV, by its annotations, was made for another provisioner than this. One that does
+// not say might be ours.
+func ofAnother(pv map[string]string, provisioner string) bool {
+	by := pv[contract.AnnProvisionedBy]
+	return by != "" && by != provisioner
+}
+
+// runOfAnother tells the same of a Job or its pod, by the PV that it was given.
+func runOfAnother(pod map[string]string, provisioner string) bool {
+	_, pv, err := jobs.Recorded(pod)
+	return err == nil && ofAnother(pv.Annotations, provisioner)
+}
+
+func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
 	mine := metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+		if slices.Contains(job.Finalizers, contract.FinalizerRecord) && !runOfAnother(job.Spec.Template.Annotations, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -61,7 +74,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface) error {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if jobs.Kept(&pod) {
+		if jobs.Kept(&pod) && !runOfAnother(pod.Annotations, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
