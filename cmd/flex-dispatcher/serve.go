@@ -44,6 +44,9 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
 	s.controller.Grants = controller.ReferenceGrants{Client: copies}
+	if s.leaderElect {
+		s.controller.Lease = leaseName
+	}
 	if err := controller.CheckAccess(ctx, client, s.controller); err != nil {
 		return err
 	}
