@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -138,7 +139,7 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	v := decide.Volume{
 		Exists:   true,
 		UID:      string(pv.UID),
-		Fault:    jobs.Proof(pv, string(o.uid)),
+		Fault:    c.faultOf(pv, string(o.uid)),
 		Released: released(pv),
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
@@ -151,6 +152,16 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
 	return v, err
+}
+
+// faultOf is why a PV is no proof of a run of ours; empty: it is one. A PV of another provisioner is the
+// business of that one's dispatcher alone: two would grow one volume, and tell its claim two stories.
+func (c *Controller) faultOf(pv *corev1.PersistentVolume, uid string) string {
+	if ofAnother(pv.Annotations, c.opts.Provisioner) {
+		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
+			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, c.opts.Provisioner)
+	}
+	return jobs.Proof(pv, uid)
 }
 
 func released(pv *corev1.PersistentVolume) bool {

@@ -285,3 +285,32 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 		}
 	})
 }
+
+// A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
+// grown nor deleted, nor is anything told of it.
+func TestAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.growingClass(works)
+		w.start()
+		claim := w.settled("data")
+		edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) {
+			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
+		})
+		w.ask("2Gi")
+		w.run(time.Minute)
+		drop(w, user, w.now("data"))
+		w.run(time.Hour)
+		w.mustRun("provision")
+		pv := w.pvOf(claim)
+		if pv == nil || !slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+			w.t.Fatalf("the PV is %+v", pv)
+		}
+		for _, about := range []string{"PersistentVolumeClaim/data", "PersistentVolume/" + pv.Name} {
+			for _, e := range w.events.said(about, "") {
+				if e.kind == corev1.EventTypeWarning {
+					w.t.Errorf("told: %+v", e)
+				}
+			}
+		}
+	})
+}
