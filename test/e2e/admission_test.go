@@ -37,15 +37,16 @@ func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
 	w.event(claim, "FailedCreate", "provision-"+string(claim.UID)+"-1", "exceeded quota: no-pods")
 	within(t, "the quota was told", started, untilTold)
 
-	w.refusePods("pods of this namespace need a blessing")
+	lift := w.refusePods("pods of this namespace need a blessing")
 	w.must(kube.CoreV1().ResourceQuotas(w.ns).Delete(w.ctx(), quota.Name, metav1.DeleteOptions{}), "lift the quota")
 	// The Job controller tries again after up to twice the time that it has waited already.
 	w.eventWithin(toBind, claim, "FailedCreate", "pods of this namespace need a blessing")
 	equal(t, "events of two causes", len(w.notes(claim, "FailedCreate")), 2)
 
 	w.deleteClaim(claim)
+	w.claimGone(claim)
+	lift()
 	w.vanished(claim)
-	equal(t, "the undo Jobs of what never ran", len(w.jobs(claim, "delete")), 0)
 }
 
 // What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse.
@@ -106,9 +107,9 @@ func (w *world) enforce(level string) {
 }
 
 // refusePods lets an admission policy refuse every pod of the test's namespace.
-func (w *world) refusePods(message string) {
+func (w *world) refusePods(message string) (lift func()) {
 	w.t.Helper()
-	w.policy(admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	lift = w.policy(admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: creating("pods")},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
 			Name: "of-the-test", Expression: fmt.Sprintf("request.namespace == %q", w.ns),
@@ -123,4 +124,5 @@ func (w *world) refusePods(message string) {
 		}
 		return nil
 	})
+	return lift
 }

@@ -199,4 +199,3 @@ func (w *world) growingDirectory() map[string]string {
 	contains(w.t, "the template", data["pod-template"], "exec /provision")
 	return data
 }
-

@@ -40,6 +40,17 @@ func TestClaimDeletedInABackoffLeavesNoVolume(t *testing.T) {
 	w.event(&undo, "Undoing", w.ns+"/data")
 }
 
+// claimGone waits until a deleted claim has gone, whatever is left of it elsewhere.
+func (w *world) claimGone(claim *corev1.PersistentVolumeClaim) {
+	w.t.Helper()
+	w.eventually(toBind, "the claim "+claim.Name+" to go", func(ctx context.Context) error {
+		if _, err := lookClaim(ctx, claim); err == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
 func (w *world) exitCodeOfJob(claim *corev1.PersistentVolumeClaim, number int) int32 {
 	w.t.Helper()
 	pod := w.onlyPod(w.jobs(claim, "provision")[number-1])
@@ -125,12 +136,7 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 	claim := w.claim(w.cinderService(map[string]string{"pod-template": gate.template()}), "data")
 	w.reached(gate)
 	w.deleteClaim(claim)
-	w.eventually(toBind, "the claim to go although its Job runs", func(ctx context.Context) error {
-		if _, err := lookClaim(ctx, claim); err == nil {
-			return errors.New("it is there")
-		}
-		return nil
-	})
+	w.claimGone(claim)
 	gate.open()
 	w.vanished(claim)
 	// The Job did what it was asked for: there was something to take back.

@@ -47,7 +47,7 @@ func TestItem06ACopyFromAnotherNamespaceNeedsItsConsent(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "guest"), newWorld(t, "host")
 	class := w.copying()
-	source := others.claim(cinderClass, "source")
+	source := others.claim(class, "source")
 	others.bound(source)
 	w.noGrantsServed()
 	asked := map[string]*corev1.PersistentVolumeClaim{

@@ -140,7 +140,7 @@ func (w *world) suspendJobs() {
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			MatchConstraints:   &admissionregistrationv1.MatchResources{ResourceRules: created("batch", "v1", "jobs")},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name:       "in-the-queue",
+				Name: "in-the-queue",
 				Expression: fmt.Sprintf("object.metadata.name.startsWith('provision-') && has(object.metadata.labels)"+
 					" && object.metadata.labels[?'%s'].orValue('') == %q", queueName, w.ns),
 			}},

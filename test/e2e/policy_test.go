@@ -21,16 +21,20 @@ func created(group, version, resource string) []admissionregistrationv1.NamedRul
 	}}
 }
 
-// policy binds an admission policy named after the test's namespace, for the time of the test.
-func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+// policy binds an admission policy named after the test's namespace. It goes with the test, or when it is
+// lifted.
+func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpec) (lift func()) {
 	w.t.Helper()
-	policies := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	policies, bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	lift = func() {
+		w.gone(bindings.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy binding "+w.ns)
+		w.gone(policies.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns)
+	}
+	w.remove(lift)
 	_, err := policies.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: spec,
 	}, metav1.CreateOptions{})
 	w.must(err, "create the policy")
-	w.remove(func() { w.gone(policies.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns) })
-	bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	_, err = bindings.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
@@ -38,5 +42,5 @@ func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpe
 		},
 	}, metav1.CreateOptions{})
 	w.must(err, "bind the policy")
-	w.remove(func() { w.gone(bindings.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy binding "+w.ns) })
+	return lift
 }
