@@ -50,7 +50,7 @@ func (w *world) dispatch(flags ...string) *process {
 	w.must(p.cmd.Start(), "start a dispatcher")
 	go func() { p.ended <- p.cmd.Wait() }()
 	w.remove(func() {
-		w.stop(p, syscall.SIGKILL)
+		_ = w.stop(p, syscall.SIGKILL) // its end tells of the signal
 		if w.t.Failed() {
 			w.t.Logf("---- the dispatcher %v\n%s", flags, redact(w.ctx(), p.log.String()))
 		}

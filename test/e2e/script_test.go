@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -50,8 +49,8 @@ func (w *world) service(data map[string]string, change ...func(*storagev1.Storag
 	return w.ns, w.config(ownNamespace, w.ns, data)
 }
 
-// edit replaces what a config says, and returns when.
-func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) time.Time {
+// edit replaces what a config says.
+func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 	w.t.Helper()
 	configs := kube.CoreV1().ConfigMaps(cm.Namespace)
 	w.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -63,7 +62,6 @@ func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) time.Time {
 		_, err = configs.Update(w.ctx(), now, metav1.UpdateOptions{})
 		return err
 	}), "edit the config "+cm.Name)
-	return time.Now()
 }
 
 // notes are what the events of an object with this reason say, one after the other.
