@@ -40,7 +40,7 @@ run_tests() {
   say "compiling the tests"
   go test -c -tags e2e -o "$TMP/e2e.test" ./test/e2e
   say "running the tests"
-  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 15m -test.parallel 4 \
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 25m -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
