@@ -38,7 +38,65 @@ func every(f func(View)) {
 			}
 		}
 	}
+	everyUnfit(f)
+	everyStray(f)
 	everyGrowth(f)
+}
+
+// everyUnfit: PVs that the claim, while it is there and unbound, can never be bound to, and what is left of
+// one that was withdrawn when the claim has gone or found another.
+func everyUnfit(f func(View)) {
+	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimElsewhere} {
+		serve, there := Target{}, claim != ClaimGone && claim != ClaimElsewhere
+		if claim == ClaimPending {
+			serve = targets()[1]
+		}
+		for _, volume := range unfitVolumes(there) {
+			for _, clean := range cleanTargets()[:2] {
+				for _, runs := range histories() {
+					f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
+				}
+			}
+		}
+	}
+}
+
+// unfitVolumes are unbound, bound to another claim, or released by one. there: the claim is there and unbound.
+func unfitVolumes(there bool) []Volume {
+	var out []Volume
+	bools := []bool{false, true}
+	for _, v := range []Volume{{Unbound: true, Loose: true}, {Unbound: true}, {}, {Released: true}, {Released: true, Orphaned: true}} {
+		v.Exists, v.UID, v.Unfit = true, pvUID, "it is too small"
+		if !there {
+			v.Unfit, v.Loose = "", false
+		}
+		for _, fault := range []string{"", "it has no claimRef"} {
+			for _, reclaim := range bools {
+				for _, held := range bools {
+					for _, leaving := range bools {
+						v.Fault, v.Reclaim, v.Held, v.Leaving = fault, reclaim, held, leaving
+						out = append(out, v)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// everyStray: a PV under another name may be the UID's, whatever else is known of it.
+func everyStray(f func(View)) {
+	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, Reclaim: true, Held: true}
+	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimElsewhere} {
+		for _, volume := range []Volume{{}, released} {
+			for _, runs := range histories() {
+				f(View{
+					Now: now, Claim: claim, Volume: volume, Serve: targets()[1], Clean: cleanTargets()[1], Runs: runs,
+					Stray: "another PV carries the UID",
+				})
+			}
+		}
+	}
 }
 
 func volumes() []Volume {
@@ -219,12 +277,12 @@ func laws(v View, action Action) broken {
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case Settle:
-		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
+		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Serves())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("settled a run that has not ended", a.Run.Live)
 		out.law("settled twice", a.Run.Settled != nil)
 	case Show:
-		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Proven())
+		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Serves())
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
 	case Release:
 		releaseLaws(out, v, a)
@@ -243,6 +301,8 @@ func laws(v View, action Action) broken {
 		out.law("handed over what is not there, or has nothing left to do", v.Growth.Stage != GrowthStored || v.Growth.Node == NodeNothing)
 	case Finish:
 		finishLaws(out, v)
+	case Withdraw:
+		withdrawLaws(out, v)
 	case Remove:
 		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
@@ -259,11 +319,21 @@ func laws(v View, action Action) broken {
 	return *out
 }
 
+func withdrawLaws(out *broken, v View) {
+	vol := v.Volume
+	out.law("withdrew a PV that serves", vol.Unfit == "")
+	out.law("withdrew a PV that somebody may be bound to", !vol.Loose || !vol.Unbound)
+	out.law("withdrew a retained PV", !vol.Reclaim)
+	out.law("withdrew a PV that would go with its volume's name", !vol.Held || vol.Leaving)
+	out.law("withdrew for a claim that does not ask", v.Claim != ClaimPending)
+}
+
 func stuck(v View) bool {
 	return slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Live && r.Trouble != nil })
 }
 
 func launchLaws(out *broken, v View, a Launch) {
+	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
@@ -275,7 +345,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Verb == contract.Provision:
 		p := v.newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
-		out.law("provisioned what exists", v.Volume.Proven())
+		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Unfit != "")
 		out.law("launched without a config", v.Serve.Problem != nil)
 		out.law("launched without a stored revision", !v.Serve.Pinned)
 		out.law("launched beyond max-parallel", !v.Serve.Slot)
@@ -290,7 +360,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
 		out.law("deleted without the verb delete", !v.Clean.Serves)
-		out.law("deleted a volume in use", !v.Volume.Released || !v.Volume.Orphaned)
+		withdrawn := v.Volume.Unbound && v.Volume.Leaving
+		out.law("deleted a volume in use", !withdrawn && (!v.Volume.Released || !v.Volume.Orphaned))
+		out.law("deleted what somebody may be bound to", withdrawn && !v.Volume.Loose && v.reclaim() == nil)
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
@@ -320,6 +392,6 @@ func releaseLaws(out *broken, v View, a Release) {
 	out.law("released a live Job", a.Run.Live)
 	out.law("released an unsettled Job", a.Run.Settled == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may have been made", !v.Volume.Proven() && !v.madeNothing(last) && a.Left == "")
+		out.law("lost the record of what may have been made", !v.Volume.Serves() && !v.madeNothing(last) && a.Left == "")
 	}
 }
