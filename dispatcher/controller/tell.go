@@ -114,12 +114,16 @@ func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	}
 }
 
-// tellOdd: a volume that serves, and is not what was asked for, is no failure.
+// tellOdd: a volume that serves, and is not what was asked for or not the only one, is no failure.
 func (c *Controller) tellOdd(o *observation, a decide.Settle, job *batchv1.Job) {
 	if a.Run.Verb != contract.Provision || o.claim == nil {
 		return
 	}
-	if odd := jobs.Odd(o.pv, o.claim); odd != "" {
+	odd := jobs.Odd(o.pv, o.claim)
+	if o.view.Stray != "" {
+		odd = o.view.Stray + ": nothing deletes it when the claim goes"
+	}
+	if odd != "" {
 		c.event(o.claim, job, corev1.EventTypeWarning, reasonDiffers, odd)
 	}
 }

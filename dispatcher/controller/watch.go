@@ -221,10 +221,19 @@ func (c *Controller) claimChanged(obj any) {
 func (c *Controller) volumeChanged(obj any) {
 	pv := obj.(*corev1.PersistentVolume)
 	c.wakeVolume(pv.Name)
-	if uid := pv.Annotations[contract.AnnClaimUID]; uid != "" && pv.Name != contract.PVName(uid) {
-		c.queue.Add(types.UID(uid)) // it may stand in the way of what goes by the right name
-	}
+	c.wakeOwners(pv)
 	c.wakeRevision(pv.Annotations[contract.AnnRevision])
+}
+
+// wakeOwners: a PV under another name may stand in the way of a UID's deletes.
+func (c *Controller) wakeOwners(pv *corev1.PersistentVolume) {
+	owners, _ := ownersOfVolume(pv)
+	for _, uid := range owners {
+		found, _ := c.caches.jobs(context.Background(), types.UID(uid))
+		if _, there, _ := c.caches.volumes.GetByKey(contract.PVName(uid)); there || len(found) > 0 {
+			c.queue.Add(types.UID(uid))
+		}
+	}
 }
 
 // wakeVolume: a PV of ours is named after its claim's UID.
