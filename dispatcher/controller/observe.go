@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -159,46 +158,6 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
 	return v, err
-}
-
-// seeStray looks for a PV of the UID under another name. It may be bound to the claim, and what the image
-// deletes by the UID is then in use. The one that the claim names is looked at by its name, since that must
-// not be missed; one that says itself that its claim's end is its own stands in nobody's way.
-func (c *Controller) seeStray(ctx context.Context, look looker, o *observation) (string, error) {
-	found, err := c.caches.volumes.ByIndex(byOwner, string(o.uid))
-	if err != nil {
-		return "", err
-	}
-	if o.claim != nil && o.claim.Spec.VolumeName != "" && o.claim.Spec.VolumeName != contract.PVName(string(o.uid)) {
-		pv, err := look.volume(ctx, o.claim.Spec.VolumeName)
-		if err != nil {
-			return "", err
-		}
-		if pv != nil {
-			found = append([]any{pv}, found...)
-		}
-	}
-	since := o.claimed()
-	for _, obj := range found {
-		pv := obj.(*corev1.PersistentVolume)
-		over := o.claim == nil && released(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-		if stray := jobs.Stray(pv, string(o.uid), since); stray != "" && !over {
-			return stray, nil
-		}
-	}
-	return "", nil
-}
-
-// claimed is since when a run was there that ended as if it had written the UID's PV; zero: none was.
-func (o *observation) claimed() time.Time {
-	var since time.Time
-	for _, r := range o.view.Runs {
-		made := o.jobs[r.Name].CreationTimestamp.Time
-		if r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && (since.IsZero() || made.Before(since)) {
-			since = made
-		}
-	}
-	return since
 }
 
 func released(pv *corev1.PersistentVolume) bool {

@@ -166,15 +166,6 @@ func classOfVolume(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
 }
 
-func ownersOfVolume(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
-	owners := []string{pv.Annotations[contract.AnnClaimUID]}
-	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
-		owners = append(owners, string(ref.UID))
-	}
-	return owners, nil
-}
-
 func classOfConfig(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
 }
@@ -223,17 +214,6 @@ func (c *Controller) volumeChanged(obj any) {
 	c.wakeVolume(pv.Name)
 	c.wakeOwners(pv)
 	c.wakeRevision(pv.Annotations[contract.AnnRevision])
-}
-
-// wakeOwners: a PV under another name may stand in the way of a UID's deletes.
-func (c *Controller) wakeOwners(pv *corev1.PersistentVolume) {
-	owners, _ := ownersOfVolume(pv)
-	for _, uid := range owners {
-		found, _ := c.caches.jobs(context.Background(), types.UID(uid))
-		if _, there, _ := c.caches.volumes.GetByKey(contract.PVName(uid)); there || len(found) > 0 {
-			c.queue.Add(types.UID(uid))
-		}
-	}
 }
 
 // wakeVolume: a PV of ours is named after its claim's UID.

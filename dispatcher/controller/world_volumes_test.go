@@ -44,7 +44,9 @@ func (w *world) bind(claim *corev1.PersistentVolumeClaim, pvs []*corev1.Persiste
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		edit(w, kcm, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef, pv.Annotations = bound.Spec.ClaimRef, bound.Annotations })
+		edit(w, kcm, pv, func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef, pv.Annotations = bound.Spec.ClaimRef, bound.Annotations
+		})
 		edit(w, kcm, claim, func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase, c.Status.Capacity = pv.Name, corev1.ClaimBound, pv.Spec.Capacity
 			annotate(c, "pv.kubernetes.io/bind-completed", "yes")
