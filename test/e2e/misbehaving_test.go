@@ -57,6 +57,11 @@ func (m misbehaviour) run(t *testing.T) {
 	w.class(w.ns)
 	cm := w.config(ownNamespace, w.ns, w.misbehaving(m.does))
 	claim := w.claim(w.ns, "data")
+	if m.serves {
+		w.bound(claim)
+	} else {
+		w.failed(claim, 1, toBind)
+	}
 	w.event(claim, m.reason, m.words...)
 	m.mustBeOutput(w, claim)
 	if !m.serves {
@@ -96,9 +101,13 @@ func (w *world) misbehaving(how string) map[string]string {
 	w.must(err, "read the script")
 	command, err := yaml.Marshal([]string{"/bin/bash", "-c", string(script), "provision"})
 	w.must(err, "encode the script")
+	timeout := "5m"
+	if how == "hangs" {
+		timeout = "10s"
+	}
 	return map[string]string{
 		"image": bashImage, "verbs": "provision,delete", "service-account-name": "cinder-provisioner",
-		"timeout": "15s", "misbehave": how,
+		"timeout": timeout, "misbehave": how,
 		"pod-template": fmt.Sprintf("spec:\n  containers:\n    - name: provisioner\n      command:\n%s", indented(string(command), 8)),
 	}
 }
