@@ -19,7 +19,7 @@ copy() {
 }
 
 announce() {
-  wget -q -T 10 -O /dev/null --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
+  timeout 10 wget -q -O /dev/null --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
     --post-data '{"volume":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"'}' "$FLEX_NOTIFY_URL" && return 0
   echo "claim: the volume is ready, but could not be announced; it is tried again"
   exit 75

@@ -171,7 +171,10 @@ func inDoubt(v View) bool {
 	if v.Stray != "" || !v.Clean.Serves {
 		return true
 	}
-	return vol.Unfit == "" && vol.Fault != "" || vol.Unfit != "" && !(vol.Reclaim && (vol.Loose || vol.Orphaned))
+	if vol.Unfit == "" {
+		return vol.Fault != ""
+	}
+	return !vol.Reclaim || !vol.Loose && !vol.Orphaned
 }
 
 // leftUndone says what an end lacks.

@@ -42,7 +42,7 @@ func TestItem02AMisbehavingImageIsToldAndRecoveredFrom(t *testing.T) {
 		{"hangs", "ProvisioningFailed", []string{"DeadlineExceeded"}, false},
 		{"forks", "ProvisioningSucceeded", []string{"is ready"}, true},
 		{"talks", "ProvisioningFailed", []string{"that was much", "exit code 1"}, false},
-		{"binary", "ProvisioningFailed", []string{"that was[31m binary", "exit code 1"}, false},
+		{"binary", "ProvisioningFailed", []string{" was[31m binary", "exit code 1"}, false},
 	} {
 		t.Run(m.does, func(t *testing.T) {
 			t.Parallel()

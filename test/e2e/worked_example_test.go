@@ -207,8 +207,8 @@ func reachedAPI(ctx context.Context, claim *corev1.PersistentVolumeClaim, verb s
 		return corev1.Pod{}, errors.Join(err, fmt.Errorf("its Job has %d pods", len(pods)))
 	}
 	log, err := kube.CoreV1().Pods(pods[0].Namespace).GetLogs(pods[0].Name, &corev1.PodLogOptions{Container: "cut"}).DoRaw(ctx)
-	if err != nil || !strings.HasPrefix(string(log), "reached\n") {
-		return corev1.Pod{}, errors.Join(err, fmt.Errorf("it says %q", log))
+	if err != nil || !strings.HasPrefix(string(log), "reached\n") || pods[0].Status.PodIP == "" {
+		return corev1.Pod{}, errors.Join(err, fmt.Errorf("at the address %q it says %q", pods[0].Status.PodIP, log))
 	}
 	return pods[0], nil
 }
