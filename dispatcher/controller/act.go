@@ -63,6 +63,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.setFinalizers(ctx, o.pv, append(slices.Clone(o.pv.Finalizers), contract.FinalizerStorage))
 	case decide.Unhold:
 		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
+	case decide.Withdraw:
+		return 0, c.withdraw(ctx, o)
 	case decide.Remove:
 		return 0, c.remove(ctx, o.pv)
 	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
@@ -176,6 +178,22 @@ func finalizersPatch(obj metav1.Object, finalizers []string) ([]byte, error) {
 		return nil, fmt.Errorf("encode the finalizers of %s: %w", obj.GetName(), err)
 	}
 	return b, nil
+}
+
+// withdraw deletes a PV that has just been seen to be unbound, unless it has changed since: it may be bound
+// by now.
+func (c *Controller) withdraw(ctx context.Context, o *observation) error {
+	err := c.client.CoreV1().PersistentVolumes().Delete(ctx, o.pv.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.pv.UID, ResourceVersion: &o.pv.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil // the watch brings what it is now
+	case err != nil:
+		return fmt.Errorf("withdraw the PersistentVolume %s: %w", o.pv.Name, err)
+	}
+	c.event(o.claim, o.pv, corev1.EventTypeWarning, reasonWithdrawn, o.view.Volume.Unfit+": it is deleted with its volume, and the claim is served anew")
+	return nil
 }
 
 // remove deletes a PV. Our finalizer holds it until the next step takes that off, so that a crash

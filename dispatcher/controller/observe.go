@@ -47,6 +47,9 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		return nil, err
 	}
 	o.view.Volume = volume
+	if o.view.Stray, err = c.seeStray(ctx, look, o); err != nil {
+		return nil, err
+	}
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
 	if o.view.Claim == decide.ClaimPending {
 		if o.serve, err = c.resolveServe(ctx, o.claim); err != nil {
@@ -60,7 +63,7 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		return nil, err
 	}
 	for i := range o.view.Runs {
-		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
+		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Serves(), o.pv))
 	}
 	return o, nil
 }
@@ -144,6 +147,10 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Leaving:  pv.DeletionTimestamp != nil,
+		Unbound:  jobs.Unbound(pv),
+	}
+	if waits := o.claim != nil && o.claim.Spec.VolumeName == ""; waits && pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
+		v.Unfit, v.Loose = jobs.Unfit(pv, o.claim), jobs.Loose(pv, o.claim)
 	}
 	ref := pv.Spec.ClaimRef
 	if !v.Released || ref == nil || ref.UID == "" {

@@ -14,7 +14,7 @@ import (
 // often the dispatcher dies.
 type life func(w *world, last int64) string
 
-var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown}
+var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown, "withdrawn": withdrawn}
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
 func bornAndDeleted(w *world, last int64) string {
@@ -71,6 +71,22 @@ func movedOn(w *world, last int64) string {
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 	w.until("the finalizer goes", 9*time.Hour, func() bool { return !w.heldByUs(claim) })
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
+	drop(w, user, claim)
+	w.until("nothing is left", 9*time.Hour, w.empty)
+	return w.sum()
+}
+
+// withdrawn: the first PV is too small, the second is for nobody besides, and the third serves.
+func withdrawn(w *world, last int64) string {
+	w.goldClass(script(spoils(tooSmall), spoils(smallForNobody)))
+	w.start(last)
+	claim := w.claim("data")
+	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
+	w.until("its records are released", 9*time.Hour, func() bool { return len(w.records()) == 0 })
+	w.mustShow(map[string]string{"result": "succeeded", "attempts": "3"})
+	if !w.storage[string(claim.UID)] {
+		w.t.Error("the volume is not there")
+	}
 	drop(w, user, claim)
 	w.until("nothing is left", 9*time.Hour, w.empty)
 	return w.sum()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -24,6 +25,8 @@ const (
 	reasonFailed       = "ProvisioningFailed"
 	reasonDeleting     = "Deleting"
 	reasonDeleteFailed = "VolumeFailedDelete"
+	reasonWithdrawn    = "VolumeWithdrawn"
+	reasonDiffers      = "VolumeDiffers"
 	reasonUndoing      = "Undoing"
 	reasonUndoFailed   = "UndoFailed"
 	reasonOutput       = "ContainerOutput"
@@ -114,8 +117,23 @@ func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	case a.Success && a.Run.Verb == contract.Expand: // told when the claim has its size
 	case a.Success && regarding != runtime.Object(job):
 		c.event(regarding, job, corev1.EventTypeNormal, good, successNote(o, a))
+		c.tellOdd(o, a, job)
 	case !a.Success:
 		c.event(regarding, job, corev1.EventTypeWarning, bad, c.failureNote(o, a, job))
+	}
+}
+
+// tellOdd: a volume that serves, and is not what was asked for or not the only one, is no failure.
+func (c *Controller) tellOdd(o *observation, a decide.Settle, job *batchv1.Job) {
+	if a.Run.Verb != contract.Provision || o.claim == nil {
+		return
+	}
+	odd := jobs.Odd(o.pv, o.claim)
+	if o.view.Stray != "" {
+		odd = o.view.Stray + ": nothing deletes it when the claim goes"
+	}
+	if odd != "" {
+		c.event(o.claim, job, corev1.EventTypeWarning, reasonDiffers, odd)
 	}
 }
 
@@ -158,16 +176,8 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	} else if out.Message != "" {
 		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 	}
-	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
-		fault := o.view.Volume.Fault
-		switch {
-		case fault != "":
-		case a.Run.Refused != "":
-			fault = a.Run.Refused
-		default:
-			fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
-		}
-		parts = append(parts, "the container ended with exit code 0, but "+fault)
+	if fault := provisionFault(o, a.Run); fault != "" {
+		parts = append(parts, fault)
 	}
 	if a.Run.Short {
 		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", a.Run.Reached(out), a.Run.Size()))
@@ -177,6 +187,30 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// provisionFault is why a provision has failed beside its exit code, or although that is 0; "" if nothing else is
+// known.
+func provisionFault(o *observation, run decide.Run) string {
+	vol, fault := o.view.Volume, ""
+	switch {
+	case run.Verb != contract.Provision:
+		return ""
+	case vol.Unfit != "":
+		fault = vol.Unfit
+	case vol.Fault != "":
+		fault = vol.Fault
+	case o.view.Stray != "":
+		fault = o.view.Stray
+	case run.Refused != "":
+		fault = run.Refused
+	case run.Outcome.Verdict == contract.Done:
+		fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
+	}
+	if run.Outcome.Verdict == contract.Done {
+		fault = "the container ended with exit code 0, but " + fault
+	}
+	return fault
 }
 
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {

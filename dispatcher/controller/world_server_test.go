@@ -43,6 +43,8 @@ type server struct {
 	watches map[*cursor]bool
 	// held are the resources whose watches bring nothing for now: caches fall behind.
 	held map[string]bool
+	// meddle, when set, comes between a client's decision to delete something and that.
+	meddle func(at place)
 	// refuse, when set, may refuse a client's write.
 	refuse func(by, verb string, obj object) error
 }
@@ -134,6 +136,9 @@ func (s *server) react(by string, action clienttesting.Action) (runtime.Object, 
 		return s.patch(by, at, a)
 	case clienttesting.DeleteActionImpl:
 		at.name = a.Name
+		if s.meddle != nil {
+			s.meddle(at)
+		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:
 		return nil, fmt.Errorf("the server does not know %T", action)
