@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,18 +82,29 @@ func (h Held) Print(w io.Writer) error {
 		}
 	}
 	for _, job := range h.Jobs {
-		claim := "an unreadable request"
-		if r, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
-			claim = "the claim " + r.Namespace + "/" + r.Name
-		}
 		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
-			job.Namespace, job.Name, claim); err != nil {
+			job.Namespace, job.Name, claimsOf(&job)); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",
 		len(h.Volumes), len(h.Jobs), len(h.Pods))
 	return err
+}
+
+// claimsOf names the claims whose record a Job still is.
+func claimsOf(job *batchv1.Job) string {
+	var out []string
+	for _, uid := range jobs.UIDs(job) {
+		r, _, err := jobs.Recorded(job.Spec.Template.Annotations, uid)
+		switch {
+		case err != nil:
+			out = append(out, "an unreadable request")
+		case jobs.RecordOf(job, uid).Held:
+			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Release takes our finalizers off. It goes on over errors of single objects and returns the first.
