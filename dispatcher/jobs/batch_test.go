@@ -227,8 +227,21 @@ func TestItem10ABatchThatLeftNoPodIsDoneForNobody(t *testing.T) {
 			t.Errorf("exit code %d: %+v, want %s", code, got, want)
 		}
 	}
-	if got := jobs.ReadFor(failed(), "two", []*corev1.Pod{exited(65, "claim: no")}, now); got.Verdict != contract.BadRequest || got.Message != "claim: no" {
-		t.Errorf("a Job of one is read as a batch: %+v", got)
+}
+
+// Alone the exit code is the verdict, whatever the result says; its words are the claim's.
+func TestItem10AJobOfOneIsReadByItsExitCode(t *testing.T) {
+	for said, words := range map[string]string{
+		"claim: no":                                       "no",
+		line("two", 0, `,"message":"claim: no"`):          "no",
+		line("two", 75, `,"message":"claim: no\nnoise"`):  "no",
+		line("other", 65, `,"message":"claim: not mine"`): "",
+		line("two", 65, "") + "claim: no":                 "no",
+	} {
+		got := jobs.ReadFor(failed(), "two", []*corev1.Pod{exited(65, said)}, now)
+		if got.Verdict != contract.BadRequest || contract.ForClaim(got.Message) != words || !strings.Contains(got.Message, strings.TrimSpace(said)) {
+			t.Errorf("%q is read as %+v", said, got)
+		}
 	}
 }
 

@@ -45,16 +45,21 @@ func (r result) capacity() *resource.Quantity {
 
 // ReadFor says what became of one request of a Job that has ended. In a batch a request's own result
 // counts, and without one the run's only where it holds for every request: a bad neighbour must not make a
-// request fail, nor succeed.
+// request fail, nor succeed. Alone, its exit code counts; what its result says is read all the same, so that
+// an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
+	listed, whole := listedBy(newest(pods))
+	own := lastOf(listed, uid)
 	if len(UIDs(job)) < 2 {
+		if own >= 0 && listed[own].Message != "" {
+			run.Message = printable(listed[own].Message + "\n" + run.Message)
+		}
 		return run
 	}
 	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished}
-	listed, whole := listedBy(newest(pods))
-	if i := lastOf(listed, uid); i >= 0 {
-		return out.by(listed[i], job)
+	if own >= 0 {
+		return out.by(listed[own], job)
 	}
 	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.done() })
 	switch {
