@@ -263,10 +263,18 @@ func (p *parser) limits() {
 		p.cfg.Timeout = d
 	}
 	p.cfg.MaxAttempts = p.number(keyMaxAttempts, 0, 0)
-	if p.number(keyBatchSize, 1, 1) > 1 {
-		p.invalid(keyBatchSize, p.get(keyBatchSize), "this version runs one request at a time: leave it out, or 1")
-	}
 	p.cfg.MaxParallel = p.number(keyMaxParallel, defaultParallel, 1)
+	p.batchSize()
+}
+
+func (p *parser) batchSize() {
+	p.cfg.BatchSize = p.number(keyBatchSize, 1, 1)
+	switch text := p.get(keyBatchSize); {
+	case p.cfg.BatchSize > contract.MaxBatch:
+		p.invalid(keyBatchSize, text, "must be at most %d: the results of more requests would not fit into a termination message", contract.MaxBatch)
+	case p.cfg.BatchSize > 1 && p.cfg.Writer == DispatcherWrites:
+		p.invalid(keyBatchSize, text, "must be 1 with %s: %s, since the termination message holds one volume's source", keyWritePV, DispatcherWrites)
+	}
 }
 
 // dataSources must be declared: an image that ignores the request's source would hand out an empty

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // fieldManager owns what the dispatcher writes on claims.
@@ -49,6 +50,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
+	case decide.Waive:
+		return 0, c.note(ctx, o, a.Run, contract.AnnWaived)
 	case decide.LetGo:
 		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
@@ -94,10 +97,11 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 	err = c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
 		"uid":             job.UID,
 		"resourceVersion": job.ResourceVersion,
-		"annotations":     map[string]any{contract.AnnOutcome: string(outcome)},
+		"annotations":     map[string]any{jobs.Key(job, string(o.uid), contract.AnnOutcome): string(outcome)},
 	}})
 	switch {
 	case apierrors.IsConflict(err):
+		c.lookAgain(o, a.Run)
 		return nil
 	case err != nil:
 		return err
@@ -124,11 +128,24 @@ func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) er
 	return nil
 }
 
-// release lets a Job expire that is no record any more.
-func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) error {
+// release lets a Job expire that is no record any more; where it is still another claim's, it says on it
+// that it is not this one's.
+func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) (err error) {
 	job := o.jobs[a.Run.Name]
-	keep := keepFailed
-	if a.Run.Outcome.Verdict == contract.Done {
+	if a.Run.Others.Held {
+		err = c.note(ctx, o, a.Run, contract.AnnReleased)
+	} else {
+		err = c.expire(ctx, o, a.Run)
+	}
+	if err == nil && a.Left != "" {
+		c.tellLeft(o, job, a.Left)
+	}
+	return err
+}
+
+func (c *Controller) expire(ctx context.Context, o *observation, run decide.Run) error {
+	job, keep := o.jobs[run.Name], keepFailed
+	if jobs.AllDone(job) {
 		keep = keepDone
 	}
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{
@@ -138,10 +155,18 @@ func (c *Controller) release(ctx context.Context, o *observation, a decide.Relea
 		},
 		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep / time.Second)},
 	})
-	if err == nil && a.Left != "" {
-		c.tellLeft(o, job, a.Left)
-	}
-	return err
+	return c.orLookAgain(err, o, run)
+}
+
+// note writes on a Job that serves several claims what is so for this one, unless the Job has changed since
+// it was looked at: what it says of the others decides what is to be written.
+func (c *Controller) note(ctx context.Context, o *observation, run decide.Run, annotation string) error {
+	job := o.jobs[run.Name]
+	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
+		"uid": job.UID, "resourceVersion": job.ResourceVersion,
+		"annotations": map[string]any{jobs.Key(job, string(o.uid), annotation): "true"},
+	}})
+	return c.orLookAgain(err, o, run)
 }
 
 func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch map[string]any) error {

@@ -95,21 +95,21 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 		return err
 	}
 	for _, job := range all {
-		run, err := c.seeRun(ctx, look, job)
+		run, err := c.seeRun(ctx, look, job, string(o.uid))
 		if err != nil {
 			return err
 		}
 		o.jobs[job.Name] = job
 		o.view.Runs = append(o.view.Runs, run)
-		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
+		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations, string(o.uid)); err == nil {
 			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 		}
 	}
 	return nil
 }
 
-func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) (decide.Run, error) {
-	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job)}
+func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, uid string) (decide.Run, error) {
+	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job, uid)}
 	run.Leaving = job.DeletionTimestamp != nil
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
@@ -126,12 +126,25 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 	if run.Live = !jobs.Ended(job, pods); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
-	run.Outcome = jobs.Read(job, pods, c.clock.Now())
+	run.Outcome = jobs.ReadFor(job, uid, pods, c.clock.Now())
+	run.Output = output(job, run, pods)
 	run.Short = run.Record.Short(run.Outcome)
 	if run.Offers && run.Verb == contract.Provision {
 		_, run.Refused = c.offer(job, pods)
 	}
 	return run, nil
+}
+
+// output is what is told of a run on its Job: once, whichever of its claims settles first.
+func output(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
+	switch {
+	case len(run.UIDs) < 2:
+		return run.Outcome.Message
+	case jobs.AnySettled(job):
+		return ""
+	default:
+		return jobs.Said(pods)
+	}
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {

@@ -87,7 +87,6 @@ func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Lau
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
-		c.tellWarnings(o.serve)
 	case a.Verb == contract.Expand:
 		c.tellExpanding(o, job, note)
 	case a.Undo:
@@ -108,9 +107,8 @@ func (c *Controller) tellWarnings(r resolved) {
 // output goes to the Job only.
 func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	job := o.jobs[a.Run.Name]
-	out := a.Run.Outcome
-	if out.Message != "" {
-		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, out.Message)
+	if a.Run.Output != "" {
+		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, a.Run.Output)
 	}
 	regarding, good, bad := c.audience(o, a.Run)
 	switch {
@@ -161,7 +159,7 @@ func successNote(o *observation, a decide.Settle) string {
 		return "the volume has been deleted from the storage"
 	}
 	note := "the PersistentVolume " + contract.PVName(string(o.uid)) + " is ready"
-	if a.Run.Outcome.Verdict != contract.Done {
+	if v := a.Run.Outcome.Verdict; v != contract.Done && v != contract.Unlisted {
 		note += ", although the container ended with " + a.Run.Outcome.String()
 	}
 	return note
@@ -173,7 +171,7 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	var parts []string
 	if said := contract.ForClaim(out.Message); said != "" {
 		parts = append(parts, said)
-	} else if out.Message != "" {
+	} else if out.Message != "" || out.Verdict == contract.Unlisted {
 		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 	}
 	if fault := provisionFault(o, a.Run); fault != "" {

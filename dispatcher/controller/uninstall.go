@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,9 +53,9 @@ func ofAnother(pv map[string]string, provisioner string) bool {
 	return by != "" && by != provisioner
 }
 
-// runOfAnother tells the same of a Job or its pod, by the PV that it was given.
-func runOfAnother(pod map[string]string, provisioner string) bool {
-	_, pv, err := jobs.Recorded(pod)
+// runOfAnother tells the same of a Job or its pod, by the first PV that it was given.
+func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
+	_, pv, err := jobs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && ofAnother(pv.Annotations, provisioner)
 }
 
@@ -65,7 +66,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, contract.FinalizerRecord) && !runOfAnother(job.Spec.Template.Annotations, provisioner) {
+		if slices.Contains(job.Finalizers, contract.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -74,7 +75,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if jobs.Kept(&pod) && !runOfAnother(pod.Annotations, provisioner) {
+		if jobs.Kept(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
@@ -94,18 +95,29 @@ func (h Held) Print(w io.Writer) error {
 		}
 	}
 	for _, job := range h.Jobs {
-		claim := "an unreadable request"
-		if r, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
-			claim = "the claim " + r.Namespace + "/" + r.Name
-		}
 		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
-			job.Namespace, job.Name, claim); err != nil {
+			job.Namespace, job.Name, claimsOf(&job)); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",
 		len(h.Volumes), len(h.Jobs), len(h.Pods))
 	return err
+}
+
+// claimsOf names the claims whose record a Job still is.
+func claimsOf(job *batchv1.Job) string {
+	var out []string
+	for _, uid := range jobs.UIDs(job) {
+		r, _, err := jobs.Recorded(job.Spec.Template.Annotations, uid)
+		switch {
+		case err != nil:
+			out = append(out, "an unreadable request")
+		case jobs.RecordOf(job, uid).Held:
+			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Release takes our finalizers off. It goes on over errors of single objects and returns the first.

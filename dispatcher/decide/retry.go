@@ -32,6 +32,8 @@ func pause(r *Run) time.Duration {
 		return capacityPause
 	case contract.Disrupted, contract.Unknown:
 		return uncounted
+	case contract.Unlisted:
+		return firstBackoff // alone, so the next run will tell
 	case contract.Done, contract.TryAgain, contract.NotStarted:
 		return backoff(r.Attempt)
 	default:
@@ -56,6 +58,9 @@ func attempt(last *Run) int {
 		return last.Attempt + 1
 	}
 }
+
+// untried: no run has said anything of the request yet.
+func untried(last *Run) bool { return last == nil || last.Outcome.Verdict == contract.NotStarted }
 
 // moved: the target is another config, or another node, than the run's.
 func moved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }

@@ -26,6 +26,8 @@ type Waiter struct {
 	Since time.Time
 	// Limit is how many Jobs its config allows the class.
 	Limit int
+	// Group are those with whom it may share a Job; empty: nobody.
+	Group string
 }
 
 // Load is what a class runs now, and when each lane was last served, as far as its Jobs still tell.
@@ -112,6 +114,33 @@ func (l *Line) Next(load Load, free int) []Waiter {
 		s.choose(best.Lane)
 	}
 	return chosen
+}
+
+// Take chooses who of a group goes along with a Job that is about to start, in the order of Next, and takes
+// them out of the line.
+func (l *Line) Take(group string, load Load, most int) []Waiter {
+	var same Line
+	for _, lane := range l.lanes {
+		for _, w := range lane {
+			if group != "" && w.Group == group {
+				same.add(w)
+			}
+		}
+	}
+	chosen := same.Next(load, most)
+	for _, w := range chosen {
+		l.Leave(w.UID)
+	}
+	return chosen
+}
+
+// add appends to a lane, in order.
+func (l *Line) add(w Waiter) {
+	if l.at == nil {
+		l.lanes, l.at = map[Lane][]Waiter{}, map[string]Waiter{}
+	}
+	l.lanes[w.Lane] = append(l.lanes[w.Lane], w)
+	l.at[w.UID] = w
 }
 
 func compare(a, b Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }

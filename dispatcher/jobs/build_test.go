@@ -52,7 +52,7 @@ spec:
 	if pod.Spec.ServiceAccountName != "gold" || *pod.Spec.ActiveDeadlineSeconds != 600 || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("the pod: %s, %d s, %s", pod.Spec.ServiceAccountName, *pod.Spec.ActiveDeadlineSeconds, pod.Spec.RestartPolicy)
 	}
-	if _, _, err := jobs.Recorded(pod.Annotations); err != nil {
+	if _, _, err := jobs.Recorded(pod.Annotations, uid); err != nil {
 		t.Errorf("the request was replaced: %v", err)
 	}
 	for _, labels := range []map[string]string{pod.Labels, job.Labels} {
@@ -86,7 +86,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 			t.Errorf("%s arrives as %q", name, got[name])
 		}
 	}
-	request, pv, err := jobs.Recorded(b.Spec.Template.Annotations)
+	request, pv, err := jobs.Recorded(b.Spec.Template.Annotations, uid)
 	if err != nil || !reflect.DeepEqual(request, *r) || pv.Spec.ClaimRef.Name != hostile {
 		t.Errorf("request.json and pv.json: %v, %+v", err, request)
 	}
@@ -174,7 +174,7 @@ func TestThePVsBookkeepingStaysOut(t *testing.T) {
 
 func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	p := provision(configOf(t, "Delete", nil), claim())
-	request, pv, err := jobs.Recorded(build(t, p).Spec.Template.Annotations)
+	request, pv, err := jobs.Recorded(build(t, p).Spec.Template.Annotations, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,18 +184,28 @@ func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	if diff := cmp.Diff(p.PV, pv); diff != "" {
 		t.Errorf("the PV (-want +got):\n%s", diff)
 	}
+	ours := `{"uid":"` + uid + `"}`
 	for name, broken := range map[string]map[string]string{
-		"nothing":      {},
-		"no PV":        {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{}]}`},
-		"two requests": {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{},{}]}`, contract.AnnPV: "{}"},
-		"another version": {
-			contract.AnnRequest: `{"version":"flex-provisioner.io/v2","verb":"delete","requests":[{}]}`, contract.AnnPV: "{}",
-		},
-		"another verb": {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"x","requests":[{}]}`, contract.AnnPV: "{}"},
+		"nothing":                          {},
+		"no PV":                            requestFile("v1", "delete", ours, ""),
+		"another claim's":                  requestFile("v1", "delete", `{"uid":"other"}`, "{}"),
+		"two requests and one PV":          requestFile("v1", "delete", ours+`,{"uid":"other"}`, "{}"),
+		"two requests in a list of one PV": requestFile("v1", "delete", ours+`,{"uid":"other"}`, `{"kind":"List","items":[{}]}`),
+		"a list without a PV":              requestFile("v1", "delete", ours+`,{"uid":"other"}`, `{"kind":"List","items":[null,{}]}`),
+		"another version":                  requestFile("v2", "delete", ours, "{}"),
+		"another verb":                     requestFile("v1", "x", ours, "{}"),
 	} {
-		if _, _, err := jobs.Recorded(broken); err == nil {
+		if _, _, err := jobs.Recorded(broken, uid); err == nil {
 			t.Errorf("%s was read without an error", name)
 		}
+	}
+}
+
+// requestFile are the annotations of a pod with these requests.
+func requestFile(version, verb, requests, pv string) map[string]string {
+	return map[string]string{
+		contract.AnnRequest: `{"version":"flex-provisioner.io/` + version + `","verb":"` + verb + `","requests":[` + requests + `]}`,
+		contract.AnnPV:      pv,
 	}
 }
 
@@ -208,7 +218,7 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 		Verb: contract.Provision, UIDs: []string{uid}, Number: 12, Attempt: 7, Hash: p.Hash, Revision: cfg.Source.Revision(),
 		Node: "node-1", Clean: true, Held: true,
 	}
-	if diff := cmp.Diff(want, jobs.RecordOf(build(t, p))); diff != "" {
+	if diff := cmp.Diff(want, jobs.RecordOf(build(t, p), uid)); diff != "" {
 		t.Errorf("provision (-want +got):\n%s", diff)
 	}
 	pv := realPV(t)
@@ -218,11 +228,11 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 		Verb: contract.Delete, UIDs: []string{uid}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
 		Volume: "the-pv", Held: true,
 	}
-	if diff := cmp.Diff(want, jobs.RecordOf(d)); diff != "" {
+	if diff := cmp.Diff(want, jobs.RecordOf(d, uid)); diff != "" {
 		t.Errorf("delete (-want +got):\n%s", diff)
 	}
 	d.Finalizers = nil
-	if jobs.RecordOf(d).Held {
+	if jobs.RecordOf(d, uid).Held {
 		t.Error("a released Job is no record any more")
 	}
 }
@@ -231,7 +241,7 @@ func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
 	job := &batchv1.Job{}
 	job.Name = "no-number-here"
 	job.Annotations = map[string]string{contract.AnnAttempt: "many", contract.AnnOutcome: "{", contract.AnnUIDs: "a,b"}
-	got := jobs.RecordOf(job)
+	got := jobs.RecordOf(job, uid)
 	if got.Number != 0 || got.Attempt != 0 || got.Settled != nil || len(got.UIDs) != 2 {
 		t.Errorf("got %+v", got)
 	}

@@ -16,7 +16,7 @@ import (
 
 // jobsOf lists a claim's Jobs of one verb, or of every verb if it is empty, the oldest first.
 func jobsOf(ctx context.Context, uid, verb string) ([]batchv1.Job, error) {
-	selector := "flex-provisioner.io/claim-uid=" + uid
+	selector := "claim.flex-provisioner.io/" + uid // a Job may serve several claims
 	if verb != "" {
 		selector += ",flex-provisioner.io/verb=" + verb
 	}
