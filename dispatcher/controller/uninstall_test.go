@@ -14,7 +14,7 @@ import (
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
-func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
+func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 	client := fake.NewClientset(
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
+func TestRule14AJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 	if got := jobs.Name(contract.Provision, uid, 3); got != "provision-"+uid+"-3" {
 		t.Errorf("got %s", got)
 	}
@@ -145,7 +145,7 @@ func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 	}
 }
 
-func TestTheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
+func TestRule04TheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := build(t, provision(configOf(t, "Delete", map[string]string{"timeout": "1m30.9s"}), claim()))
 	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)
