@@ -16,6 +16,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // fieldManager owns what the dispatcher writes on claims.
@@ -125,21 +126,27 @@ func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) er
 // release lets a Job expire that is no record any more.
 func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) error {
 	job := o.jobs[a.Run.Name]
-	keep := keepFailed
-	if a.Run.Outcome.Verdict == contract.Done {
-		keep = keepDone
-	}
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{
 		"metadata": map[string]any{
 			"uid": job.UID, "resourceVersion": job.ResourceVersion,
 			"finalizers": without(job.Finalizers, contract.FinalizerRecord),
 		},
-		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep / time.Second)},
+		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(a.Run.Outcome, c.clock.Now()) / time.Second)},
 	})
 	if err == nil && a.Left != "" {
 		c.tellLeft(o, job, a.Left)
 	}
 	return err
+}
+
+// keep is how long after its end a Job is to be kept that is released now. Kubernetes counts from the end, which
+// may lie far back: without that time, a Job that was held for long would go before anybody could look at it.
+func keep(out jobs.Outcome, now time.Time) time.Duration {
+	held := max(now.Sub(out.Finished), 0)
+	if out.Verdict == contract.Done {
+		return held + keepDone
+	}
+	return held + keepFailed
 }
 
 func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch map[string]any) error {

@@ -252,6 +252,11 @@ func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (ob
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	within(a.GetSubresource(), old, obj)
+	if s.refuse != nil {
+		if err := s.refuse(by, "patch", obj); err != nil {
+			return nil, err
+		}
+	}
 	return s.update(by, "patch", at, obj)
 }
 

@@ -35,6 +35,7 @@ type world struct {
 	fragile    bool            // every dispatcher dies after its first write
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
+	noBinder   bool            // the PV controller is down
 	looks      atomic.Int64    // of dispatchers at a claim
 	options    controller.Options
 	dispatcher *process
@@ -78,6 +79,7 @@ func inWorld(t *testing.T, test func(*world)) {
 		defer w.stop()
 		test(w)
 		w.mustNeverShrink()
+		w.mustKeepTheLaws()
 		if t.Failed() {
 			t.Log(w.story())
 		}
