@@ -57,7 +57,7 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	case decide.Settle:
 		return 0, c.settle(ctx, o, a)
 	case decide.Show:
-		return 0, c.show(ctx, o, a)
+		return c.show(ctx, o, a)
 	case decide.Release:
 		return 0, c.release(ctx, o, a)
 	case decide.Hold:
@@ -108,7 +108,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 
 // show writes a run's result on the claim. The UID stands in the patch: another claim of the same name
 // must not get it.
-func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) error {
+func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) (time.Duration, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
 		WithAnnotations(result(a.Run, a.Success, o.pv))
@@ -116,11 +116,36 @@ func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) er
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil // the claim has gone; the watch says so too
+		return 0, nil // the claim has gone; the watch says so too
+	case refused(err):
+		return c.withoutShowing(ctx, o, a, err)
 	case err != nil:
-		return fmt.Errorf("write the result on the claim %s: %w", o.at, err)
+		return 0, fmt.Errorf("write the result on the claim %s: %w", o.at, err)
 	}
-	return nil
+	return 0, nil
+}
+
+// withoutShowing goes on where a claim must not be written on: an admission webhook or policy refuses it,
+// perhaps for good, and the record would be held and nothing be retried until a person finds out. The Job's
+// event says so instead.
+func (c *Controller) withoutShowing(ctx context.Context, o *observation, show decide.Show, cause error) (time.Duration, error) {
+	c.tellUnshown(o, show, cause)
+	seen, err := c.observe(ctx, c.live(o), o.uid)
+	if err != nil {
+		return 0, err
+	}
+	for i := range seen.view.Runs {
+		if r := &seen.view.Runs[i]; r.Name == show.Run.Name {
+			r.Shown = true
+		}
+	}
+	return c.act(ctx, seen, decide.Decide(seen.view))
+}
+
+// refused tells whether the API server will not have a write, whoever asks again: by an admission webhook or
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 // release lets a Job expire that is no record any more.

@@ -199,12 +199,17 @@ func TestAPVOfNoRunAtAllIsReclaimedUnderItsRevision(t *testing.T) {
 }
 
 func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
-	for name, lose := range map[string]func(*world, *corev1.PersistentVolume){
-		"its name is wrong": func(w *world, pv *corev1.PersistentVolume) {
-			edit(w, admin, pv, func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnRevision] = home + "/gone" })
+	for name, test := range map[string]struct {
+		lose func(*corev1.PersistentVolume)
+		says []string
+	}{
+		"its name is wrong": {
+			func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnRevision] = home + "/gone" },
+			[]string{contract.AnnRevision, home + "/gone", "restore that ControllerRevision", "Retain"},
 		},
-		"its name is lost": func(w *world, pv *corev1.PersistentVolume) {
-			edit(w, admin, pv, func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnRevision) })
+		"its name is lost": {
+			func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnRevision) },
+			[]string{contract.AnnRevision, "namespace/name", "kubectl get controllerrevisions", "Retain"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,11 +219,11 @@ func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 				claim := w.settled("data")
 				was := w.pvOf(claim).Annotations[contract.AnnRevision]
 				w.run(time.Hour)
-				lose(w, w.pvOf(claim))
+				edit(w, admin, w.pvOf(claim), test.lose)
 				drop(w, user, claim)
 				w.run(time.Hour)
 				w.mustRun("provision")
-				w.mustSay("PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", contract.AnnRevision)
+				w.mustSay("PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", test.says...)
 				edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnRevision, was) })
 				w.until("nothing is left", time.Minute, w.empty)
 			})
