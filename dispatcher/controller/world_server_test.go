@@ -83,7 +83,7 @@ func (s *server) client(by string, p *process) *fake.Clientset {
 		if p.killed() {
 			return true, nil, context.Canceled
 		}
-		w, err := s.watch(a.(clienttesting.WatchActionImpl))
+		w, err := s.watch(p, a.(clienttesting.WatchActionImpl))
 		return true, w, err
 	})
 	return c
