@@ -42,9 +42,6 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 	return 0, nil
 }
 
-// refused: the API server will say the same of the same Job tomorrow.
-func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
-
 // create builds the Job of a plan and creates it, with the turn of the first UID. It returns the Job as it
 // was made, or was to be.
 func (c *Controller) create(ctx context.Context, o *observation, plan jobs.Plan) (*batchv1.Job, error) {

@@ -31,6 +31,7 @@ const (
 	reasonUndoFailed   = "UndoFailed"
 	reasonOutput       = "ContainerOutput"
 	reasonLeft         = "LeftBehind"
+	reasonUnshown      = "ResultNotShown"
 	reasonWarning      = "ConfigWarning"
 )
 
@@ -214,6 +215,12 @@ func provisionFault(o *observation, run decide.Run) string {
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
 	c.event(job, nil, corev1.EventTypeWarning, reasonLeft, fmt.Sprintf(
 		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.at, why))
+}
+
+func (c *Controller) tellUnshown(o *observation, a decide.Show, cause error) {
+	c.event(o.jobs[a.Run.Name], nil, corev1.EventTypeWarning, reasonUnshown, fmt.Sprintf(
+		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+		o.at, contract.Domain, cause))
 }
 
 // result is what a claim's annotations say of a run. Only lines meant for the user are in the message.

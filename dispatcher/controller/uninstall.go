@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -124,27 +125,49 @@ func claimsOf(job *batchv1.Job) string {
 func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
-		if err != nil && !apierrors.IsNotFound(err) && first == nil {
+		if err != nil && first == nil {
 			first = err
 		}
 	}
 	for _, pv := range h.Volumes {
-		patch, err := finalizersPatch(&pv, without(pv.Finalizers, contract.FinalizerStorage))
-		keep(err)
-		_, err = client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
 	}
 	for _, pod := range h.Pods {
-		patch, err := finalizersPatch(&pod, without(pod.Finalizers, contract.FinalizerRecord))
-		keep(err)
-		_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.CoreV1().Pods(pod.Namespace), &pod, contract.FinalizerRecord))
 	}
 	for _, job := range h.Jobs {
-		patch, err := finalizersPatch(&job, without(job.Finalizers, contract.FinalizerRecord))
-		keep(err)
-		_, err = client.BatchV1().Jobs(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.BatchV1().Jobs(job.Namespace), &job, contract.FinalizerRecord))
 	}
 	return first
+}
+
+// patcher is the part of a client that letGo needs.
+type patcher[T metav1.Object] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// letGo takes a finalizer off an object. One that has changed meanwhile is read anew: in a namespace that is
+// being deleted every object changes.
+func letGo[T metav1.Object](ctx context.Context, client patcher[T], obj T, finalizer string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := finalizersPatch(obj, without(obj.GetFinalizers(), finalizer))
+		if err != nil {
+			return err
+		}
+		_, err = client.Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, gone := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if gone != nil {
+			return gone
+		}
+		obj = now
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take the finalizer %s off %s: %w", finalizer, obj.GetName(), err)
+	}
+	return nil
 }

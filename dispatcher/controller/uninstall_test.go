@@ -1,13 +1,17 @@
 package controller_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
@@ -15,7 +19,7 @@ import (
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
-func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
+func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 	client := fake.NewClientset(
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},
@@ -86,4 +90,38 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 			t.Errorf("held: %s", name)
 		}
 	}
+}
+
+// An administrator has deleted the namespace already: the objects in it change under uninstall's hands, nothing
+// can be made in it any more, and it hangs on our finalizers alone.
+func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		w.claim("data")
+		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
+		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
+		w.stop()
+		client := w.server.client("uninstall", nil)
+		held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+		if err != nil || len(held.Jobs) == 0 {
+			w.t.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
+		}
+		w.server.refusing(func(_, verb string, obj object) error {
+			if verb == "create" {
+				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("the namespace is being terminated"))
+			}
+			return nil
+		})
+		for _, job := range every[*batchv1.Job](w) {
+			drop(w, "namespace-controller", job)
+		}
+		if err := held.Release(t.Context(), client); err != nil {
+			w.t.Error(err)
+		}
+		if left := every[*batchv1.Job](w); len(left) != 0 {
+			w.t.Errorf("%d Jobs keep their namespace", len(left))
+		}
+		w.server.refusing(nil)
+	})
 }
