@@ -101,7 +101,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 		return err
 	}
 	c.tellSettled(o, a)
-	count(o, a, classOf(o))
+	c.series.count(o, a, classOf(o))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -38,7 +39,8 @@ type world struct {
 	looks      atomic.Int64    // of dispatchers at a claim
 	options    controller.Options
 	dispatcher *process
-	next       time.Time // when the world wants to move again
+	metrics    metrics.KubeRegistry // of the dispatcher that lives
+	next       time.Time            // when the world wants to move again
 }
 
 // process is one life of a dispatcher.
@@ -96,6 +98,8 @@ func (w *world) start(last ...int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.metrics = metrics.NewKubeRegistry()
+	c.RegisterMetrics(w.metrics)
 	if !c.Start(ctx) {
 		w.t.Fatal("the caches were not filled")
 	}
