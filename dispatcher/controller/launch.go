@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -39,6 +40,7 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 		return 0, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	c.tellLaunched(o, made, a)
+	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(made), "attempt", a.Attempt)
 	return 0, nil
 }
 

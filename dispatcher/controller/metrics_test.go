@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,7 +188,7 @@ func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
-		ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.New(lookLog{&w.looks})))
+		ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.New(lookLog{&w.looks, &w.log})))
 		idlers := w.options
 		idlers.Workers = 0 // its Run, in the end, is only to stop its queues
 		second, err := controller.New(w.server.client("second", nil), w.events, clock.RealClock{}, idlers)
@@ -232,5 +233,23 @@ func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
 		w.until("the claim is bound", time.Minute, w.bound("data"))
 		w.run(time.Second)
 		w.mustCount(boundSeries, nil)
+	})
+}
+
+func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(script(fails(75, "password=s3cret")))
+		w.start()
+		claim := w.claim("data")
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		who := "claim=app/data uid=" + string(claim.UID) + " job=" + home + "/provision-" + string(claim.UID)
+		for word, want := range map[string][]string{
+			"launched": {"launched " + who + "-1 attempt=1", "launched " + who + "-2 attempt=2"},
+			"ended":    {"ended " + who + "-1 verdict=TryAgain success=false", "ended " + who + "-2 verdict=Done success=true"},
+		} {
+			if got := w.log.said(word); !slices.Equal(got, want) {
+				w.t.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
 	})
 }

@@ -37,6 +37,7 @@ type world struct {
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
 	looks      atomic.Int64    // of dispatchers at a claim
+	log        logLines        // of dispatchers
 	options    controller.Options
 	dispatcher *process
 	metrics    metrics.KubeRegistry // of the dispatcher that lives
@@ -88,7 +89,7 @@ func inWorld(t *testing.T, test func(*world)) {
 
 // start brings up a dispatcher that is killed after a number of writes; 0: never.
 func (w *world) start(last ...int64) {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks})))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks, &w.log})))
 	p := &process{cancel: cancel, done: make(chan struct{})}
 	if len(last) > 0 {
 		p.last = last[0]
