@@ -107,7 +107,8 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 		return err
 	}
 	c.tellSettled(o, a)
-	count(o, a, classOf(o))
+	klog.FromContext(ctx).Info("ended", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "verdict", a.Run.Outcome.Verdict, "success", a.Success)
+	c.series.count(o, a, classOf(o))
 	return nil
 }
 

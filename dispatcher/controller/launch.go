@@ -35,7 +35,7 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 		c.admit(counterOf(plan.Config.Source))
 		return 0, err
 	}
-	c.tellLaunched(o, job, a)
+	c.tellLaunched(ctx, o, job, a)
 	if a.Verb == contract.Provision {
 		c.tellWarnings(o.serve)
 	}

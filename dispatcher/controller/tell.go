@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -83,7 +85,8 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 	}
 }
 
-func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Launch) {
+func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batchv1.Job, a decide.Launch) {
+	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "attempt", a.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	switch {
 	case a.Verb == contract.Provision:

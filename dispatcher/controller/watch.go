@@ -68,8 +68,9 @@ func (s caches) shutdown() {
 func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
-	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	b.add(&c.caches.claims, claims, c.claimChanged, cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	b.follow(claims, c.claimUpdated)
 	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
 		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byOwner: ownersOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
@@ -144,6 +145,13 @@ func handlers(changed func(any), updated func(old, now any)) cache.ResourceEvent
 			}
 			changed(obj)
 		},
+	}
+}
+
+// follow tells of updates what was before and what is now.
+func (b *watcher) follow(informer cache.SharedIndexInformer, updated func(old, now any)) {
+	if b.err == nil {
+		_, b.err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: updated})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -38,9 +39,11 @@ type world struct {
 	noBinder   bool            // the PV controller is down
 	looks      atomic.Int64    // of dispatchers at a claim
 	pause      func()          // before every Job that a dispatcher makes
+	log        logLines        // of dispatchers
 	options    controller.Options
 	dispatcher *process
-	next       time.Time // when the world wants to move again
+	metrics    metrics.KubeRegistry // of the dispatcher that lives
+	next       time.Time            // when the world wants to move again
 }
 
 // process is one life of a dispatcher.
@@ -91,7 +94,7 @@ func inWorld(t *testing.T, test func(*world)) {
 
 // start brings up a dispatcher that is killed after a number of writes; 0: never.
 func (w *world) start(last ...int64) {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks})))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks, &w.log})))
 	p := &process{cancel: cancel, done: make(chan struct{}), behind: map[string]bool{}}
 	if len(last) > 0 {
 		p.last = last[0]
@@ -101,6 +104,8 @@ func (w *world) start(last ...int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.metrics = metrics.NewKubeRegistry()
+	c.RegisterMetrics(w.metrics)
 	if !c.Start(ctx) {
 		w.t.Fatal("the caches were not filled")
 	}

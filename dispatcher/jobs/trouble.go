@@ -57,12 +57,12 @@ func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.
 	return silent(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
 
-// silent is a trouble whose cause only an event can tell.
+// silent is a trouble whose cause only an event can tell. Without one it has no words and is not told.
 func silent(since time.Time, what string, warning *Warning, now time.Time) (*Trouble, time.Time) {
 	if at := since.Add(patience); now.Before(at) {
 		return nil, at
 	}
-	t := &Trouble{Reason: "JobNotStarting", Unstarted: true}
+	t := &Trouble{Unstarted: true}
 	if warning != nil {
 		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
 	}
