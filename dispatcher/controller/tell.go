@@ -14,6 +14,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -141,12 +142,7 @@ func successNote(o *observation, a decide.Settle) string {
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
 func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
 	out := a.Run.Outcome
-	var parts []string
-	if said := contract.ForClaim(out.Message); said != "" {
-		parts = append(parts, said)
-	} else if out.Message != "" || out.Verdict == contract.Unlisted {
-		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
-	}
+	parts := said(out, job)
 	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
 		fault := o.view.Volume.Fault
 		switch {
@@ -166,6 +162,17 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// said is what the image has said for the claim's user, or else where the administrator reads the rest.
+func said(out jobs.Outcome, job *batchv1.Job) []string {
+	if words := contract.ForClaim(out.Message); words != "" {
+		return []string{words}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
 }
 
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
