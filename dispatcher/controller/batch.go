@@ -153,23 +153,20 @@ func (c *Controller) ready(ctx context.Context, uid types.UID, group string) (m 
 		}
 		v := m.o.view
 		v.Serve.Slot, v.Clean.Slot, v.Expand.Slot = true, true, true
-		switch a := decide.Decide(v).(type) {
-		case decide.Launch:
-			if groupOf(m.o, a.Verb, a.Shares) != group {
-				return m, false, nil
-			}
+		action := decide.Decide(v)
+		if a, launches := action.(decide.Launch); launches && groupOf(m.o, a.Verb, a.Shares) == group {
 			m.a = a
 			m.plan, err = c.plan(ctx, m.o, a)
 			return m, err == nil, err
-		case decide.Begin:
-			if err = c.begin(ctx, m.o); err != nil {
-				return m, false, err
-			}
-		default:
-			return m, false, nil
+		}
+		if _, begins := action.(decide.Begin); !begins {
+			break
+		}
+		if err = c.begin(ctx, m.o); err != nil {
+			break
 		}
 	}
-	return m, false, nil
+	return m, false, err
 }
 
 // together is the plan of a Job for all. Its number is free for each of them.

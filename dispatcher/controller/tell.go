@@ -172,12 +172,7 @@ func successNote(o *observation, a decide.Settle) string {
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
 func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
 	out := a.Run.Outcome
-	var parts []string
-	if said := contract.ForClaim(out.Message); said != "" {
-		parts = append(parts, said)
-	} else if out.Message != "" || out.Verdict == contract.Unlisted {
-		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
-	}
+	parts := said(out, job)
 	if fault := provisionFault(o, a.Run); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -213,6 +208,17 @@ func provisionFault(o *observation, run decide.Run) string {
 		fault = "the container ended with exit code 0, but " + fault
 	}
 	return fault
+}
+
+// said is what the image has said for the claim's user, or else where the administrator reads the rest.
+func said(out jobs.Outcome, job *batchv1.Job) []string {
+	if words := contract.ForClaim(out.Message); words != "" {
+		return []string{words}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
 }
 
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {

@@ -82,12 +82,26 @@ func troubled(v View, r Run) Action {
 	switch {
 	case waiting && r.HasPod && !r.PodKept:
 		return Keep{Run: r}
-	case waiting && pointless(v, r) && !r.Others.Want:
+	case waiting && pointless(v, r):
+		return leave(r)
+	default:
+		return tellTrouble(r)
+	}
+}
+
+func tellTrouble(r Run) Action {
+	return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+}
+
+// leave gives up a run: the last one who waits for its Job cancels it.
+func leave(r Run) Action {
+	switch {
+	case !r.Others.Want:
 		return Cancel{Run: r}
-	case waiting && pointless(v, r) && !r.Waived:
+	case !r.Waived:
 		return Waive{Run: r}
 	default:
-		return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+		return tellTrouble(r)
 	}
 }
 
@@ -294,7 +308,7 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		}
 		return tell
 	}
-	launch.Shares = !launch.Undo && untried(last)
+	launch.Shares = shares(launch, last)
 	queue := Queue{Verb: launch.Verb, Shares: launch.Shares}
 	if last != nil {
 		if launch.Verb != contract.Delete && exhausted(last, t) {

@@ -59,8 +59,10 @@ func attempt(last *Run) int {
 	}
 }
 
-// untried: no run has said anything of the request yet.
-func untried(last *Run) bool { return last == nil || last.Outcome.Verdict == contract.NotStarted }
+// shares: no run has said anything of the request yet.
+func shares(launch Launch, last *Run) bool {
+	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
+}
 
 // moved: the target is another config, or another node, than the run's.
 func moved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }

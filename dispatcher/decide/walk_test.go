@@ -41,6 +41,7 @@ func every(f func(View)) {
 	everyUnfit(f)
 	everyStray(f)
 	everyGrowth(f)
+	everyShared(f)
 }
 
 func volumes() []Volume {
@@ -130,7 +131,7 @@ func settled(r Run, v contract.Verdict, ago time.Duration) Run {
 }
 
 // ends are all that may have become of a run: it runs; it ended a moment or an hour ago, settled or
-// not, shown or not, clean before or not, held or released. Its Job may serve others.
+// not, shown or not, clean before or not, held or released.
 func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
 	live.Live = true
@@ -140,10 +141,6 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 	for _, state := range [][3]bool{{true, false, false}, {true, true, false}, {true, true, true}, {false, false, true}} {
 		next := stuck
 		next.HasPod, next.PodKept, next.Leaving = state[0], state[1], state[2]
-		out = append(out, next)
-		next.Others.Want = true
-		out = append(out, next)
-		next.Waived = true
 		out = append(out, next)
 	}
 	for _, v := range verdicts {
@@ -159,9 +156,6 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 			out = append(out, s)
 			s.Shown = true
 			out = append(out, s)
-			kept := s
-			kept.HasPod, kept.PodKept, kept.Others = true, true, jobs.Others{Unsettled: true, Held: true}
-			out = append(out, kept)
 			s.Clean = true
 			out = append(out, s)
 			s.Held = false
@@ -221,13 +215,8 @@ func laws(v View, action Action) broken {
 		out.law("cancelled what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
 		out.law("cancelled what cannot be read afterwards", a.Run.HasPod && !a.Run.PodKept)
 		out.law("cancelled a delete", a.Run.Verb == contract.Delete)
-		out.law("cancelled what a neighbour waits for", a.Run.Others.Want)
-	case Waive:
-		out.law("waived what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
-		out.law("waived twice", a.Run.Waived)
-		out.law("waived what nobody else waits for", !a.Run.Others.Want)
 	case LetGo:
-		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil || a.Run.Others.Unsettled)
+		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil)
 	case Write:
 		out.law("wrote a PV over another", v.Volume.Exists)
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
@@ -267,8 +256,9 @@ func laws(v View, action Action) broken {
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
 	case Queue:
 		queueLaws(out, v, a)
-	case Tell, Pin:
+	case Tell, Pin, Waive:
 	}
+	shareLaws(out, v, action)
 	if growth(action) {
 		growthLaws(out, v, action)
 	}
@@ -286,8 +276,6 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched over an unsettled run", r.Settled == nil)
 		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
-	out.law("shared an undo", a.Shares && a.Undo)
-	out.law("shared what has failed before", a.Shares && tried(v, a))
 	switch {
 	case a.Verb == contract.Expand:
 		expandLaws(out, v)
@@ -316,15 +304,6 @@ func launchLaws(out *broken, v View, a Launch) {
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
 	}
-}
-
-// tried: the newest run with the same aim has started.
-func tried(v View, a Launch) bool {
-	last := v.newest(a.Verb)
-	if a.Verb == contract.Delete {
-		last = v.reclaim()
-	}
-	return last != nil && last.Outcome.Verdict != contract.NotStarted
 }
 
 func queueLaws(out *broken, v View, a Queue) {

@@ -225,10 +225,8 @@ func (o Outcome) String() string {
 		return "its pod was taken away"
 	case o.Verdict == contract.NotStarted:
 		return "its container never started"
-	case o.Verdict == contract.Unlisted && o.Reason != "":
-		return o.Reason + ", and the batch says nothing of this request"
 	case o.Verdict == contract.Unlisted:
-		return "the batch says nothing of this request"
+		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch says nothing of this request"
 	case o.Reason != "" && o.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
 	case o.ExitCode != nil:

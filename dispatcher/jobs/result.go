@@ -83,8 +83,8 @@ func (o Outcome) by(r result, job *batchv1.Job) Outcome {
 }
 
 func lastOf(listed []result, uid string) int {
-	for i := len(listed) - 1; i >= 0; i-- {
-		if listed[i].UID == uid {
+	for i, r := range slices.Backward(listed) {
+		if r.UID == uid {
 			return i
 		}
 	}
