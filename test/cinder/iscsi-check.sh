@@ -51,6 +51,8 @@ for place in 0 1 2 3 5 8 13 1023; do
   lie="read -P $((byte % 255 + 1)) ${place}M 64k"
 done
 
+session right length || failed "$iqn at $portal: no session"
+printf 'ok: %s: the disk has %s\n' "$portal" "$(sed -n '1p' "$dir/output")"
 session right "${writes[@]}" flush || failed "$iqn at $portal: writing failed"
 printf 'ok: %s: %s accepts %s and its password; a random pattern is written\n' "$portal" "$iqn" "$user"
 for portal in $portals; do
