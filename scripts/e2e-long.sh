@@ -14,21 +14,20 @@ DONE=()
 
 # docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.
 docs() {
-  local archives status=0
+  local archives left
   test/cluster/up.sh
   MODE=noauth BACKENDS=lvm,fc,nvme,ceph test/cinder/up.sh
   mapfile -t archives < <(scripts/images.sh)
   test/cluster/load-image.sh "${archives[@]}"
-  scripts/run-docs.sh docs/cinder.md && nothing_left || status=1
-  test/cluster/down.sh
-  test/cinder/down.sh
-  return $status
+  scripts/run-docs.sh docs/cinder.md
+  left=$(test/cinder/leftovers.sh)
+  [ -z "$left" ] || die "left in Cinder: $left"
+  take_down
 }
 
-nothing_left() {
-  local left
-  left=$(test/cinder/leftovers.sh)
-  [ -z "$left" ] || { printf 'left in Cinder: %s\n' "$left" >&2; return 1; }
+take_down() {
+  test/cluster/down.sh
+  test/cinder/down.sh
 }
 
 # noauth: all of e2e, with the tests of every backend, and all suites.
@@ -43,17 +42,23 @@ credential() {
     scripts/e2e.sh
 }
 
-summary() { [ ${#DONE[@]} = 0 ] || printf '%s\n' "${DONE[@]}"; }
+finish() {
+  local status=$?
+  [ ! -e "$LAB_STATE" ] || take_down
+  [ ${#DONE[@]} = 0 ] || printf '%s\n' "${DONE[@]}"
+  [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
+}
 
 scripts/deps.sh
 lab_lock
-[ ! -e "$LAB_KUBECONFIG" ] && [ ! -e "$LAB_STATE/cinder/settings" ] ||
+if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
   die "the lab is up: take it down first (test/cluster/down.sh, test/cinder/down.sh)"
-trap summary EXIT
+fi
+trap finish EXIT
+trap 'exit 130' INT TERM
 for stage in ${STAGES:-docs noauth keystone credential}; do
   start=$SECONDS
   say "=== $stage"
-  # A command of its own: set -e would be off in a function that is asked whether it succeeded.
   "$stage"
   DONE+=("e2e-long: $stage passed in $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s")
 done
