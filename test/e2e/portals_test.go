@@ -3,9 +3,8 @@
 package e2e
 
 import (
-	"testing"
-
 	"slices"
+	"testing"
 )
 
 // Where Cinder exports through two portals, the PV names both, and what is written through the first is read through the
