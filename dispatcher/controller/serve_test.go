@@ -198,6 +198,24 @@ func TestItem06ACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T)
 	})
 }
 
+// TestItem06ACopysRequestSaysWhoseVolumeItIs: the source claim by name and UID, and its PV.
+func TestItem06ACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works, "data-sources", "PersistentVolumeClaim")
+		w.start()
+		w.settled("other")
+		w.claim("data", copyOf("other"))
+		w.until("the copy is bound", time.Minute, w.bound("data"))
+		other := get[*corev1.PersistentVolumeClaim](w, "app", "other")
+		want := contract.Source{
+			Kind: "PersistentVolumeClaim", Namespace: "app", Name: "other", UID: string(other.UID), PVName: other.Spec.VolumeName,
+		}
+		if got := w.runs[len(w.runs)-1].request.Source; got == nil || *got != want {
+			w.t.Errorf("the request's source is %+v, want %+v", got, want)
+		}
+	})
+}
+
 func TestItem06ACopyWaitsForItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
