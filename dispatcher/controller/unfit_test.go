@@ -136,6 +136,8 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 					w.t.Error("the volume or its PV has gone")
 				}
 				w.mustRun("provision")
+				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+				w.until("its finalizer follows its policy as ever", time.Minute, func() bool { return !w.heldByUs(claim) })
 			})
 		})
 	}
