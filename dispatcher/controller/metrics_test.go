@@ -227,7 +227,7 @@ func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: contract.PVName(string(claim.UID))},
 			Spec: corev1.PersistentVolumeSpec{
 				ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: claim.UID},
-				Capacity: claim.Spec.Resources.Requests,
+				Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
 			},
 		})
 		w.until("the claim is bound", time.Minute, w.bound("data"))
