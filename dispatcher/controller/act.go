@@ -45,8 +45,6 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, nil
 	case decide.Launch:
 		return c.launch(ctx, o, a)
-	case decide.Keep:
-		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
 	case decide.LetGo:

@@ -104,48 +104,6 @@ func TestAnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	})
 }
 
-func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[gold] = image{does: works, takes: 5 * time.Minute}
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		pod := w.running()[0]
-		w.lostNode = true
-		drop(w, "node-lifecycle-controller", pod)
-		w.run(time.Hour)
-		if n := len(w.made("")); n != 1 {
-			w.t.Errorf("%d Jobs while nobody knows whether the pod still runs", n)
-		}
-		w.mustHave(onData, "WaitingForNode", []string{pod.Name, "--force"})
-		if len(w.events.said(onData, "WaitingForNode")) == 0 {
-			w.t.Error("the claim does not say what it waits for")
-		}
-		w.lostNode = false
-		w.until("the claim is bound", 10*time.Minute, w.bound("data"))
-	})
-}
-
-func TestAClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[gold] = image{does: always(halfway(75)), takes: 5 * time.Minute}
-		w.start()
-		claim := w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		w.lostNode = true
-		drop(w, "node-lifecycle-controller", w.running()[0])
-		drop(w, user, claim)
-		w.run(time.Hour)
-		if n := len(w.made(contract.Delete)); n != 0 {
-			w.t.Errorf("%d undos while nobody knows whether the pod still runs", n)
-		}
-		w.lostNode = false
-		w.until("nothing is left", 10*time.Minute, w.empty)
-	})
-}
-
 func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")

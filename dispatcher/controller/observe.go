@@ -110,15 +110,15 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
 		run.Short = run.Record.Short(run.Outcome)
-		pods, err := c.caches.podsOf(job)
-		run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
+		var err error
+		run.PodKept, err = c.seeKept(ctx, look, job, run.Held)
 		return run, err
 	}
 	pods, err := look.pods(ctx, job)
 	if err != nil {
 		return run, err
 	}
-	run.HasPod, run.PodKept = len(pods) > 0, slices.ContainsFunc(pods, jobs.Kept)
+	run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
 	if run.Live = !jobs.Ended(job, pods); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
@@ -128,6 +128,16 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 		_, run.Refused = c.offer(job, pods)
 	}
 	return run, nil
+}
+
+// seeKept tells whether a settled Job has a pod that is still kept. With the record goes the last that would let
+// it go, so the pods of a Job that holds one are looked at as the rest is: a cache may be behind.
+func (c *Controller) seeKept(ctx context.Context, look looker, job *batchv1.Job, held bool) (bool, error) {
+	if !held {
+		look = c.caches
+	}
+	pods, err := look.pods(ctx, job)
+	return slices.ContainsFunc(pods, jobs.Kept), err
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {

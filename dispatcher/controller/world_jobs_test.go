@@ -20,7 +20,7 @@ func (w *world) jobs() {
 		switch {
 		case ended(job) != nil:
 			w.expire(job)
-		case job.DeletionTimestamp == nil:
+		case job.DeletionTimestamp == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend):
 			w.manage(job)
 		}
 	}
@@ -92,7 +92,7 @@ func (w *world) spawn(job *batchv1.Job, number int) {
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = fmt.Sprintf("%s-pod%d", job.Name, number), job.Namespace
 	pod.Labels[batchv1.JobNameLabel] = job.Name
-	pod.Finalizers = []string{tracked}
+	pod.Finalizers = append(pod.Finalizers, tracked)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
 	pod.Spec.NodeName = "node-1" // scheduled at once: one without a node that is deleted never ran
@@ -119,7 +119,8 @@ func (w *world) collect(pod *corev1.Pod) {
 	if orphan {
 		drop(w, kcm, pod)
 	}
-	if over(pod) && (orphan || ended(job) != nil) && slices.Contains(pod.Finalizers, tracked) {
+	counted := over(pod) && (orphan || ended(job) != nil) || job != nil && job.DeletionTimestamp != nil
+	if counted && slices.Contains(pod.Finalizers, tracked) {
 		unfinalize(w, kcm, pod, tracked)
 	}
 }

@@ -45,13 +45,10 @@ type Launch struct {
 	Clean bool
 }
 
-// Keep makes a pod stay, when it is deleted, until it has been read: whether its container ever ran.
-type Keep struct{ Run Run }
-
-// Cancel deletes a Job that has not started and need not start any more.
+// Cancel deletes a Job that makes no progress, and of which none is expected or wanted any more.
 type Cancel struct{ Run Run }
 
-// LetGo lets a kept pod go, whose outcome is written.
+// LetGo lets a pod go, whose outcome is written.
 type LetGo struct{ Run Run }
 
 // Write makes the PV that a container of a config with write-pv: dispatcher has described.
@@ -107,7 +104,6 @@ func (Tell) isAction()     {}
 func (Pin) isAction()      {}
 func (Queue) isAction()    {}
 func (Launch) isAction()   {}
-func (Keep) isAction()     {}
 func (Cancel) isAction()   {}
 func (LetGo) isAction()    {}
 func (Write) isAction()    {}
@@ -127,7 +123,7 @@ func (Finish) isAction()   {}
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Queue, Keep, LetGo, Hold:
+	case Wait, Tell, Pin, Queue, LetGo, Hold:
 		return true
 	case Settle:
 		return a.Success

@@ -14,8 +14,10 @@
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
 //
-// A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
-// Job cancelled, and C reads from the pod that its container was never made.
+// A run in B that makes no progress is told on the claim. When nobody waits for it any more its Job is
+// cancelled, and C reads from the pod, which is kept for that, whether its container was ever made. A pod that
+// was deleted by force is not waited for, and may still run: nothing is launched from any state until its
+// own deadline has passed.
 //
 // A volume that is proven (D) and in use may be asked to grow:
 //
@@ -50,9 +52,7 @@ func Decide(v View) Action {
 	}
 }
 
-// running (B): at most one unfinished Job per UID, whatever the verb. The pod of one that does not start is
-// kept: when it goes, by its deadline or with its Job, it can still be read that it never ran. An undo by the
-// same image, on the same nodes, would start no better.
+// running (B): at most one unfinished Job per UID, whatever the verb.
 func running(v View) Action {
 	for _, r := range v.Runs {
 		switch {
@@ -66,19 +66,18 @@ func running(v View) Action {
 }
 
 func troubled(v View, r Run) Action {
-	waiting := r.Trouble.Unstarted && !r.Leaving
+	idle := r.Trouble.Unstarted || r.Trouble.Lost
 	switch {
-	case waiting && r.HasPod && !r.PodKept:
-		return Keep{Run: r}
-	case waiting && pointless(v, r):
+	case !r.Leaving && (r.Trouble.Over || idle && pointless(v, r)):
 		return Cancel{Run: r}
 	default:
 		return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
 	}
 }
 
-// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that has started is
-// waited for all the same, since it may have made something.
+// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
+// all the same, since it may have made something. An undo by the same image, on the same nodes, would start no
+// better.
 func pointless(v View, r Run) bool {
 	switch {
 	case r.Verb == contract.Expand:
@@ -276,6 +275,9 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 			tell.Until = v.Now.Add(t.Problem.Again)
 		}
 		return tell
+	}
+	if r := v.unseen(); r != nil {
+		return Tell{Problem: outrun(*r), Until: r.Outcome.Quiet}
 	}
 	queue := Queue{Verb: launch.Verb}
 	if last != nil {

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -24,14 +25,18 @@ func (w *world) step() bool {
 			return true
 		}
 		return false
-	case Tell, Queue:
+	case Tell:
+		if !a.Until.IsZero() {
+			w.v.Now = a.Until
+			return true
+		}
+		return false
+	case Queue:
 		return false
 	case Pin:
 		w.v.Serve.Pinned = true
 	case Launch:
 		w.launch(a)
-	case Keep:
-		w.at(a.Run).PodKept = true
 	case Cancel:
 		w.at(a.Run).Leaving = true
 	case LetGo:
@@ -98,8 +103,10 @@ func (w *world) turn() bool {
 			r.Live = false
 			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
 			switch {
-			case r.Leaving && r.Trouble != nil:
+			case r.Leaving && r.Trouble != nil && r.Trouble.Unstarted:
 				r.Outcome.Verdict = contract.NotStarted
+			case r.Leaving && r.Trouble != nil && r.Trouble.Over:
+				r.Outcome.Verdict, r.Outcome.Quiet = contract.Disrupted, w.v.Now.Add(time.Minute)
 			case r.Verb == contract.Provision:
 				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
 			case r.Verb == contract.Expand:

@@ -88,6 +88,24 @@ func (v View) retry(r *Run) time.Time {
 	return due(r, t)
 }
 
+// unseen is a run whose container may still be at work although nobody can tell: the one whose deadline is the
+// last. Nil: there is none.
+func (v View) unseen() *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; v.Now.Before(r.Outcome.Quiet) && (last == nil || r.Outcome.Quiet.After(last.Outcome.Quiet)) {
+			last = r
+		}
+	}
+	return last
+}
+
+// outrun tells why nothing is launched after a run whose pod was deleted by force.
+func outrun(r Run) Problem {
+	return Problem{Reason: "WaitingForNode", Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
+		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.Quiet.UTC().Format(time.RFC3339))}
+}
+
 func exhausted(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !changed(r, t)
 }

@@ -68,8 +68,8 @@ type Run struct {
 	// Refused is why the PV that the container describes cannot be written; empty: it can, or there is
 	// none to write.
 	Refused string
-	// Leaving: the Job has a deletionTimestamp. HasPod: it has a pod. PodKept: that stays until it is read.
-	Leaving, HasPod, PodKept bool
+	// Leaving: the Job has a deletionTimestamp. PodKept: it has a pod, which stays until it is read.
+	Leaving, PodKept bool
 	// Trouble is why a live run makes no progress, or nil; Look is when to look again.
 	Trouble *jobs.Trouble
 	Look    time.Time

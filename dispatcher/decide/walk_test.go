@@ -132,13 +132,18 @@ func settled(r Run, v contract.Verdict, ago time.Duration) Run {
 func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
 	live.Live = true
-	stuck := live
-	stuck.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
-	out := []Run{live, stuck}
-	for _, state := range [][3]bool{{true, false, false}, {true, true, false}, {true, true, true}, {false, false, true}} {
-		next := stuck
-		next.HasPod, next.PodKept, next.Leaving = state[0], state[1], state[2]
-		out = append(out, next)
+	out := []Run{live}
+	for _, trouble := range []jobs.Trouble{
+		{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true},
+		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, Over: true},
+		{Reason: "WaitingForNode", Note: "its node does not answer", Lost: true},
+		{Reason: "WaitingForNode", Note: "its pod was deleted by force", Lost: true, Over: true},
+	} {
+		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
+			next := live
+			next.Trouble, next.PodKept, next.Leaving = &trouble, state[0], state[1]
+			out = append(out, next)
+		}
 	}
 	for _, v := range verdicts {
 		fresh := settled(r, v, 0)
@@ -153,6 +158,11 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 			out = append(out, s)
 			s.Shown = true
 			out = append(out, s)
+			if v == contract.Disrupted && ago == 0 {
+				unseen := s
+				unseen.Outcome.Quiet = now.Add(time.Minute)
+				out = append(out, unseen)
+			}
 			s.Clean = true
 			out = append(out, s)
 			s.Held = false
@@ -206,12 +216,8 @@ func laws(v View, action Action) broken {
 	switch a := action.(type) {
 	case Launch:
 		launchLaws(out, v, a)
-	case Keep:
-		out.law("kept a pod that is not there", !a.Run.HasPod || a.Run.PodKept)
 	case Cancel:
-		out.law("cancelled what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
-		out.law("cancelled what cannot be read afterwards", a.Run.HasPod && !a.Run.PodKept)
-		out.law("cancelled a delete", a.Run.Verb == contract.Delete)
+		cancelLaws(out, v, a)
 	case LetGo:
 		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil)
 	case Write:
@@ -263,10 +269,23 @@ func stuck(v View) bool {
 	return slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Live && r.Trouble != nil })
 }
 
+func cancelLaws(out *broken, v View, a Cancel) {
+	t := a.Run.Trouble
+	if t == nil {
+		out.law("cancelled what makes progress", true)
+		return
+	}
+	out.law("cancelled what has ended, or twice", !a.Run.Live || a.Run.Leaving)
+	out.law("cancelled what may have started and is expected back", !t.Unstarted && !t.Lost && !t.Over)
+	out.law("cancelled what is waited for", !t.Over && !pointless(v, a.Run))
+	out.law("cancelled a delete that may start", !t.Over && a.Run.Verb == contract.Delete)
+}
+
 func launchLaws(out *broken, v View, a Launch) {
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
+		out.law("launched while a pod that nobody sees may run", v.Now.Before(r.Outcome.Quiet))
 		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	switch {
