@@ -88,12 +88,14 @@ func TestAClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 
 func TestAnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: script(halfway(73))}
+		w.images[gold] = image{does: script(halfway(75))}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
 		w.account("true")
 		w.config("gold", "gold")
+		w.node("node-1")
+		w.node("node-2")
 		w.start()
-		claim := w.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annNode: "node-1"} })
+		claim := w.claim("data", on("node-1"))
 		w.until("the first run failed", time.Minute, func() bool { return len(w.runs) == 1 })
 		w.run(time.Second)
 		edit(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-2") })

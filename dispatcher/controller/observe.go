@@ -48,17 +48,21 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	o.view.Volume = volume
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
 	if o.view.Claim == decide.ClaimPending {
-		if o.serve, err = c.resolveServe(ctx, o.claim); err != nil {
+		if o.serve, err = c.resolveServe(ctx, look, o.claim); err != nil {
 			return nil, err
 		}
 		o.view.Serve = o.serve.target
 	}
 	o.clean = c.resolveClean(o)
+	if err := c.seeGone(ctx, look, o); err != nil {
+		return nil, err
+	}
 	o.view.Clean = o.clean.target
 	if err := c.seeGrowth(ctx, look, o); err != nil {
 		return nil, err
 	}
 	for i := range o.view.Runs {
+		o.view.Runs[i].Returned = returned(o.jobs[o.view.Runs[i].Name], o.claim)
 		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
 	}
 	return o, nil
@@ -196,8 +200,7 @@ func (c *Controller) asksUs(claim *corev1.PersistentVolumeClaim) bool {
 	if class == nil || class.Provisioner != c.opts.Provisioner || asked != c.opts.Provisioner || populated(claim) {
 		return false
 	}
-	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	return !waits || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
+	return !waits(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
 }
 
 // populated: a populator fills the claim, through a claim of its own.

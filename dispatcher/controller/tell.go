@@ -14,6 +14,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -72,6 +73,13 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 
 func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Launch) {
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
+	if a.Anywhere {
+		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.gone(a.Verb))
+	}
+	if a.Left != "" {
+		undone := o.jobs[jobs.Name(contract.Provision, string(o.uid), a.Number-1)]
+		c.event(undone, nil, corev1.EventTypeWarning, reasonLeft, "what it may have made in the storage for the claim "+o.at.String()+" stays there, since "+a.Left)
+	}
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
@@ -79,10 +87,18 @@ func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Lau
 	case a.Verb == contract.Expand:
 		c.tellExpanding(o, job, note)
 	case a.Undo:
-		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage")
+		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage: "+note)
 	default:
 		c.event(o.pv, job, corev1.EventTypeNormal, reasonDeleting, note)
 	}
+}
+
+// gone names the node around which a run of this verb was launched.
+func (o *observation) gone(verb contract.Verb) string {
+	if verb == contract.Expand {
+		return o.view.Expand.Gone
+	}
+	return o.view.Clean.Gone
 }
 
 // tellWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
@@ -165,7 +181,11 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, a.Run.Attempt))
 	if !a.Retry.IsZero() && a.Run.Verb != contract.Delete {
-		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
+		next := "next attempt in " + a.Retry.Sub(out.Finished).Round(time.Second).String()
+		if a.Run.Verb == contract.Provision && out.Verdict == contract.NoCapacity && o.view.Serve.Chosen {
+			next += ", sooner on another node: the scheduler is to choose again"
+		}
+		parts = append(parts, next)
 	}
 	return strings.Join(parts, "; ")
 }

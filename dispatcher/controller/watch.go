@@ -32,14 +32,17 @@ const (
 	byUnfinished = "unfinished"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
+	// byNode finds what waits for a node, by the node's name or hostname label: claims that are not bound,
+	// volumes of ours, Jobs that are records. Nodes are found by both.
+	byNode = "node"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
 
 // caches are the watched objects: of the whole cluster, and of each config namespace.
 type caches struct {
-	claims, volumes, classes cache.Indexer
-	spaces                   map[string]space
+	claims, volumes, classes, nodesByName cache.Indexer
+	spaces                                map[string]space
 
 	factories []informers.SharedInformerFactory
 	synced    []cache.InformerSynced
@@ -67,10 +70,12 @@ func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
 	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim})
 	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
-		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed})
+		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byNode: nodeOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
+	b.through("", "", onlyLabels)
+	b.observe(&c.caches.nodesByName, b.factory.Core().V1().Nodes().Informer(), c.nodeHandler(), cache.Indexers{byNode: namesOfNode})
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
 		c.caches.spaces[ns] = b.space(c, ns)
@@ -88,7 +93,7 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
 	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, cache.Indexers{byConfig: configOfRevision})
 	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged,
-		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed})
+		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
 }
@@ -102,21 +107,37 @@ type watcher struct {
 }
 
 func (b *watcher) in(namespace, selector string) {
+	b.through(namespace, selector, withoutManagedFields)
+}
+
+func (b *watcher) through(namespace, selector string, transform cache.TransformFunc) {
 	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
 		informers.WithNamespace(namespace),
-		informers.WithTransform(withoutManagedFields),
+		informers.WithTransform(transform),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
 	b.caches.factories = append(b.caches.factories, b.factory)
 }
 
 func (b *watcher) add(at *cache.Indexer, informer cache.SharedIndexInformer, changed func(any), indexers cache.Indexers) {
+	b.observe(at, informer, onEvery(changed), indexers)
+}
+
+func (b *watcher) observe(at *cache.Indexer, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler, indexers cache.Indexers) {
 	if b.err == nil && indexers != nil {
 		b.err = informer.AddIndexers(indexers)
 	}
 	if b.err != nil {
 		return
 	}
-	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handle, err := informer.AddEventHandler(handler)
+	*at, b.err = informer.GetIndexer(), err
+	if err == nil {
+		b.caches.synced = append(b.caches.synced, handle.HasSynced)
+	}
+}
+
+func onEvery(changed func(any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
 		AddFunc: changed,
 		UpdateFunc: func(old, now any) {
 			changed(old) // an index that an object has left wants to know as well
@@ -128,10 +149,6 @@ func (b *watcher) add(at *cache.Indexer, informer cache.SharedIndexInformer, cha
 			}
 			changed(obj)
 		},
-	})
-	*at, b.err = informer.GetIndexer(), err
-	if err == nil {
-		b.caches.synced = append(b.caches.synced, handle.HasSynced)
 	}
 }
 

@@ -18,6 +18,8 @@ const tracked = batchv1.JobTrackingFinalizer
 func (w *world) jobs() {
 	for _, job := range every[*batchv1.Job](w) {
 		switch {
+		case slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) && len(w.podsOf(job)) == 0:
+			unfinalize(w, kcm, job, metav1.FinalizerDeleteDependents)
 		case ended(job) != nil:
 			w.expire(job)
 		case job.DeletionTimestamp == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend):
@@ -95,7 +97,7 @@ func (w *world) spawn(job *batchv1.Job, number int) {
 	pod.Finalizers = append(pod.Finalizers, tracked)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
-	pod.Spec.NodeName = "node-1" // scheduled at once: one without a node that is deleted never ran
+	w.assign(pod)
 	add(w, kcm, pod)
 	edit(w, kcm, job, func(j *batchv1.Job) { j.Status.Active = 1 })
 }
@@ -116,7 +118,7 @@ func (w *world) conclude(job *batchv1.Job, kind batchv1.JobConditionType, reason
 func (w *world) collect(pod *corev1.Pod) {
 	job := get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
 	orphan := job == nil || job.UID != pod.OwnerReferences[0].UID
-	if orphan {
+	if orphan || slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
 		drop(w, kcm, pod)
 	}
 	counted := over(pod) && (orphan || ended(job) != nil) || job != nil && job.DeletionTimestamp != nil

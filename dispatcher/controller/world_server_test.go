@@ -134,6 +134,9 @@ func (s *server) react(by string, action clienttesting.Action) (runtime.Object, 
 		return s.patch(by, at, a)
 	case clienttesting.DeleteActionImpl:
 		at.name = a.Name
+		if p := a.DeleteOptions.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
+			s.inForeground(at)
+		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:
 		return nil, fmt.Errorf("the server does not know %T", action)
@@ -276,6 +279,13 @@ func (s *server) delete(by string, at place, must *metav1.Preconditions) error {
 		s.store(change{place: at, by: by, verb: "delete", old: old, now: obj})
 	}
 	return nil
+}
+
+// inForeground makes an object that is about to be deleted stay until what it owns has gone.
+func (s *server) inForeground(at place) {
+	if obj, found := s.objects[at]; found && obj.GetDeletionTimestamp() == nil {
+		obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	}
 }
 
 // store carries out a change and tells the watches and the world.

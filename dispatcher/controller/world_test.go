@@ -35,6 +35,8 @@ type world struct {
 	fragile    bool            // every dispatcher dies after its first write
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
+	cordoned   string          // a node that takes no pods
+	choices    []string        // what the scheduler chooses for claims, one after the other, the last for ever
 	looks      atomic.Int64    // of dispatchers at a claim
 	options    controller.Options
 	dispatcher *process

@@ -43,7 +43,18 @@ type Launch struct {
 	Undo bool
 	// Clean: nothing of the claim's can be in the storage yet.
 	Clean bool
+	// Anywhere: the node that the run should go to has gone, and it runs on any.
+	Anywhere bool
+	// Left tells what an earlier run may have left in the storage that is given up, and why; usually empty.
+	Left string
 }
+
+// Announce writes on a run's Job that its claim, as it is now, goes back to the scheduler.
+type Announce struct{ Run Run }
+
+// Reschedule takes the selected node off the claim, unless that has changed meanwhile, so that the scheduler
+// chooses again.
+type Reschedule struct{ Why string }
 
 // Cancel deletes a Job that makes no progress, and of which none is expected or wanted any more.
 type Cancel struct{ Run Run }
@@ -79,7 +90,10 @@ type Release struct {
 type Hold struct{}
 
 // Unhold takes it off.
-type Unhold struct{}
+type Unhold struct {
+	// Left tells that the volume stays in the storage, and why; usually empty.
+	Left string
+}
 
 // Remove deletes the PV whose volume has been deleted.
 type Remove struct{}
@@ -99,25 +113,27 @@ type HandOver struct{}
 // Finish writes on the claim that it has its size.
 type Finish struct{}
 
-func (Wait) isAction()     {}
-func (Tell) isAction()     {}
-func (Pin) isAction()      {}
-func (Queue) isAction()    {}
-func (Launch) isAction()   {}
-func (Cancel) isAction()   {}
-func (LetGo) isAction()    {}
-func (Write) isAction()    {}
-func (Settle) isAction()   {}
-func (Show) isAction()     {}
-func (Release) isAction()  {}
-func (Hold) isAction()     {}
-func (Unhold) isAction()   {}
-func (Remove) isAction()   {}
-func (Begin) isAction()    {}
-func (Refuse) isAction()   {}
-func (Grow) isAction()     {}
-func (HandOver) isAction() {}
-func (Finish) isAction()   {}
+func (Wait) isAction()       {}
+func (Tell) isAction()       {}
+func (Pin) isAction()        {}
+func (Queue) isAction()      {}
+func (Launch) isAction()     {}
+func (Announce) isAction()   {}
+func (Reschedule) isAction() {}
+func (Cancel) isAction()     {}
+func (LetGo) isAction()      {}
+func (Write) isAction()      {}
+func (Settle) isAction()     {}
+func (Show) isAction()       {}
+func (Release) isAction()    {}
+func (Hold) isAction()       {}
+func (Unhold) isAction()     {}
+func (Remove) isAction()     {}
+func (Begin) isAction()      {}
+func (Refuse) isAction()     {}
+func (Grow) isAction()       {}
+func (HandOver) isAction()   {}
+func (Finish) isAction()     {}
 
 // Certain tells whether an action does no harm when the facts it was decided on were a little old.
 // Every other action is decided again on live facts before it is carried out.
@@ -129,7 +145,7 @@ func Certain(a Action) bool {
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Cancel, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
+	case Launch, Announce, Reschedule, Cancel, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false

@@ -19,6 +19,15 @@
 // was deleted by force is not waited for, and may still run: nothing is launched from any state until its
 // own deadline has passed.
 //
+// A claim whose node the scheduler has chosen (WaitForFirstConsumer) goes back to it when the node has no room,
+// never takes the run, or has gone:
+//
+//	E failed ─► H undoing ─► O announced on the Job ─► P without a node ─► A (another node: at once; the same: when due)
+//	A or E, its node has gone ─► H if need be ──────────────────┘
+//
+// F and H go around a node that has gone as the config says: they wait for it, run on any other, or give up
+// what is there: the record is released, or the PV let go (G), and an event says so.
+//
 // A volume that is proven (D) and in use may be asked to grow:
 //
 //	           begin           launch             ends, settle, grow             finish
@@ -80,6 +89,8 @@ func troubled(v View, r Run) Action {
 // better.
 func pointless(v View, r Run) bool {
 	switch {
+	case v.nowhere(r):
+		return true
 	case r.Verb == contract.Expand:
 		return v.Volume.Released || !v.Growth.Stage.Wanted() || v.Expand.Problem == nil && changed(&r, v.Expand)
 	case r.Verb != contract.Provision:
@@ -193,14 +204,20 @@ func followPolicy(vol Volume) Action {
 
 // reclaiming (F, G).
 func reclaiming(v View) Action {
-	d := v.reclaim()
-	if !done(d) {
+	d, left := v.reclaim(), v.Clean.forgotten()
+	if done(d) {
+		left = ""
+	}
+	switch {
+	case !done(d) && left == "":
 		return clean(v, d, false)
+	case v.Volume.Leaving && v.Volume.Held:
+		return Unhold{Left: left}
+	case v.Volume.Leaving:
+		return Wait{Why: "the PV goes"}
+	default:
+		return Remove{}
 	}
-	if v.Volume.Leaving {
-		return Unhold{}
-	}
-	return Remove{}
 }
 
 // abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
@@ -221,6 +238,8 @@ func undoing(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return Release{Run: *p}
+	case v.Clean.forgotten() != "":
+		return Release{Run: *p, Left: v.Clean.forgotten()}
 	case v.Clean.Problem == nil && !v.Clean.Serves:
 		return Release{Run: *p, Left: "its image does not serve the verb delete"}
 	default:
@@ -254,14 +273,22 @@ func clean(v View, last *Run, undo bool) Action {
 // it first undoes what the earlier run may have made there.
 func pending(v View) Action {
 	p := v.newest(contract.Provision)
+	if action := elsewhere(v, p); action != nil {
+		return action
+	}
 	if p == nil {
 		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: 1, Attempt: 1, Clean: true})
 	}
-	if v.Serve.Problem == nil && moved(p, v.Serve) && !v.madeNothing(p) && (v.Clean.Serves || v.Clean.Problem != nil) {
-		return clean(v, v.undo(p), true)
-	}
 	launch := Launch{Verb: contract.Provision, Number: p.Number + 1, Attempt: attempt(p), Clean: v.madeNothing(p)}
-	if changed(p, v.Serve) {
+	if v.Serve.Problem == nil && moved(p, v.Serve) {
+		if v.undoable(p) {
+			return clean(v, v.undo(p), true)
+		}
+		if !launch.Clean {
+			launch.Left = v.Clean.forgotten()
+		}
+	}
+	if renewed(p, v.Serve) {
 		launch.Attempt = 1
 	}
 	return when(v, v.Serve, p, launch)
@@ -269,7 +296,7 @@ func pending(v View) Action {
 
 // when launches unless something is in the way: a problem, the time, the class's other Jobs.
 func when(v View, t Target, last *Run, launch Launch) Action {
-	if t.Problem != nil {
+	if t, launch.Anywhere = t.around(); t.Problem != nil {
 		tell := Tell{Problem: *t.Problem}
 		if t.Problem.Again > 0 {
 			tell.Until = v.Now.Add(t.Problem.Again)
@@ -284,7 +311,7 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}
 		}
-		if queue.Since = due(last, t); v.Now.Before(queue.Since) {
+		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
 			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 type world struct {
 	v   View
 	log []Action
+	// asked: the scheduler is to choose a node for the claim.
+	asked bool
 }
 
 // step lets the dispatcher act once; it returns false when it waits for the world.
@@ -39,6 +41,10 @@ func (w *world) step() bool {
 		w.launch(a)
 	case Cancel:
 		w.at(a.Run).Leaving = true
+	case Announce:
+		w.at(a.Run).Returned = ReturnAnnounced
+	case Reschedule:
+		w.giveBack()
 	case LetGo:
 		w.at(a.Run).PodKept = false
 	case Write:
@@ -81,6 +87,7 @@ func (w *world) launch(a Launch) {
 	if a.Verb == contract.Expand {
 		r.Hash, r.Revision = w.v.Expand.Hash, w.v.Expand.Revision
 	}
+	r.Anywhere = a.Anywhere
 	if a.Verb == contract.Delete && !a.Undo {
 		r.Volume = w.v.Volume.UID
 	}
@@ -117,6 +124,8 @@ func (w *world) turn() bool {
 	}
 	vol := &w.v.Volume
 	switch {
+	case vol.Leaving && !vol.Held && vol.Released && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
+		*vol = Volume{}
 	case w.v.Claim == ClaimLeaving:
 		w.v.Claim = ClaimGone
 	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "":
@@ -128,7 +137,7 @@ func (w *world) turn() bool {
 	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
 		w.v.Serve.Slot = true
 	default:
-		return w.turnNode()
+		return w.turnScheduler() || w.turnNode()
 	}
 	return true
 }

@@ -39,6 +39,7 @@ func every(f func(View)) {
 		}
 	}
 	everyGrowth(f)
+	everyNode(f)
 }
 
 func volumes() []Volume {
@@ -224,6 +225,10 @@ func laws(v View, action Action) broken {
 		out.law("wrote a PV over another", v.Volume.Exists)
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+	case Announce:
+		announceLaws(out, v, a)
+	case Reschedule:
+		rescheduleLaws(out, v)
 	case Settle:
 		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
@@ -234,11 +239,15 @@ func laws(v View, action Action) broken {
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
 	case Release:
 		releaseLaws(out, v, a)
+		if v.Clean.Serves {
+			forgetLaws(out, v, a.Left)
+		}
 	case Hold:
 		out.law("finalizer on a retained PV", !v.Volume.Reclaim)
 		out.law("finalizer on a leaving PV", v.Volume.Leaving)
 	case Unhold:
-		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()))
+		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()) && a.Left == "")
+		forgetLaws(out, v, a.Left)
 	case Begin:
 		beginLaws(out, v)
 	case Refuse:
@@ -250,7 +259,7 @@ func laws(v View, action Action) broken {
 	case Finish:
 		finishLaws(out, v)
 	case Remove:
-		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
+		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()) && v.Clean.forgotten() == "")
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
 		out.law("removed a retained PV", !v.Volume.Reclaim)
 	case Wait:
@@ -278,10 +287,12 @@ func cancelLaws(out *broken, v View, a Cancel) {
 	out.law("cancelled what has ended, or twice", !a.Run.Live || a.Run.Leaving)
 	out.law("cancelled what may have started and is expected back", !t.Unstarted && !t.Lost && !t.Over)
 	out.law("cancelled what is waited for", !t.Over && !pointless(v, a.Run))
-	out.law("cancelled a delete that may start", !t.Over && a.Run.Verb == contract.Delete)
+	out.law("cancelled a delete that may start", !t.Over && a.Run.Verb == contract.Delete && !v.nowhere(a.Run))
 }
 
 func launchLaws(out *broken, v View, a Launch) {
+	nodeLaws(out, v, a)
+	forgetLaws(out, v, a.Left)
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
@@ -298,9 +309,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched without a config", v.Serve.Problem != nil)
 		out.law("launched without a stored revision", !v.Serve.Pinned)
 		out.law("launched beyond max-parallel", !v.Serve.Slot)
-		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves)
+		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves && a.Left == "")
 		out.law("called clean what is not", a.Clean && p != nil && !v.madeNothing(p))
-		out.law("too soon", p != nil && v.Now.Before(due(p, v.Serve)))
+		out.law("too soon", p != nil && v.Now.Before(v.due(p, v.Serve)))
 	case a.Undo:
 		out.law("undid what is proven", v.Volume.Proven())
 		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)

@@ -30,6 +30,8 @@ type Plan struct {
 	Number, Attempt, After int
 	// Clean: nothing of the claim's can be in the storage yet.
 	Clean bool
+	// Anywhere: the node that the run should go to has gone, and it runs on any.
+	Anywhere bool
 	// KubeAPI is the API server's URL, for images that know nothing but their environment.
 	KubeAPI string
 }
@@ -70,6 +72,9 @@ func Build(p Plan) (*batchv1.Job, error) {
 			PodFailurePolicy:      failOnDisruption(),
 			Template:              template,
 		},
+	}
+	if p.Anywhere {
+		job.Annotations[contract.AnnAnywhere] = "true"
 	}
 	if p.Config.Writer == config.DispatcherWrites {
 		job.Annotations[contract.AnnWriter] = string(config.DispatcherWrites)

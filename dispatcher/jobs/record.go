@@ -20,6 +20,8 @@ type Record struct {
 	Attempt, After int
 	Hash, Revision string
 	Node           string
+	// Anywhere: the run was launched without regard to that node.
+	Anywhere bool
 	// Volume is the UID of the PV that a delete is for, empty on an undo.
 	Volume string
 	// Offers: the PV is the dispatcher's to write, from what the container says.
@@ -44,6 +46,7 @@ func RecordOf(job *batchv1.Job) Record {
 		Hash:     job.Annotations[contract.AnnRequestHash],
 		Revision: job.Annotations[contract.AnnRevision],
 		Node:     job.Annotations[contract.AnnNode],
+		Anywhere: job.Annotations[contract.AnnAnywhere] == "true",
 		Volume:   job.Annotations[contract.AnnVolume],
 		Offers:   job.Annotations[contract.AnnWriter] == string(config.DispatcherWrites),
 		Clean:    job.Annotations[contract.AnnClean] == "true",
