@@ -3,6 +3,7 @@ package controller_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,12 +127,34 @@ func TestItem07AFullClusterIsTriedAtAPaceThatSlowsDown(t *testing.T) {
 	})
 }
 
+// However many nodes are full, the claim does not race from one to the next.
+func TestItem07EachFurtherFullNodeIsTriedLater(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var choices []string
+		for i := range 30 {
+			choices = append(choices, fmt.Sprintf("n%d", i))
+		}
+		w.chosenClass(always(fails(73, "")), choices)
+		for _, name := range choices {
+			w.node(name)
+		}
+		w.start()
+		w.claim("data")
+		w.until("eight nodes were tried", time.Hour, func() bool { return len(w.made(contract.Provision)) == 8 })
+		for i, pause := range w.pauses(contract.Provision) {
+			if least := time.Second << i; pause < least || pause > least+10*time.Second {
+				w.t.Errorf("node %d was tried after %s, want %s and the time of an undo", i+2, pause, least)
+			}
+		}
+	})
+}
+
 func TestItem07AnImmediateClaimIsNeverRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(fails(73, "")))
 		w.start()
 		w.claim("data", on("node-1")) // of no meaning, but a user can write it
-		w.until("a second run", 10*time.Minute, func() bool { return len(w.runs) == 2 })
+		w.until("a third run", 15*time.Minute, func() bool { return len(w.ran(contract.Provision)) == 3 })
 		if len(w.returns()) > 0 || len(w.events.said(onData, "Rescheduling")) > 0 {
 			w.t.Error("it was given back to the scheduler, which did not choose")
 		}
@@ -193,6 +216,27 @@ func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 		if n := len(w.returns()); n != 1 {
 			w.t.Errorf("the node was taken off %d times", n)
 		}
+	})
+}
+
+// The last moment: the dispatcher has looked at the claim, and somebody else writes on it before it does.
+func TestItem07TheNodeIsTakenOffTheVeryClaimThatWasLookedAt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
+		w.server.overtake = func(at place, patch []byte) func(object) {
+			if at.resource != "persistentvolumeclaims" || !strings.Contains(string(patch), annNode) {
+				return nil
+			}
+			w.server.overtake = nil // once
+			return func(claim object) { annotate(claim, "example.kubernetes.io/team", "blue") }
+		}
+		w.start()
+		w.claim("data")
+		w.run(4 * time.Minute)
+		if n := len(w.returns()); n != 0 || len(w.events.said(onData, "Rescheduling")) != 0 {
+			w.t.Fatalf("the node was taken off %d times", n)
+		}
+		w.until("the claim is bound", 20*time.Minute, w.bound("data"))
 	})
 }
 

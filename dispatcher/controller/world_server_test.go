@@ -45,6 +45,8 @@ type server struct {
 	held map[string]bool
 	// refuse, when set, may refuse a client's write.
 	refuse func(by, verb string, obj object) error
+	// overtake, when set, may name a write of somebody else that comes in just before a patch.
+	overtake func(at place, patch []byte) func(object)
 }
 
 // place is where an object lies.
@@ -236,6 +238,7 @@ func (s *server) update(by, verb string, at place, obj object) (object, error) {
 // patch knows merge patches. Server-side apply is one too: the dispatcher is the only applier, applies
 // the same fields always, and forces. It never creates, since a patch with a UID cannot.
 func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (object, error) {
+	s.overtaken(at, a.Patch)
 	old, err := s.get(at)
 	if a.PatchType == types.ApplyPatchType && apierrors.IsNotFound(err) {
 		return nil, at.conflict("uid mismatch: no existing object was found")
@@ -256,6 +259,21 @@ func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (ob
 	}
 	within(a.GetSubresource(), old, obj)
 	return s.update(by, "patch", at, obj)
+}
+
+func (s *server) overtaken(at place, patch []byte) {
+	if s.overtake == nil {
+		return
+	}
+	change := s.overtake(at, patch)
+	obj, err := s.get(at)
+	if change == nil || err != nil {
+		return
+	}
+	change(obj)
+	if _, err := s.update(user, "update", at, obj); err != nil {
+		panic(err)
+	}
 }
 
 func (s *server) delete(by string, at place, must *metav1.Preconditions) error {
