@@ -166,28 +166,37 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 	}
 	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
-		fault := o.view.Volume.Fault
-		switch {
-		case fault != "":
-		case a.Run.Refused != "":
-			fault = a.Run.Refused
-		default:
-			fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
-		}
-		parts = append(parts, "the container ended with exit code 0, but "+fault)
+		parts = append(parts, "the container ended with exit code 0, but "+lacks(o, a.Run))
 	}
 	if a.Run.Short {
 		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", a.Run.Reached(out), a.Run.Size()))
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, a.Run.Attempt))
 	if !a.Retry.IsZero() && a.Run.Verb != contract.Delete {
-		next := "next attempt in " + a.Retry.Sub(out.Finished).Round(time.Second).String()
-		if a.Run.Verb == contract.Provision && out.Verdict == contract.NoCapacity && o.view.Serve.Chosen {
-			next += ", sooner on another node: the scheduler is to choose again"
-		}
-		parts = append(parts, next)
+		parts = append(parts, nextNote(o, a))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lacks tells why a container that is done has not provisioned.
+func lacks(o *observation, run decide.Run) string {
+	switch {
+	case o.view.Volume.Fault != "":
+		return o.view.Volume.Fault
+	case run.Refused != "":
+		return run.Refused
+	default:
+		return "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
+	}
+}
+
+// nextNote tells when the next attempt comes.
+func nextNote(o *observation, a decide.Settle) string {
+	next := "next attempt in " + a.Retry.Sub(a.Run.Outcome.Finished).Round(time.Second).String()
+	if a.Run.Verb == contract.Provision && a.Run.Outcome.Verdict == contract.NoCapacity && o.view.Serve.Chosen {
+		next += ", sooner on another node: the scheduler is to choose again"
+	}
+	return next
 }
 
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {

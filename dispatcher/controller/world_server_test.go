@@ -261,21 +261,6 @@ func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (ob
 	return s.update(by, "patch", at, obj)
 }
 
-func (s *server) overtaken(at place, patch []byte) {
-	if s.overtake == nil {
-		return
-	}
-	change := s.overtake(at, patch)
-	obj, err := s.get(at)
-	if change == nil || err != nil {
-		return
-	}
-	change(obj)
-	if _, err := s.update(user, "update", at, obj); err != nil {
-		panic(err)
-	}
-}
-
 func (s *server) delete(by string, at place, must *metav1.Preconditions) error {
 	old, err := s.get(at)
 	if err != nil {
@@ -297,13 +282,6 @@ func (s *server) delete(by string, at place, must *metav1.Preconditions) error {
 		s.store(change{place: at, by: by, verb: "delete", old: old, now: obj})
 	}
 	return nil
-}
-
-// inForeground makes an object that is about to be deleted stay until what it owns has gone.
-func (s *server) inForeground(at place) {
-	if obj, found := s.objects[at]; found && obj.GetDeletionTimestamp() == nil {
-		obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
-	}
 }
 
 // store carries out a change and tells the watches and the world.

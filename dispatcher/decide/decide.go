@@ -92,13 +92,16 @@ func pointless(v View, r Run) bool {
 	case v.nowhere(r):
 		return true
 	case r.Verb == contract.Expand:
-		return v.Volume.Released || !v.Growth.Stage.Wanted() || v.Expand.Problem == nil && changed(&r, v.Expand)
-	case r.Verb != contract.Provision:
+		return v.Volume.Released || !v.Growth.Stage.Wanted() || otherwise(r, v.Expand)
+	case r.Verb == contract.Provision:
+		return v.Claim.Abandoned() || v.Claim == ClaimLeaving || v.Claim == ClaimPending && otherwise(r, v.Serve)
+	default:
 		return false
 	}
-	return v.Claim.Abandoned() || v.Claim == ClaimLeaving ||
-		v.Claim == ClaimPending && v.Serve.Problem == nil && changed(&r, v.Serve)
 }
+
+// otherwise: the run would be launched, but not as it was.
+func otherwise(r Run, t Target) bool { return t.Problem == nil && changed(&r, t) }
 
 // unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
 // may go at any time.
@@ -297,11 +300,7 @@ func pending(v View) Action {
 // when launches unless something is in the way: a problem, the time, the class's other Jobs.
 func when(v View, t Target, last *Run, launch Launch) Action {
 	if t, launch.Anywhere = t.around(); t.Problem != nil {
-		tell := Tell{Problem: *t.Problem}
-		if t.Problem.Again > 0 {
-			tell.Until = v.Now.Add(t.Problem.Again)
-		}
-		return tell
+		return v.tell(*t.Problem)
 	}
 	if r := v.unseen(); r != nil {
 		return Tell{Problem: outrun(*r), Until: r.Outcome.Quiet}
@@ -322,4 +321,12 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		return queue
 	}
 	return launch
+}
+
+// tell says what stands in the way, and comes back where nothing else would bring it.
+func (v View) tell(p Problem) Action {
+	if p.Again == 0 {
+		return Tell{Problem: p}
+	}
+	return Tell{Problem: p, Until: v.Now.Add(p.Again)}
 }

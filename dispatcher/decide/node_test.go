@@ -179,7 +179,7 @@ func (w *world) turnScheduler() bool {
 func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
 	seen := map[string]int{}
 	everyNode(func(v View) {
-		switch a := Decide(v).(type) {
+		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
 		case Launch:
 			seen[fmt.Sprintf("Launch anywhere=%t left=%t undo=%t", a.Anywhere, a.Left != "", a.Undo)]++
 		case Release:
