@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -32,9 +33,20 @@ func (p *parser) properties() {
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
 	}
+	p.propertiesFit()
 	if _, found := p.src.Data[propServiceToken]; found {
 		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
 			"keep it in a Secret and name that with env-from-secret")
+	}
+}
+
+// maxProperties is how much text all properties may be, as JSON, in bytes. Linux starts no process with a variable
+// longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
+const maxProperties = 128 << 10
+
+func (p *parser) propertiesFit() {
+	if text, err := json.Marshal(p.cfg.Properties); err != nil || len(text) > maxProperties {
+		p.faults = append(p.faults, field.TooLong(field.NewPath("data and the class's parameters"), "", maxProperties))
 	}
 }
 

@@ -111,3 +111,16 @@ func TestEnvNamesCannotReachTheContainersOwnVariables(t *testing.T) {
 		}
 	}
 }
+
+// One of them too long, or all of them together: the Job would be made, and its container never started.
+func TestPropertiesThatFitIntoNoPodAreAFault(t *testing.T) {
+	const at = "data and the class's parameters"
+	for name, s := range map[string]config.Source{
+		"one key":          source(set("blob", strings.Repeat("x", 128<<10))),
+		"key and param":    source(set("blob", strings.Repeat("x", 64<<10)), param("other", strings.Repeat("x", 64<<10))),
+		"text that swells": source(set("blob", strings.Repeat("\n", 65<<10))),
+	} {
+		t.Run(name, func(t *testing.T) { mustFault(t, faultsOf(s), map[string][]string{at: {"Too long", "131072"}}) })
+	}
+	mustFault(t, faultsOf(source(set("blob", strings.Repeat("x", 127<<10)))), nil)
+}
