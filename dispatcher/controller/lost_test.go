@@ -41,6 +41,7 @@ func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 		if n := len(w.made("")); n != 1 {
 			w.t.Errorf("%d Jobs while nobody knows whether the pod still runs", n)
 		}
+		w.mustNotSay("next attempt in 10s")
 		w.mustHave(onData, "WaitingForNode", []string{pod.Name, "--force"})
 		if len(w.events.said(onData, "WaitingForNode")) == 0 {
 			w.t.Error("the claim does not say what it waits for")

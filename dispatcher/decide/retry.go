@@ -105,7 +105,10 @@ func (v View) retry(r *Run) time.Time {
 	if !asks || exhausted(r, t) {
 		return time.Time{}
 	}
-	return v.due(r, t)
+	if at := v.due(r, t); at.After(r.Outcome.Quiet) {
+		return at
+	}
+	return r.Outcome.Quiet
 }
 
 // unseen is a run whose container may still be at work although nobody can tell: the one whose deadline is the
