@@ -22,6 +22,7 @@ type Config struct {
 	ServiceAccount string
 	NodeSelector   map[string]string
 	RunOn          RunOn
+	NodeGone       NodeGone      // with RunOnSelected: what to do when the volume's node has gone
 	EnvSecret      string        // its keys become variables, verbatim
 	FilesSecret    string        // its keys become files in contract.SecretDir
 	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
@@ -47,6 +48,16 @@ const (
 	defaultTimeout         = 10 * time.Minute
 	defaultParallel        = 20
 	propServiceToken       = "service-token"
+)
+
+// NodeGone says how a volume is deleted whose node does not exist any more.
+type NodeGone string
+
+// The values of the key node-gone.
+const (
+	WaitForNode  NodeGone = "wait"     // for the node to be back, or for an administrator
+	AnyNode      NodeGone = "any-node" // run anywhere: the storage can be reached from other nodes, too
+	ForgetVolume NodeGone = "forget"   // let go of the volume: it has gone with its node
 )
 
 // Writer says who writes the PV.

@@ -27,6 +27,7 @@ const (
 	keyServiceAccount = "service-account-name"
 	keyNodeSelector   = "node-selector"
 	keyRunOn          = "run-on"
+	keyNodeGone       = "node-gone"
 	keyEnvSecret      = "env-from-secret"
 	keyFilesSecret    = "files-from-secret" //nolint:gosec // the name of a key
 	keyPodTemplate    = "pod-template"
@@ -48,6 +49,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.serviceAccount()
 	p.nodeSelector()
 	p.runOn()
+	p.nodeGone()
 	p.secrets()
 	p.podTemplate()
 	p.limits()
@@ -59,7 +61,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 // Keys lists the keys that the dispatcher reads; every other key is a property.
 func Keys() []string {
 	return []string{
-		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn,
+		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
 		keyDataSources, keyWritePV, keyBatchSize,
 	}
@@ -170,6 +172,17 @@ func (p *parser) runOn() {
 	if p.cfg.RunOn == RunOnSelected && p.src.Binding != string(storagev1.VolumeBindingWaitForFirstConsumer) {
 		p.invalid(keyRunOn, string(RunOnSelected), "the class %s must have volumeBindingMode WaitForFirstConsumer, "+
 			"or no node is ever selected", p.src.Class)
+	}
+}
+
+func (p *parser) nodeGone() {
+	p.cfg.NodeGone = WaitForNode
+	switch text := NodeGone(p.get(keyNodeGone)); text {
+	case "":
+	case WaitForNode, AnyNode, ForgetVolume:
+		p.cfg.NodeGone = text
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyNodeGone), text, []NodeGone{WaitForNode, AnyNode, ForgetVolume}))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestDefaultsNeedOnlyAnImageAndAServiceAccount(t *testing.T) {
 	s := source()
 	want := config.Config{
 		Source: s, Image: "localhost/gold:v1", Verbs: []contract.Verb{contract.Provision}, ServiceAccount: "gold",
-		RunOn: config.RunAnywhere, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20, BatchSize: 1,
+		RunOn: config.RunAnywhere, NodeGone: config.WaitForNode, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20, BatchSize: 1,
 		Properties: map[string]string{}, Writer: config.ContainerWrites,
 	}
 	if got := parse(t, s); !reflect.DeepEqual(got, want) {
@@ -41,6 +41,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"node-selector": {"zone=west, storage=", func(c config.Config) bool {
 			return maps.Equal(c.NodeSelector, map[string]string{"zone": "west", "storage": ""})
 		}},
+		"node-gone":         {"any-node", func(c config.Config) bool { return c.NodeGone == config.AnyNode }},
 		"run-on":            {"selected-node", func(c config.Config) bool { return c.RunOn == config.RunOnSelected }},
 		"env-from-secret":   {"login", func(c config.Config) bool { return c.EnvSecret == "login" }},
 		"files-from-secret": {"cloud.d", func(c config.Config) bool { return c.FilesSecret == "cloud.d" }},
@@ -87,6 +88,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"node selector bad value":     {set("node-selector", "zone=we st"), "node-selector", []string{"we st"}},
 		"node selector twice":         {set("node-selector", "zone=west,zone=east"), "node-selector", []string{"zone", "twice"}},
 		"unknown run-on":              {set("run-on", "here"), "run-on", []string{"here", "selected-node"}},
+		"unknown node-gone":           {set("node-gone", "panic"), "node-gone", []string{"panic", "any-node", "forget", "wait"}},
+		"nearly node-gone":            {set("nodes-gone", "wait"), "nodes-gone", []string{"did you mean node-gone"}},
 		"selected node, Immediate":    {set("run-on", "selected-node"), "run-on", []string{"WaitForFirstConsumer", "gold"}},
 		"env secret's name":           {set("env-from-secret", "Log_in"), "env-from-secret", []string{"Log_in", "lowercase"}},
 		"files secret's name":         {set("files-from-secret", "a/b"), "files-from-secret", []string{"a/b"}},
@@ -154,7 +157,7 @@ func broken() config.Source {
 	return source(
 		reclaim("Delete"), set("plugin-name", "x"), set("image", ""), set("image-pull-policy", "x"), set("verbs", "list"),
 		set("service-account-name", ""), set("node-selector", "x,a b=c d"), set("run-on", "selected-node"),
-		set("env-from-secret", "X"), set("files-from-secret", "X"),
+		set("node-gone", "x"), set("env-from-secret", "X"), set("files-from-secret", "X"),
 		set("pod-template", "spec: {restartPolicy: Always}"), set("timeout", "x"), set("max-attempts", "x"), set("max-parallel", "x"),
 		set("nodeSelector", "zone=west"), set("size", "1"), param("Size", "1"))
 }
@@ -166,7 +169,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	}
 	want := []string{
 		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
-		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[env-from-secret]",
+		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[node-gone]", "data[env-from-secret]",
 		"data[files-from-secret]", "data[pod-template]", "data[timeout]", "data[max-attempts]", "data[max-parallel]",
 		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
 	}

@@ -89,6 +89,8 @@ const (
 	AnnWriter = Domain + "write-pv"
 	// AnnNode is the node that the run was meant for, where the claim or the volume names one.
 	AnnNode = Domain + "node"
+	// AnnAnywhere is "true" on a Job that runs without regard to the volume's node, which has gone.
+	AnnAnywhere = Domain + "any-node"
 	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.
 	AnnOutcome = Domain + "outcome"
 	// AnnWaived is "true" of a claim that does not need its batch, whose Job has not started, any more.
@@ -142,6 +144,10 @@ const (
 	// TerminationLog takes the results of a batch, or the volume source with write-pv: dispatcher.
 	TerminationLog = "/dev/termination-log"
 )
+
+// AnnRescheduled is the annotation of a provision Job by which this claim, as it was at the resourceVersion that it
+// holds, is given back to the scheduler. One claim's own, since a Job may serve several.
+func AnnRescheduled(uid string) string { return Domain + "rescheduled-" + uid }
 
 // PVName is the name of the PV of the claim with this UID.
 func PVName(uid string) string { return "pvc-" + uid }

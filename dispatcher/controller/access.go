@@ -23,7 +23,7 @@ var (
 		{"", "persistentvolumeclaims/status", []string{"patch"}},
 		{"", "persistentvolumes", []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{"storage.k8s.io", "storageclasses", []string{"list", "watch"}},
-		{"", "nodes", []string{"get"}},
+		{"", "nodes", []string{"get", "list", "watch"}},
 		{"events.k8s.io", "events", []string{"create", "patch"}},
 	}
 	namespaceNeeds = []need{

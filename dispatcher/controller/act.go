@@ -46,8 +46,10 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, nil
 	case decide.Launch:
 		return c.launch(ctx, o, a)
-	case decide.Keep:
-		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
+	case decide.Announce:
+		return 0, c.announce(ctx, o, a.Run)
+	case decide.Reschedule:
+		return 0, c.reschedule(ctx, o, a.Why)
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
 	case decide.Waive:
@@ -65,7 +67,7 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	case decide.Hold:
 		return 0, c.setFinalizers(ctx, o.pv, append(slices.Clone(o.pv.Finalizers), contract.FinalizerStorage))
 	case decide.Unhold:
-		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
+		return 0, c.unhold(ctx, o, a)
 	case decide.Withdraw:
 		return 0, c.withdraw(ctx, o)
 	case decide.Remove:
@@ -212,6 +214,15 @@ func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch
 		return fmt.Errorf("write on the Job %s/%s: %w", namespace, name, err)
 	}
 	return nil
+}
+
+// unhold lets go of a PV, and tells of a volume that is given up with it.
+func (c *Controller) unhold(ctx context.Context, o *observation, a decide.Unhold) error {
+	err := c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
+	if err == nil && a.Left != "" {
+		c.event(o.pv, nil, corev1.EventTypeWarning, reasonLeft, "its volume stays in the storage where it is, since "+a.Left)
+	}
+	return err
 }
 
 // setFinalizers replaces a PV's finalizers, unless somebody has changed the PV meanwhile.

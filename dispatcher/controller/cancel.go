@@ -3,10 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,35 +13,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// keepPods makes the Job's pods stay, when they are deleted, until they have been read.
-func (c *Controller) keepPods(ctx context.Context, job *batchv1.Job) error {
-	return c.eachPod(ctx, job, func(pod *corev1.Pod) []string {
-		if jobs.Kept(pod) || pod.DeletionTimestamp != nil {
-			return pod.Finalizers
-		}
-		return append(slices.Clone(pod.Finalizers), contract.FinalizerRecord)
-	})
-}
-
+// letPodsGo takes our finalizer off a Job's pods, almost always one. A pod that has changed meanwhile is left as
+// it is: the watch brings it again.
 func (c *Controller) letPodsGo(ctx context.Context, job *batchv1.Job) error {
-	return c.eachPod(ctx, job, func(pod *corev1.Pod) []string {
-		return without(pod.Finalizers, contract.FinalizerRecord)
-	})
-}
-
-// eachPod sets the finalizers of a Job's pods, almost always one. A pod that has changed meanwhile is left
-// as it is: the watch brings it again.
-func (c *Controller) eachPod(ctx context.Context, job *batchv1.Job, want func(*corev1.Pod) []string) error {
 	pods, err := c.caches.podsOf(job)
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods {
-		finalizers := want(pod)
-		if slices.Equal(finalizers, pod.Finalizers) {
+		if !jobs.Kept(pod) {
 			continue
 		}
-		patch, err := finalizersPatch(pod, finalizers)
+		patch, err := finalizersPatch(pod, without(pod.Finalizers, contract.FinalizerRecord))
 		if err != nil {
 			return err
 		}
@@ -63,7 +44,7 @@ func (c *Controller) cancel(ctx context.Context, job *batchv1.Job) error {
 		Preconditions:     &metav1.Preconditions{UID: &job.UID},
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the Job %s/%s, which has not started: %w", job.Namespace, job.Name, err)
+		return fmt.Errorf("delete the Job %s/%s, which makes no progress: %w", job.Namespace, job.Name, err)
 	}
 	return nil
 }

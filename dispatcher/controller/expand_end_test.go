@@ -121,6 +121,7 @@ func TestAnExpandRunsOnTheVolumesNodes(t *testing.T) {
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, expandable, firstConsumer)
 		w.account("true")
 		w.config("gold", "gold", "verbs", "provision,delete,expand", "run-on", "selected-node")
+		w.node("n1")
 		w.start()
 		w.claim("data", func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "n1") })
 		w.until("the claim is bound", time.Minute, w.bound("data"))

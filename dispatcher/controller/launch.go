@@ -62,7 +62,7 @@ func (c *Controller) create(ctx context.Context, o *observation, plan jobs.Plan)
 // expand, and on an undo the very request of the run that is undone.
 func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean,
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Anywhere: a.Anywhere,
 		KubeAPI: c.opts.KubeAPI, Config: o.clean.cfg,
 	}
 	switch {
@@ -89,6 +89,9 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 	default:
 		p.PV = o.pv
 		p.Request = jobs.RequestOf(o.pv, p.Config)
+		if err := c.placed(ctx, &p.Request); err != nil {
+			return p, err
+		}
 	}
 	if a.Verb == contract.Expand {
 		p.Hash, p.Request.Size = o.view.Expand.Hash, o.size.Value()

@@ -21,6 +21,8 @@ type looker interface {
 	volume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error)
 	pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
+	node(ctx context.Context, name string) (*corev1.Node, error)
+	nodes(ctx context.Context) ([]*corev1.Node, error)
 }
 
 func (s caches) claim(_ context.Context, uid types.UID, _ types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
@@ -65,6 +67,22 @@ func (s caches) podsOf(job *batchv1.Job) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	for _, obj := range found {
 		out = append(out, obj.(*corev1.Pod))
+	}
+	return out, nil
+}
+
+func (s caches) node(_ context.Context, name string) (*corev1.Node, error) {
+	obj, found, err := s.nodesByName.GetByKey(name)
+	if err != nil || !found {
+		return nil, err
+	}
+	return obj.(*corev1.Node), nil
+}
+
+func (s caches) nodes(context.Context) ([]*corev1.Node, error) {
+	var out []*corev1.Node
+	for _, obj := range s.nodesByName.List() {
+		out = append(out, obj.(*corev1.Node))
 	}
 	return out, nil
 }
@@ -129,6 +147,29 @@ func (l live) pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 		return nil, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	var out []*corev1.Pod
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
+func (l live) node(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := l.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // nil is the looker's word for "does not exist"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+func (l live) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	list, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	var out []*corev1.Node
 	for i := range list.Items {
 		out = append(out, &list.Items[i])
 	}

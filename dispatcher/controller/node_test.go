@@ -88,12 +88,14 @@ func TestRule11AClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 
 func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: script(halfway(73))}
+		w.images[gold] = image{does: script(halfway(75))}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
 		w.account("true")
 		w.config("gold", "gold")
+		w.node("node-1")
+		w.node("node-2")
 		w.start()
-		claim := w.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annNode: "node-1"} })
+		claim := w.claim("data", on("node-1"))
 		w.until("the first run failed", time.Minute, func() bool { return len(w.runs) == 1 })
 		w.run(time.Second)
 		edit(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-2") })
@@ -104,49 +106,7 @@ func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	})
 }
 
-func TestRule05APodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[gold] = image{does: works, takes: 5 * time.Minute}
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		pod := w.running()[0]
-		w.lostNode = true
-		drop(w, "node-lifecycle-controller", pod)
-		w.run(time.Hour)
-		if n := len(w.made("")); n != 1 {
-			w.t.Errorf("%d Jobs while nobody knows whether the pod still runs", n)
-		}
-		w.mustHave(onData, "WaitingForNode", []string{pod.Name, "--force"})
-		if len(w.events.said(onData, "WaitingForNode")) == 0 {
-			w.t.Error("the claim does not say what it waits for")
-		}
-		w.lostNode = false
-		w.until("the claim is bound", 10*time.Minute, w.bound("data"))
-	})
-}
-
-func TestRule05AClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[gold] = image{does: always(halfway(75)), takes: 5 * time.Minute}
-		w.start()
-		claim := w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		w.lostNode = true
-		drop(w, "node-lifecycle-controller", w.running()[0])
-		drop(w, user, claim)
-		w.run(time.Hour)
-		if n := len(w.made(contract.Delete)); n != 0 {
-			w.t.Errorf("%d undos while nobody knows whether the pod still runs", n)
-		}
-		w.lostNode = false
-		w.until("nothing is left", 10*time.Minute, w.empty)
-	})
-}
-
-func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
+func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")
 		w.stuck["data"] = true

@@ -52,17 +52,21 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 	}
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
 	if o.view.Claim == decide.ClaimPending {
-		if o.serve, err = c.resolveServe(ctx, o.claim); err != nil {
+		if o.serve, err = c.resolveServe(ctx, look, o.claim); err != nil {
 			return nil, err
 		}
 		o.view.Serve = o.serve.target
 	}
 	o.clean = c.resolveClean(o)
+	if err := c.seeGone(ctx, look, o); err != nil {
+		return nil, err
+	}
 	o.view.Clean = o.clean.target
 	if err := c.seeGrowth(ctx, look, o); err != nil {
 		return nil, err
 	}
 	for i := range o.view.Runs {
+		o.view.Runs[i].Returned = returned(o.jobs[o.view.Runs[i].Name], o.claim)
 		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Serves(), o.pv))
 	}
 	return o, nil
@@ -114,15 +118,15 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, 
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
 		run.Short = run.Record.Short(run.Outcome)
-		pods, err := c.caches.podsOf(job)
-		run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
+		var err error
+		run.PodKept, err = c.seeKept(ctx, look, job, run.Held)
 		return run, err
 	}
 	pods, err := look.pods(ctx, job)
 	if err != nil {
 		return run, err
 	}
-	run.HasPod, run.PodKept = len(pods) > 0, slices.ContainsFunc(pods, jobs.Kept)
+	run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
 	if run.Live = !jobs.Ended(job, pods); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
@@ -145,6 +149,16 @@ func output(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	default:
 		return jobs.Said(pods)
 	}
+}
+
+// seeKept tells whether a settled Job has a pod that is still kept. With the record goes the last that would let
+// it go, so the pods of a Job that holds one are looked at as the rest is: a cache may be behind.
+func (c *Controller) seeKept(ctx context.Context, look looker, job *batchv1.Job, held bool) (bool, error) {
+	if !held {
+		look = c.caches
+	}
+	pods, err := look.pods(ctx, job)
+	return slices.ContainsFunc(pods, jobs.Kept), err
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {
@@ -217,8 +231,7 @@ func (c *Controller) asksUs(claim *corev1.PersistentVolumeClaim) bool {
 	if class == nil || class.Provisioner != c.opts.Provisioner || asked != c.opts.Provisioner || populated(claim) {
 		return false
 	}
-	waits := class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	return !waits || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
+	return !waits(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
 }
 
 // populated: a populator fills the claim, through a claim of its own.

@@ -33,7 +33,7 @@ func problem(reason, format string, args ...any) *decide.Problem {
 }
 
 // resolveServe finds how a pending claim would be provisioned now.
-func (c *Controller) resolveServe(ctx context.Context, claim *corev1.PersistentVolumeClaim) (r resolved, err error) {
+func (c *Controller) resolveServe(ctx context.Context, look looker, claim *corev1.PersistentVolumeClaim) (r resolved, err error) {
 	if r.class = c.class(className(claim)); r.class == nil { // it went since the claim was looked at
 		r.target.Problem = problem("WaitingForClass", "the class %s does not exist", className(claim))
 		return r, nil
@@ -53,8 +53,10 @@ func (c *Controller) resolveServe(ctx context.Context, claim *corev1.PersistentV
 		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
 		Pinned: c.current(r.cfg.Source),
 		Slot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
+		Chosen: waits(r.class), OnNode: r.cfg.RunOn == config.RunOnSelected,
 	}
-	return r, nil
+	err = c.seeChosen(ctx, look, &r.target)
+	return r, err
 }
 
 // resolveConfig reads the class's config, or, while an edit of it is faulty, its last good revision.

@@ -14,7 +14,10 @@ import (
 // often the dispatcher dies.
 type life func(w *world, last int64) string
 
-var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown, "withdrawn": withdrawn}
+var stories = map[string]life{
+	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
+	"withdrawn": withdrawn, "rescheduled": rescheduled,
+}
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
 func bornAndDeleted(w *world, last int64) string {

@@ -88,16 +88,31 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batchv1.Job, a decide.Launch) {
 	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "attempt", a.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
+	if a.Anywhere {
+		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.gone(a.Verb))
+	}
+	if a.Left != "" {
+		undone := o.jobs[jobs.Name(contract.Provision, string(o.uid), a.Number-1)]
+		c.event(undone, nil, corev1.EventTypeWarning, reasonLeft, "what it may have made in the storage for the claim "+o.at.String()+" stays there, since "+a.Left)
+	}
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
 	case a.Verb == contract.Expand:
 		c.tellExpanding(o, job, note)
 	case a.Undo:
-		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage")
+		c.event(job, nil, corev1.EventTypeNormal, reasonUndoing, "deletes what the claim "+o.at.String()+" may have left in the storage: "+note)
 	default:
 		c.event(o.pv, job, corev1.EventTypeNormal, reasonDeleting, note)
 	}
+}
+
+// gone names the node around which a run of this verb was launched.
+func (o *observation) gone(verb contract.Verb) string {
+	if verb == contract.Expand {
+		return o.view.Expand.Gone
+	}
+	return o.view.Clean.Gone
 }
 
 // tellWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
@@ -181,7 +196,7 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, a.Run.Attempt))
 	if !a.Retry.IsZero() && a.Run.Verb != contract.Delete {
-		parts = append(parts, "next attempt in "+a.Retry.Sub(out.Finished).Round(time.Second).String())
+		parts = append(parts, nextNote(o, a))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -219,6 +234,15 @@ func said(out jobs.Outcome, job *batchv1.Job) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
+}
+
+// nextNote tells when the next attempt comes.
+func nextNote(o *observation, a decide.Settle) string {
+	next := "next attempt in " + a.Retry.Sub(a.Run.Outcome.Finished).Round(time.Second).String()
+	if a.Run.Verb == contract.Provision && a.Run.Outcome.Verdict == contract.NoCapacity && o.view.Serve.Chosen {
+		next += ", sooner on another node: the scheduler is to choose again"
+	}
+	return next
 }
 
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {

@@ -34,14 +34,17 @@ const (
 	byRevision = "revision"
 	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
 	byOwner = "owner"
+	// byNode finds what waits for a node, by the node's name or hostname label: claims that are not bound,
+	// volumes of ours, Jobs that are records. Nodes are found by both.
+	byNode = "node"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
 
 // caches are the watched objects: of the whole cluster, and of each config namespace.
 type caches struct {
-	claims, volumes, classes cache.Indexer
-	spaces                   map[string]space
+	claims, volumes, classes, nodesByName cache.Indexer
+	spaces                                map[string]space
 
 	factories []informers.SharedInformerFactory
 	synced    []cache.InformerSynced
@@ -69,11 +72,13 @@ func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
 	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
-	b.add(&c.caches.claims, claims, c.claimChanged, cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	b.add(&c.caches.claims, claims, c.claimChanged, cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim})
 	b.follow(claims, c.claimUpdated)
 	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
-		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byOwner: ownersOfVolume})
+		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byOwner: ownersOfVolume, byNode: nodeOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
+	b.through("", "", onlyLabels)
+	b.handle(&c.caches.nodesByName, b.factory.Core().V1().Nodes().Informer(), c.nodeHandler(), cache.Indexers{byNode: namesOfNode})
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
 		c.caches.spaces[ns] = b.space(c, ns)
@@ -93,7 +98,7 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.handle(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), handlers(c.jobChanged, func(old, now any) {
 		c.jobUpdated(old.(*batchv1.Job), now.(*batchv1.Job))
 	}),
-		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed})
+		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
 }
@@ -107,9 +112,13 @@ type watcher struct {
 }
 
 func (b *watcher) in(namespace, selector string) {
+	b.through(namespace, selector, withoutManagedFields)
+}
+
+func (b *watcher) through(namespace, selector string, transform cache.TransformFunc) {
 	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
 		informers.WithNamespace(namespace),
-		informers.WithTransform(withoutManagedFields),
+		informers.WithTransform(transform),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
 	b.caches.factories = append(b.caches.factories, b.factory)
 }

@@ -19,9 +19,11 @@ const tracked = batchv1.JobTrackingFinalizer
 func (w *world) jobs() {
 	for _, job := range every[*batchv1.Job](w) {
 		switch {
+		case slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) && len(w.podsOf(job)) == 0:
+			unfinalize(w, kcm, job, metav1.FinalizerDeleteDependents)
 		case ended(job) != nil:
 			w.expire(job)
-		case job.DeletionTimestamp == nil:
+		case job.DeletionTimestamp == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend):
 			w.manage(job)
 		}
 	}
@@ -93,10 +95,10 @@ func (w *world) spawn(job *batchv1.Job, number int) {
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = fmt.Sprintf("%s-pod%d", job.Name, number), job.Namespace
 	pod.Labels[batchv1.JobNameLabel] = job.Name
-	pod.Finalizers = []string{tracked}
+	pod.Finalizers = append(pod.Finalizers, tracked)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
-	pod.Spec.NodeName = "node-1" // scheduled at once: one without a node that is deleted never ran
+	w.assign(pod)
 	add(w, kcm, pod)
 	edit(w, kcm, job, func(j *batchv1.Job) { j.Status.Active = 1 })
 }
@@ -117,10 +119,11 @@ func (w *world) conclude(job *batchv1.Job, kind batchv1.JobConditionType, reason
 func (w *world) collect(pod *corev1.Pod) {
 	job := get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
 	orphan := job == nil || job.UID != pod.OwnerReferences[0].UID
-	if orphan {
+	if orphan || slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
 		drop(w, kcm, pod)
 	}
-	if over(pod) && (orphan || ended(job) != nil) && slices.Contains(pod.Finalizers, tracked) {
+	counted := over(pod) && (orphan || ended(job) != nil) || job != nil && job.DeletionTimestamp != nil
+	if counted && slices.Contains(pod.Finalizers, tracked) {
 		unfinalize(w, kcm, pod, tracked)
 	}
 }

@@ -49,6 +49,8 @@ func (w *world) kubelets() {
 	for _, pod := range every[*corev1.Pod](w) {
 		switch {
 		case over(pod):
+		case pod.Spec.NodeName == "":
+			w.schedule(pod)
 		case pod.DeletionTimestamp != nil && !w.lostNode:
 			w.terminate(pod, 137, "", "")
 		case pod.Status.Phase == corev1.PodPending:

@@ -47,6 +47,8 @@ type server struct {
 	meddle func(at place)
 	// refuse, when set, may refuse a client's write.
 	refuse func(by, verb string, obj object) error
+	// overtake, when set, may name a write of somebody else that comes in just before a patch.
+	overtake func(at place, patch []byte) func(object)
 }
 
 // place is where an object lies.
@@ -138,6 +140,9 @@ func (s *server) react(by string, action clienttesting.Action) (runtime.Object, 
 		at.name = a.Name
 		if s.meddle != nil {
 			s.meddle(at)
+		}
+		if p := a.DeleteOptions.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
+			s.inForeground(at)
 		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:
@@ -238,6 +243,7 @@ func (s *server) update(by, verb string, at place, obj object) (object, error) {
 // patch knows merge patches. Server-side apply is one too: the dispatcher is the only applier, applies
 // the same fields always, and forces. It never creates, since a patch with a UID cannot.
 func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (object, error) {
+	s.overtaken(at, a.Patch)
 	old, err := s.get(at)
 	if a.PatchType == types.ApplyPatchType && apierrors.IsNotFound(err) {
 		return nil, at.conflict("uid mismatch: no existing object was found")

@@ -37,6 +37,8 @@ type world struct {
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
 	noBinder   bool            // the PV controller is down
+	cordoned   string          // a node that takes no pods
+	choices    []string        // what the scheduler chooses for claims, one after the other, the last for ever
 	looks      atomic.Int64    // of dispatchers at a claim
 	pause      func()          // before every Job that a dispatcher makes
 	log        logLines        // of dispatchers

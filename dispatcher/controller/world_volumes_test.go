@@ -59,6 +59,9 @@ func (w *world) bind(claim *corev1.PersistentVolumeClaim, pvs []*corev1.Persiste
 		return
 	}
 	class := get[*storagev1.StorageClass](w, "", *claim.Spec.StorageClassName)
+	if class != nil && waits(class) && claim.Annotations[annNode] == "" {
+		w.choose(claim)
+	}
 	if class == nil || waits(class) && claim.Annotations[annNode] == "" || claim.Annotations[annAsked] == class.Provisioner {
 		return
 	}

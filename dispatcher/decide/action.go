@@ -48,18 +48,26 @@ type Launch struct {
 	// Shares: the Job may serve other requests, too. What has failed before is tried alone, and undone
 	// alone, so that a bad request has no neighbours for long.
 	Shares bool
+	// Anywhere: the node that the run should go to has gone, and it runs on any.
+	Anywhere bool
+	// Left tells what an earlier run may have left in the storage that is given up, and why; usually empty.
+	Left string
 }
 
-// Keep makes a pod stay, when it is deleted, until it has been read: whether its container ever ran.
-type Keep struct{ Run Run }
+// Announce writes on a run's Job that its claim, as it is now, goes back to the scheduler.
+type Announce struct{ Run Run }
 
-// Cancel deletes a Job that has not started and need not start any more.
+// Reschedule takes the selected node off the claim, unless that has changed meanwhile, so that the scheduler
+// chooses again.
+type Reschedule struct{ Why string }
+
+// Cancel deletes a Job that makes no progress, and of which none is expected or wanted any more.
 type Cancel struct{ Run Run }
 
 // Waive writes on a Job that has not started, and that others wait for, that this claim does not.
 type Waive struct{ Run Run }
 
-// LetGo lets a kept pod go, whose outcome is written.
+// LetGo lets a pod go, whose outcome is written.
 type LetGo struct{ Run Run }
 
 // Write makes the PV that a container of a config with write-pv: dispatcher has described.
@@ -90,7 +98,10 @@ type Release struct {
 type Hold struct{}
 
 // Unhold takes it off.
-type Unhold struct{}
+type Unhold struct {
+	// Left tells that the volume stays in the storage, and why; usually empty.
+	Left string
+}
 
 // Withdraw deletes a PV that nobody was ever bound to. Our finalizer keeps it until its volume has been
 // deleted; from now on nobody can be bound to it.
@@ -114,40 +125,41 @@ type HandOver struct{}
 // Finish writes on the claim that it has its size.
 type Finish struct{}
 
-func (Wait) isAction()     {}
-func (Tell) isAction()     {}
-func (Pin) isAction()      {}
-func (Queue) isAction()    {}
-func (Launch) isAction()   {}
-func (Keep) isAction()     {}
-func (Cancel) isAction()   {}
-func (Waive) isAction()    {}
-func (LetGo) isAction()    {}
-func (Write) isAction()    {}
-func (Settle) isAction()   {}
-func (Show) isAction()     {}
-func (Release) isAction()  {}
-func (Hold) isAction()     {}
-func (Unhold) isAction()   {}
-func (Withdraw) isAction() {}
-func (Remove) isAction()   {}
-func (Begin) isAction()    {}
-func (Refuse) isAction()   {}
-func (Grow) isAction()     {}
-func (HandOver) isAction() {}
-func (Finish) isAction()   {}
+func (Wait) isAction()       {}
+func (Tell) isAction()       {}
+func (Pin) isAction()        {}
+func (Queue) isAction()      {}
+func (Launch) isAction()     {}
+func (Announce) isAction()   {}
+func (Reschedule) isAction() {}
+func (Cancel) isAction()     {}
+func (Waive) isAction()      {}
+func (LetGo) isAction()      {}
+func (Write) isAction()      {}
+func (Settle) isAction()     {}
+func (Show) isAction()       {}
+func (Release) isAction()    {}
+func (Hold) isAction()       {}
+func (Unhold) isAction()     {}
+func (Withdraw) isAction()   {}
+func (Remove) isAction()     {}
+func (Begin) isAction()      {}
+func (Refuse) isAction()     {}
+func (Grow) isAction()       {}
+func (HandOver) isAction()   {}
+func (Finish) isAction()     {}
 
 // Certain tells whether an action does no harm when the facts it was decided on were a little old.
 // Every other action is decided again on live facts before it is carried out.
 func Certain(a Action) bool {
 	switch a := a.(type) {
-	case Wait, Tell, Pin, Queue, Keep, LetGo, Hold:
+	case Wait, Tell, Pin, Queue, LetGo, Hold:
 		return true
 	case Settle:
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Cancel, Waive, Write, Release, Unhold, Withdraw, Remove, Begin, Refuse, Grow, HandOver, Finish:
+	case Launch, Announce, Reschedule, Cancel, Waive, Write, Release, Unhold, Withdraw, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false

@@ -21,9 +21,20 @@
 //	                                 │       withdraw                                      let go of the PV
 //	                                 └ in use by others, or retained: told, and left to an administrator
 //
-// A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
-// Job cancelled, and C reads from the pod that its container was never made. A Job may be the run of several
-// UIDs, each with an outcome of its own; it is cancelled when all have waived it.
+// A run in B that makes no progress is told on the claim. When nobody waits for it any more its Job is
+// cancelled, and C reads from the pod, which is kept for that, whether its container was ever made. A pod that
+// was deleted by force is not waited for, and may still run: nothing is launched from any state until its
+// own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own; it is
+// cancelled when all have waived it.
+//
+// A claim whose node the scheduler has chosen (WaitForFirstConsumer) goes back to it when the node has no room,
+// never takes the run, or has gone:
+//
+//	E failed ─► H undoing ─► Q announced on the Job ─► R without a node ─► A (another node: at once; the same: when due)
+//	A or E, its node has gone ─► H if need be ──────────────────┘
+//
+// F and H go around a node that has gone as the config says: they wait for it, run on any other, or give up
+// what is there: the record is released, or the PV let go (G), and an event says so.
 //
 // A volume that is proven (D) and in use may be asked to grow:
 //
@@ -62,9 +73,7 @@ func Decide(v View) Action {
 	}
 }
 
-// running (B): at most one unfinished Job per UID, whatever the verb. The pod of one that does not start is
-// kept: when it goes, by its deadline or with its Job, it can still be read that it never ran. An undo by the
-// same image, on the same nodes, would start no better.
+// running (B): at most one unfinished Job per UID, whatever the verb.
 func running(v View) Action {
 	for _, r := range v.Runs {
 		switch {
@@ -78,11 +87,13 @@ func running(v View) Action {
 }
 
 func troubled(v View, r Run) Action {
-	waiting := r.Trouble.Unstarted && !r.Leaving
+	idle := r.Trouble.Unstarted || r.Trouble.Lost
 	switch {
-	case waiting && r.HasPod && !r.PodKept:
-		return Keep{Run: r}
-	case waiting && pointless(v, r):
+	case r.Leaving:
+		return tellTrouble(r)
+	case r.Trouble.Over:
+		return Cancel{Run: r}
+	case idle && pointless(v, r):
 		return leave(r)
 	default:
 		return tellTrouble(r)
@@ -105,18 +116,24 @@ func leave(r Run) Action {
 	}
 }
 
-// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that has started is
-// waited for all the same, since it may have made something.
+// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
+// all the same, since it may have made something. An undo by the same image, on the same nodes, would start no
+// better.
 func pointless(v View, r Run) bool {
 	switch {
+	case v.nowhere(r):
+		return true
 	case r.Verb == contract.Expand:
-		return v.Volume.Released || !v.Growth.Stage.Wanted() || v.Expand.Problem == nil && changed(&r, v.Expand)
-	case r.Verb != contract.Provision:
+		return v.Volume.Released || !v.Growth.Stage.Wanted() || otherwise(r, v.Expand)
+	case r.Verb == contract.Provision:
+		return v.Claim.Abandoned() || v.Claim == ClaimLeaving || v.Claim == ClaimPending && otherwise(r, v.Serve)
+	default:
 		return false
 	}
-	return v.Claim.Abandoned() || v.Claim == ClaimLeaving ||
-		v.Claim == ClaimPending && v.Serve.Problem == nil && changed(&r, v.Serve)
 }
+
+// otherwise: the run would be launched, but not as it was.
+func otherwise(r Run, t Target) bool { return t.Problem == nil && changed(&r, t) }
 
 // unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
 // may go at any time.
@@ -222,14 +239,20 @@ func followPolicy(vol Volume) Action {
 
 // reclaiming (F, G).
 func reclaiming(v View) Action {
-	d := v.reclaim()
-	if !done(d) {
+	d, left := v.reclaim(), v.Clean.forgotten()
+	if done(d) {
+		left = ""
+	}
+	switch {
+	case !done(d) && left == "":
 		return clean(v, d, false)
+	case v.Volume.Leaving && v.Volume.Held:
+		return Unhold{Left: left}
+	case v.Volume.Leaving:
+		return Wait{Why: "the PV goes"}
+	default:
+		return Remove{}
 	}
-	if v.Volume.Leaving {
-		return Unhold{}
-	}
-	return Remove{}
 }
 
 // abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
@@ -250,6 +273,8 @@ func undoing(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return Release{Run: *p}
+	case v.Clean.forgotten() != "":
+		return Release{Run: *p, Left: v.Clean.forgotten()}
 	case v.Clean.Problem == nil && !v.Clean.Serves:
 		return Release{Run: *p, Left: "its image does not serve the verb delete"}
 	default:
@@ -286,14 +311,22 @@ func clean(v View, last *Run, undo bool) Action {
 // it first undoes what the earlier run may have made there.
 func pending(v View) Action {
 	p := v.newest(contract.Provision)
+	if action := elsewhere(v, p); action != nil {
+		return action
+	}
 	if p == nil {
 		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: 1, Attempt: 1, Clean: true})
 	}
-	if v.Serve.Problem == nil && moved(p, v.Serve) && !v.madeNothing(p) && (v.Clean.Serves || v.Clean.Problem != nil) {
-		return clean(v, v.undo(p), true)
-	}
 	launch := Launch{Verb: contract.Provision, Number: p.Number + 1, Attempt: attempt(p), Clean: v.madeNothing(p)}
-	if changed(p, v.Serve) {
+	if v.Serve.Problem == nil && moved(p, v.Serve) {
+		if v.undoable(p) {
+			return clean(v, v.undo(p), true)
+		}
+		if !launch.Clean {
+			launch.Left = v.Clean.forgotten()
+		}
+	}
+	if renewed(p, v.Serve) {
 		launch.Attempt = 1
 	}
 	return when(v, v.Serve, p, launch)
@@ -301,12 +334,11 @@ func pending(v View) Action {
 
 // when launches unless something is in the way: a problem, the time, the class's other Jobs.
 func when(v View, t Target, last *Run, launch Launch) Action {
-	if t.Problem != nil {
-		tell := Tell{Problem: *t.Problem}
-		if t.Problem.Again > 0 {
-			tell.Until = v.Now.Add(t.Problem.Again)
-		}
-		return tell
+	if t, launch.Anywhere = t.around(); t.Problem != nil {
+		return v.tell(*t.Problem)
+	}
+	if r := v.unseen(); r != nil {
+		return Tell{Problem: outrun(*r), Until: r.Outcome.Quiet}
 	}
 	launch.Shares = shares(launch, last)
 	queue := Queue{Verb: launch.Verb, Shares: launch.Shares}
@@ -314,7 +346,7 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}
 		}
-		if queue.Since = due(last, t); v.Now.Before(queue.Since) {
+		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
 			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
 		}
 	}
@@ -325,4 +357,12 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		return queue
 	}
 	return launch
+}
+
+// tell says what stands in the way, and comes back where nothing else would bring it.
+func (v View) tell(p Problem) Action {
+	if p.Again == 0 {
+		return Tell{Problem: p}
+	}
+	return Tell{Problem: p, Until: v.Now.Add(p.Again)}
 }

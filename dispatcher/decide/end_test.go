@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -11,6 +12,8 @@ import (
 type world struct {
 	v   View
 	log []Action
+	// asked: the scheduler is to choose a node for the claim.
+	asked bool
 }
 
 // step lets the dispatcher act once; it returns false when it waits for the world.
@@ -24,18 +27,26 @@ func (w *world) step() bool {
 			return true
 		}
 		return false
-	case Tell, Queue:
+	case Tell:
+		if !a.Until.IsZero() {
+			w.v.Now = a.Until
+			return true
+		}
+		return false
+	case Queue:
 		return false
 	case Pin:
 		w.v.Serve.Pinned = true
 	case Launch:
 		w.launch(a)
-	case Keep:
-		w.at(a.Run).PodKept = true
 	case Cancel:
 		w.at(a.Run).Leaving = true
 	case Waive:
 		w.at(a.Run).Waived = true
+	case Announce:
+		w.at(a.Run).Returned = ReturnAnnounced
+	case Reschedule:
+		w.giveBack()
 	case LetGo:
 		w.at(a.Run).PodKept = false
 	case Write:
@@ -78,6 +89,7 @@ func (w *world) launch(a Launch) {
 	if a.Verb == contract.Expand {
 		r.Hash, r.Revision = w.v.Expand.Hash, w.v.Expand.Revision
 	}
+	r.Anywhere = a.Anywhere
 	if a.Verb == contract.Delete && !a.Undo {
 		r.Volume = w.v.Volume.UID
 	}
@@ -100,8 +112,10 @@ func (w *world) turn() bool {
 			r.Live = false
 			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
 			switch {
-			case r.Leaving && r.Trouble != nil:
+			case r.Leaving && r.Trouble != nil && r.Trouble.Unstarted:
 				r.Outcome.Verdict = contract.NotStarted
+			case r.Leaving && r.Trouble != nil && r.Trouble.Over:
+				r.Outcome.Verdict, r.Outcome.Quiet = contract.Disrupted, w.v.Now.Add(time.Minute)
 			case r.Verb == contract.Provision:
 				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
 			case r.Verb == contract.Expand:
@@ -118,6 +132,8 @@ func (w *world) turn() bool {
 	}
 	vol := &w.v.Volume
 	switch {
+	case vol.Leaving && !vol.Held && vol.Released && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
+		*vol = Volume{}
 	case w.v.Claim == ClaimLeaving:
 		w.v.Claim, vol.Unfit, vol.Loose = ClaimGone, "", false
 	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "" && vol.Unfit == "":
@@ -129,7 +145,7 @@ func (w *world) turn() bool {
 	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
 		w.v.Serve.Slot = true
 	default:
-		return w.turnNode()
+		return w.turnScheduler() || w.turnNode()
 	}
 	return true
 }

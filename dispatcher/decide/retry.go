@@ -16,12 +16,29 @@ const (
 	uncounted     = 10 * time.Second // nobody's fault
 )
 
-// due is when a run may follow: at once when what was refused has changed.
+// due is when a run may follow: at once when what was refused has changed. Where only the node has, after one that
+// was full, it is at the pace of any failure: else a claim would race around a cluster that has no room.
 func due(r *Run, t Target) time.Time {
-	if t.Problem == nil && changed(r, t) {
+	switch {
+	case t.Problem != nil || !changed(r, t):
+		return r.Outcome.Finished.Add(pause(r))
+	case r.Outcome.Verdict == contract.NoCapacity && !renewed(r, t):
+		return r.Outcome.Finished.Add(backoff(r.Attempt))
+	default:
 		return r.Outcome.Finished
 	}
-	return r.Outcome.Finished.Add(pause(r))
+}
+
+// due is when a run may follow the newest of its verb: not before a node where there was no room may have some.
+func (v View) due(r *Run, t Target) time.Time {
+	at := due(r, t)
+	for _, q := range v.Runs {
+		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
+		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !changed(&q, t) && again.After(at) {
+			at = again
+		}
+	}
+	return at
 }
 
 func pause(r *Run) time.Duration {
@@ -67,14 +84,17 @@ func shares(launch Launch, last *Run) bool {
 // moved: the target is another config, or another node, than the run's.
 func moved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
+// renewed: the claim asks for something else than the run was to make, or another config serves it.
+func renewed(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
+
 // changed: what the run was asked to do is not what would be asked now. A delete asks the same always,
 // and an expand goes to the volume's nodes, whichever the claim names.
 func changed(r *Run, t Target) bool {
 	switch r.Verb {
 	case contract.Provision:
-		return moved(r, t) || r.Hash != t.Hash
+		return moved(r, t) || renewed(r, t)
 	case contract.Expand:
-		return r.Revision != t.Revision || r.Hash != t.Hash
+		return renewed(r, t)
 	case contract.Delete, contract.List:
 		return false
 	default:
@@ -92,7 +112,28 @@ func (v View) retry(r *Run) time.Time {
 	if !asks || exhausted(r, t) {
 		return time.Time{}
 	}
-	return due(r, t)
+	if at := v.due(r, t); at.After(r.Outcome.Quiet) {
+		return at
+	}
+	return r.Outcome.Quiet
+}
+
+// unseen is a run whose container may still be at work although nobody can tell: the one whose deadline is the
+// last. Nil: there is none.
+func (v View) unseen() *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; v.Now.Before(r.Outcome.Quiet) && (last == nil || r.Outcome.Quiet.After(last.Outcome.Quiet)) {
+			last = r
+		}
+	}
+	return last
+}
+
+// outrun tells why nothing is launched after a run whose pod was deleted by force.
+func outrun(r Run) Problem {
+	return Problem{Reason: "WaitingForNode", Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
+		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.Quiet.UTC().Format(time.RFC3339))}
 }
 
 func exhausted(r *Run, t Target) bool {

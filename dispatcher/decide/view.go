@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
@@ -78,8 +79,8 @@ type Run struct {
 	// Refused is why the PV that the container describes cannot be written; empty: it can, or there is
 	// none to write.
 	Refused string
-	// Leaving: the Job has a deletionTimestamp. HasPod: it has a pod. PodKept: that stays until it is read.
-	Leaving, HasPod, PodKept bool
+	// Leaving: the Job has a deletionTimestamp. PodKept: it has a pod, which stays until it is read.
+	Leaving, PodKept bool
 	// Trouble is why a live run makes no progress, or nil; Look is when to look again.
 	Trouble *jobs.Trouble
 	Look    time.Time
@@ -92,7 +93,20 @@ type Run struct {
 	Grew, Short bool
 	// Shown: the claim's annotations tell this run's result.
 	Shown bool
+	// Returned tells how far its claim has come back to the scheduler after it.
+	Returned Return
 }
+
+// Return is how far a claim has come on its way back to the scheduler, to be given another node.
+type Return int
+
+// The stages of a return. Between the last two lies one write on the claim: it is made on the claim as it was when
+// that was announced, or never, so that no claim is returned twice after one run.
+const (
+	ReturnNone      Return = iota
+	ReturnAnnounced        // the run's Job says that the claim, as it is, goes back
+	ReturnOver             // the claim has changed since: by that, or by somebody else's write
+)
 
 // Target is a config that can serve a request, or the reason why none can.
 type Target struct {
@@ -109,6 +123,11 @@ type Target struct {
 	Pinned bool
 	// Serves: the image knows the verb.
 	Serves bool
+	// Chosen: the scheduler has chosen the node, and can be asked to choose again. OnNode: runs go there only.
+	Chosen, OnNode bool
+	// Gone names where a run would have to go, which does not exist any more; IfGone is what to do then.
+	Gone   string
+	IfGone config.NodeGone
 }
 
 // Problem is what the claim's user or the administrator is told.

@@ -42,6 +42,7 @@ func every(f func(View)) {
 	everyStray(f)
 	everyGrowth(f)
 	everyShared(f)
+	everyNode(f)
 }
 
 func volumes() []Volume {
@@ -135,13 +136,18 @@ func settled(r Run, v contract.Verdict, ago time.Duration) Run {
 func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
 	live.Live = true
-	stuck := live
-	stuck.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
-	out := []Run{live, stuck}
-	for _, state := range [][3]bool{{true, false, false}, {true, true, false}, {true, true, true}, {false, false, true}} {
-		next := stuck
-		next.HasPod, next.PodKept, next.Leaving = state[0], state[1], state[2]
-		out = append(out, next)
+	out := []Run{live}
+	for _, trouble := range []jobs.Trouble{
+		{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true},
+		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, Over: true},
+		{Reason: "WaitingForNode", Note: "its node does not answer", Lost: true},
+		{Reason: "WaitingForNode", Note: "its pod was deleted by force", Lost: true, Over: true},
+	} {
+		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
+			next := live
+			next.Trouble, next.PodKept, next.Leaving = &trouble, state[0], state[1]
+			out = append(out, next)
+		}
 	}
 	for _, v := range verdicts {
 		fresh := settled(r, v, 0)
@@ -156,6 +162,11 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 			out = append(out, s)
 			s.Shown = true
 			out = append(out, s)
+			if v == contract.Disrupted && ago == 0 {
+				unseen := s
+				unseen.Outcome.Quiet = now.Add(time.Minute)
+				out = append(out, unseen)
+			}
 			s.Clean = true
 			out = append(out, s)
 			s.Held = false
@@ -209,18 +220,18 @@ func laws(v View, action Action) broken {
 	switch a := action.(type) {
 	case Launch:
 		launchLaws(out, v, a)
-	case Keep:
-		out.law("kept a pod that is not there", !a.Run.HasPod || a.Run.PodKept)
 	case Cancel:
-		out.law("cancelled what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
-		out.law("cancelled what cannot be read afterwards", a.Run.HasPod && !a.Run.PodKept)
-		out.law("cancelled a delete", a.Run.Verb == contract.Delete)
+		cancelLaws(out, v, a)
 	case LetGo:
 		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil)
 	case Write:
 		out.law("wrote a PV over another", v.Volume.Exists)
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+	case Announce:
+		announceLaws(out, v, a)
+	case Reschedule:
+		rescheduleLaws(out, v)
 	case Settle:
 		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Serves())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
@@ -231,11 +242,15 @@ func laws(v View, action Action) broken {
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
 	case Release:
 		releaseLaws(out, v, a)
+		if v.Clean.Serves {
+			forgetLaws(out, v, a.Left)
+		}
 	case Hold:
 		out.law("finalizer on a retained PV", !v.Volume.Reclaim)
 		out.law("finalizer on a leaving PV", v.Volume.Leaving)
 	case Unhold:
-		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()))
+		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()) && a.Left == "")
+		forgetLaws(out, v, a.Left)
 	case Begin:
 		beginLaws(out, v)
 	case Refuse:
@@ -249,7 +264,7 @@ func laws(v View, action Action) broken {
 	case Withdraw:
 		withdrawLaws(out, v)
 	case Remove:
-		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
+		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()) && v.Clean.forgotten() == "")
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
 		out.law("removed a retained PV", !v.Volume.Reclaim)
 	case Wait:
@@ -271,9 +286,12 @@ func stuck(v View) bool {
 
 func launchLaws(out *broken, v View, a Launch) {
 	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
+	nodeLaws(out, v, a)
+	forgetLaws(out, v, a.Left)
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
+		out.law("launched while a pod that nobody sees may run", v.Now.Before(r.Outcome.Quiet))
 		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	switch {
@@ -286,9 +304,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched without a config", v.Serve.Problem != nil)
 		out.law("launched without a stored revision", !v.Serve.Pinned)
 		out.law("launched beyond max-parallel", !v.Serve.Slot)
-		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves)
+		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves && a.Left == "")
 		out.law("called clean what is not", a.Clean && p != nil && !v.madeNothing(p))
-		out.law("too soon", p != nil && v.Now.Before(due(p, v.Serve)))
+		out.law("too soon", p != nil && v.Now.Before(v.due(p, v.Serve)))
 	case a.Undo:
 		out.law("undid what is proven", v.Volume.Proven())
 		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)
@@ -303,32 +321,5 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
-	}
-}
-
-func queueLaws(out *broken, v View, a Queue) {
-	target := v.Clean
-	switch a.Verb {
-	case contract.Provision:
-		target = v.Serve
-		out.law("queued before the revision is stored", !target.Pinned)
-	case contract.Expand:
-		target = v.Expand
-	case contract.Delete, contract.List:
-	}
-	out.law("queued in spite of a problem: it would hold up others", target.Problem != nil)
-	out.law("queued with a slot in hand", target.Slot)
-	out.law("queued in a backoff: it would hold up others", v.Now.Before(a.Since))
-	for _, r := range v.Runs {
-		out.law("queued while a Job of it runs", r.Live)
-	}
-}
-
-func releaseLaws(out *broken, v View, a Release) {
-	last := v.newest(a.Run.Verb)
-	out.law("released a live Job", a.Run.Live)
-	out.law("released an unsettled Job", a.Run.Settled == nil)
-	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may have been made", !v.Volume.Serves() && !v.madeNothing(last) && a.Left == "")
 	}
 }

@@ -32,6 +32,8 @@ type Plan struct {
 	Number, Attempt, After int
 	// Clean: nothing of the claim's can be in the storage yet.
 	Clean bool
+	// Anywhere: the node that the run should go to has gone, and it runs on any.
+	Anywhere bool
 	// KubeAPI is the API server's URL, for images that know nothing but their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb and the
@@ -93,6 +95,9 @@ func annotations(p Plan) map[string]string {
 	}
 	if p.Config.Writer == config.DispatcherWrites {
 		out[contract.AnnWriter] = string(config.DispatcherWrites)
+	}
+	if p.Anywhere {
+		out[contract.AnnAnywhere] = "true"
 	}
 	for _, one := range p.all() {
 		for name, value := range one.record() {

@@ -244,10 +244,10 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	}
 	pv := realPV(t)
 	pv.UID = types.UID("the-pv")
-	d := build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12})
+	d := build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12, Anywhere: true})
 	want = jobs.Record{
 		Verb: contract.Delete, UIDs: []string{uid}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
-		Volume: "the-pv", Held: true,
+		Node: "node-1", Anywhere: true, Volume: "the-pv", Held: true,
 	}
 	if diff := cmp.Diff(want, jobs.RecordOf(d, uid)); diff != "" {
 		t.Errorf("delete (-want +got):\n%s", diff)

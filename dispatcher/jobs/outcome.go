@@ -25,16 +25,28 @@ type Outcome struct {
 	// Capacity is the size of the volume after an expand, where the container reports it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	Finished time.Time          `json:"finished"`
+	// Quiet is until when a container of the run may still be at work unseen: its node has not told of its
+	// end, and nobody waits for that any more. Nothing else may run for the claim until then.
+	Quiet time.Time `json:"quiet,omitzero"`
 }
 
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
-// Unfinished tells whether any of a Job's pods may still run.
+// Unfinished tells whether any of a Job's pods is waited for. One that was deleted by force is not: it may
+// still run, but nobody will ever tell when it has ended.
 func Unfinished(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
-		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed && !frozen(pod)
-	})
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !terminal(pod) && !frozen(pod) && !forced(pod) })
+}
+
+func terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// forced: somebody has deleted the pod without waiting for its node's word. The word may still come.
+func forced(pod *corev1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !terminal(pod) && !frozen(pod)
 }
 
 // frozen: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
@@ -44,7 +56,7 @@ func frozen(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.S
 func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, contract.FinalizerRecord) }
 
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
-// it runs any more. pods must be live where a decision hangs on the second.
+// it is waited for any more. pods must be live where a decision hangs on the second.
 func Ended(job *batchv1.Job, pods []*corev1.Pod) bool {
 	return Finished(job) || job.DeletionTimestamp != nil && !Unfinished(pods)
 }
@@ -80,7 +92,44 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if c != nil {
 		readCondition(&out, c, pod != nil)
 	}
+	if until := unseen(job, pod); until.After(out.Finished) {
+		out.Quiet = until
+	}
 	return out
+}
+
+// unseen is until when a container of an ended Job may still be at work without its node's word on its end:
+// until the pod's own deadline, which the kubelet keeps even when it is cut off. Zero: the kubelet has told.
+func unseen(job *batchv1.Job, pod *corev1.Pod) time.Time {
+	switch {
+	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
+		pod != nil && !unconfirmed(pod):
+		return time.Time{}
+	case pod != nil && pod.Status.StartTime != nil:
+		return pod.Status.StartTime.Add(lasts(pod.Spec.ActiveDeadlineSeconds))
+	}
+	// The pod went without a trace, by hand, or its node never told of its start.
+	since := job.CreationTimestamp.Time
+	if job.Status.StartTime != nil && job.Status.StartTime.After(since) {
+		since = job.Status.StartTime.Time
+	}
+	return since.Add(lasts(job.Spec.ActiveDeadlineSeconds))
+}
+
+func lasts(deadline *int64) time.Duration {
+	if deadline == nil {
+		return 0 // Build always sets it
+	}
+	return time.Duration(*deadline) * time.Second
+}
+
+// unconfirmed: the pod was deleted by force, or by the garbage collector of pods whose node has gone, which
+// also calls it Failed. Neither knows whether its container has ended.
+func unconfirmed(pod *corev1.Pod) bool {
+	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
+	})
+	return verdictOf(pod) == nil && !frozen(pod) && (forced(pod) || collected)
 }
 
 func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {

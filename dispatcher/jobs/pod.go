@@ -133,6 +133,9 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
 			Annotations: map[string]string{contract.AnnRequest: requests, contract.AnnPV: pv},
+			// The pod stays until it has been read, also one that is deleted by force: else nobody could tell
+			// whether its container ever ran, and until when it may still do.
+			Finalizers: []string{contract.FinalizerRecord},
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,

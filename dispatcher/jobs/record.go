@@ -21,6 +21,8 @@ type Record struct {
 	Attempt, After int
 	Hash, Revision string
 	Node           string
+	// Anywhere: the run was launched without regard to that node.
+	Anywhere bool
 	// Volume is the UID of the PV that a delete is for, empty on an undo.
 	Volume string
 	// Offers: the PV is the dispatcher's to write, from what the container says.
@@ -58,6 +60,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Hash:     own(contract.AnnRequestHash),
 		Revision: job.Annotations[contract.AnnRevision],
 		Node:     own(contract.AnnNode),
+		Anywhere: job.Annotations[contract.AnnAnywhere] == "true",
 		Volume:   own(contract.AnnVolume),
 		Offers:   job.Annotations[contract.AnnWriter] == string(config.DispatcherWrites),
 		Clean:    own(contract.AnnClean) == "true",

@@ -96,6 +96,7 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 		AccessModes:   words(pv.Spec.AccessModes),
 		MountOptions:  pv.Spec.MountOptions,
 		ReclaimPolicy: string(pv.Spec.PersistentVolumeReclaimPolicy),
+		SelectedNode:  NodeOf(pv),
 		Properties:    cfg.Properties,
 	}
 	if pv.Spec.VolumeMode != nil {

@@ -147,7 +147,7 @@ func TestARequestIsRebuiltFromItsPV(t *testing.T) {
 	pv := realPV(t)
 	want := contract.Request{
 		UID: uid, PVName: "pvc-" + uid, Namespace: "app", Name: "data", Class: "gold", Size: 1 << 30,
-		AccessModes: []string{"ReadWriteOnce"}, VolumeMode: "Filesystem", ReclaimPolicy: "Delete", Properties: cfg.Properties,
+		AccessModes: []string{"ReadWriteOnce"}, VolumeMode: "Filesystem", ReclaimPolicy: "Delete", SelectedNode: "node-1", Properties: cfg.Properties,
 	}
 	if diff := cmp.Diff(want, jobs.RequestOf(pv, cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

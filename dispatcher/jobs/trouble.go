@@ -20,6 +20,10 @@ type Trouble struct {
 	Note string
 	// Unstarted: no container of it has ever run, so nothing can have been made by it.
 	Unstarted bool
+	// Lost: the node of a pod that was deleted does not confirm that it has ended.
+	Lost bool
+	// Over: to wait any longer leads nowhere, so the Job is to be deleted.
+	Over bool
 }
 
 // How long a Job may take before its silence is a trouble. An API server or a kubelet under load needs
@@ -81,11 +85,11 @@ func unnamed(w *Warning, job string) *Warning {
 
 func suspended(job *batchv1.Job, now time.Time) (*Trouble, time.Time) {
 	t := &Trouble{Reason: "JobSuspended", Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
-	if deadline := job.Spec.ActiveDeadlineSeconds; deadline != nil {
-		if at := job.CreationTimestamp.Add(time.Duration(*deadline) * time.Second); now.Before(at) {
-			return t, at
-		}
+	// The Job's own deadline does not run while it is suspended.
+	if at := job.CreationTimestamp.Add(lasts(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
+		return t, at
 	}
+	t.Over = true
 	return t, time.Time{}
 }
 
@@ -131,7 +135,11 @@ func terminating(pod *corev1.Pod, now time.Time) (*Trouble, time.Time) {
 	if at := pod.DeletionTimestamp.Add(lostAfter); now.Before(at) {
 		return nil, at
 	}
-	return &Trouble{Reason: "WaitingForNode", Note: fmt.Sprintf(
+	if forced(pod) {
+		return &Trouble{Reason: "WaitingForNode", Lost: true, Over: true, Note: fmt.Sprintf(
+			"its pod %s has been deleted by force, and the node %s does not tell that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
+	}
+	return &Trouble{Reason: "WaitingForNode", Lost: true, Note: fmt.Sprintf(
 		"its pod %s has been deleted, but the node %s does not confirm that it has ended: bring the node back, or, "+
 			"when it is off for certain, delete the pod by force: kubectl -n %s delete pod %s --force",
 		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}

@@ -36,6 +36,10 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 			}}
 		}
 	}
+	byForce := func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(start)), new(int64(0))
+		p.Status.Phase = corev1.PodRunning
+	}
 	tests := map[string]struct {
 		job     *batchv1.Job
 		pods    []*corev1.Pod
@@ -93,9 +97,24 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 		"its node does not answer": {
 			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), after: time.Minute,
 			want: &jobs.Trouble{
-				Reason: "WaitingForNode",
+				Reason: "WaitingForNode", Lost: true,
 				Note: "its pod p has been deleted, but the node node7 does not confirm that it has ended: bring the node back, or, " +
 					"when it is off for certain, delete the pod by force: kubectl -n ns delete pod p --force",
+			},
+		},
+		"deleted by force a moment ago": {job: job(nil), pods: pod(byForce), look: 30 * time.Second},
+		"deleted by force, and its node does not tell": {
+			job: job(nil), pods: pod(byForce), after: time.Minute,
+			want: &jobs.Trouble{
+				Reason: "WaitingForNode", Lost: true, Over: true,
+				Note: "its pod p has been deleted by force, and the node node7 does not tell that it has ended",
+			},
+		},
+		"a queue has held it past its timeout": {
+			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), after: 600 * time.Second,
+			want: &jobs.Trouble{
+				Reason: "JobSuspended", Unstarted: true, Over: true,
+				Note: "the Job is suspended, by a queue that has no room for it or by hand",
 			},
 		},
 		"a queue holds it": {
