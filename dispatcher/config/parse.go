@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,7 +208,18 @@ func (p *parser) podTemplate() {
 		p.noToken(template)
 	}
 	p.cfg.Template = []byte(text)
+	p.ownLabelsUntouched(template)
 	p.verdictUntouched(template)
+}
+
+// ownLabelsUntouched: a template's labels stand on the Job as well, and by ours the claim's Jobs are found.
+func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
+	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
+		domain, _, _ := strings.Cut(label, "/")
+		if own := strings.TrimSuffix(contract.Domain, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
+			p.invalid(keyPodTemplate, label, "labels of %s are the dispatcher's", own)
+		}
+	}
 }
 
 // noToken: where the dispatcher writes the PV the container gets no token, by no way.

@@ -99,6 +99,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit is the verdict"}},
 		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit is the verdict"}},
 		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "the dispatcher's"}},
+		"template labels as we do":    {set("pod-template", "metadata: {labels: {flex-provisioner.io/claim-uid: x}}"), "pod-template", []string{"flex-provisioner.io/claim-uid", "the dispatcher's"}},
+		"template labels below ours":  {set("pod-template", "metadata: {labels: {claim.flex-provisioner.io/x: x}}"), "pod-template", []string{"the dispatcher's"}},
 		"timeout is no duration":      {set("timeout", "10"), "timeout", []string{"10m"}},
 		"timeout too short":           {set("timeout", "999ms"), "timeout", []string{"a second or more"}},
 		"attempts below 0":            {set("max-attempts", "-1"), "max-attempts", []string{"0 or more"}},

@@ -81,7 +81,7 @@ func (c *Controller) launchTogether(ctx context.Context, o *observation, a decid
 	}
 	for _, m := range company {
 		c.turns.dismiss(m.o.uid) // the Job wakes it
-		c.tellLaunched(m.o, job, m.a)
+		c.tellLaunched(ctx, m.o, job, m.a)
 	}
 	return job, nil
 }

@@ -35,15 +35,12 @@ func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch
 		c.admit(counterOf(plan.Config.Source))
 		return 0, err
 	}
-	c.tellLaunched(o, job, a)
+	c.tellLaunched(ctx, o, job, a)
 	if a.Verb == contract.Provision {
 		c.tellWarnings(o.serve)
 	}
 	return 0, nil
 }
-
-// refused: the API server will say the same of the same Job tomorrow.
-func refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
 
 // create builds the Job of a plan and creates it, with the turn of the first UID. It returns the Job as it
 // was made, or was to be.

@@ -32,6 +32,8 @@ const (
 	byUnfinished = "unfinished"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
+	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
+	byOwner = "owner"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
@@ -66,10 +68,11 @@ func (s caches) shutdown() {
 func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
-	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	b.add(&c.caches.claims, claims, c.claimChanged, cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	b.follow(claims, c.claimUpdated)
 	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
-		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed})
+		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byOwner: ownersOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
@@ -142,6 +145,13 @@ func handlers(changed func(any), updated func(old, now any)) cache.ResourceEvent
 			}
 			changed(obj)
 		},
+	}
+}
+
+// follow tells of updates what was before and what is now.
+func (b *watcher) follow(informer cache.SharedIndexInformer, updated func(old, now any)) {
+	if b.err == nil {
+		_, b.err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: updated})
 	}
 }
 
@@ -220,6 +230,7 @@ func (c *Controller) claimChanged(obj any) {
 func (c *Controller) volumeChanged(obj any) {
 	pv := obj.(*corev1.PersistentVolume)
 	c.wakeVolume(pv.Name)
+	c.wakeOwners(pv)
 	c.wakeRevision(pv.Annotations[contract.AnnRevision])
 }
 

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -164,7 +165,9 @@ func (w *world) terminate(pod *corev1.Pod, code int32, message, reason string) {
 		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: contract.Container, ContainerID: "containerd://" + p.Name,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()}},
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: code, Message: message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: metav1.Now(),
+			}},
 		}}
 	})
 }

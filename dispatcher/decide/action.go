@@ -92,6 +92,10 @@ type Hold struct{}
 // Unhold takes it off.
 type Unhold struct{}
 
+// Withdraw deletes a PV that nobody was ever bound to. Our finalizer keeps it until its volume has been
+// deleted; from now on nobody can be bound to it.
+type Withdraw struct{}
+
 // Remove deletes the PV whose volume has been deleted.
 type Remove struct{}
 
@@ -125,6 +129,7 @@ func (Show) isAction()     {}
 func (Release) isAction()  {}
 func (Hold) isAction()     {}
 func (Unhold) isAction()   {}
+func (Withdraw) isAction() {}
 func (Remove) isAction()   {}
 func (Begin) isAction()    {}
 func (Refuse) isAction()   {}
@@ -142,7 +147,7 @@ func Certain(a Action) bool {
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Cancel, Waive, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
+	case Launch, Cancel, Waive, Write, Release, Unhold, Withdraw, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false

@@ -14,6 +14,13 @@
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
 //
+// A PV that carries the UID and that the claim can never be bound to is no proof. Nobody was ever bound to it,
+// so it is taken back, and E goes on:
+//
+//	C unsettled ───► E failed ───► O unfit ───────────► P withdrawn ───► F reclaiming ───► G deleted ───► E
+//	                                 │       withdraw                                      let go of the PV
+//	                                 └ in use by others, or retained: told, and left to an administrator
+//
 // A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
 // Job cancelled, and C reads from the pod that its container was never made. A Job may be the run of several
 // UIDs, each with an outcome of its own; it is cancelled when all have waived it.
@@ -40,6 +47,10 @@ func Decide(v View) Action {
 		}
 	}
 	switch {
+	case v.Volume.Unfit != "":
+		return unfit(v)
+	case v.withdrawn():
+		return reclaiming(v)
 	case v.Volume.Proven():
 		return proven(v)
 	case v.Claim.Abandoned():
@@ -137,7 +148,7 @@ func offered(v View, r Run) bool {
 // the volume is as large as it was to be.
 func succeeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
-		return v.Volume.Proven()
+		return v.Volume.Serves()
 	}
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
@@ -158,16 +169,16 @@ func unshown(v View) Action {
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Shown {
 		return nil
 	}
-	return Show{Run: *p, Success: v.Volume.Proven()}
+	return Show{Run: *p, Success: v.Volume.Serves()}
 }
 
-// superseded: an older Job is released when its successor exists, and an undo when the provision does
-// that came after it.
+// superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
+// gone, when the provision does that came after it.
 func superseded(v View) Action {
 	p := v.newest(contract.Provision)
 	for _, r := range v.Runs {
 		last := v.newest(r.Verb)
-		undone := r.Verb == contract.Delete && r.Volume == "" && p != nil && p.Number > r.After
+		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 		if r.Held && (last.Number > r.Number || undone) {
 			return Release{Run: r}
 		}
@@ -260,7 +271,10 @@ func clean(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: "DeleteNotSupported", Note: "the config under which the volume was made does not serve the verb delete: " +
 			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
 	}
-	if undo && v.Volume.Exists {
+	switch {
+	case v.Stray != "":
+		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Stray + ": it may be in use, so nothing is deleted"}
+	case undo && v.Volume.Exists:
 		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Volume.Fault + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}

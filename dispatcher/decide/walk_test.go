@@ -38,6 +38,8 @@ func every(f func(View)) {
 			}
 		}
 	}
+	everyUnfit(f)
+	everyStray(f)
 	everyGrowth(f)
 	everyShared(f)
 }
@@ -220,12 +222,12 @@ func laws(v View, action Action) broken {
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case Settle:
-		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
+		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Serves())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("settled a run that has not ended", a.Run.Live)
 		out.law("settled twice", a.Run.Settled != nil)
 	case Show:
-		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Proven())
+		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Serves())
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
 	case Release:
 		releaseLaws(out, v, a)
@@ -244,6 +246,8 @@ func laws(v View, action Action) broken {
 		out.law("handed over what is not there, or has nothing left to do", v.Growth.Stage != GrowthStored || v.Growth.Node == NodeNothing)
 	case Finish:
 		finishLaws(out, v)
+	case Withdraw:
+		withdrawLaws(out, v)
 	case Remove:
 		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
@@ -266,6 +270,7 @@ func stuck(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
+	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
@@ -277,7 +282,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Verb == contract.Provision:
 		p := v.newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
-		out.law("provisioned what exists", v.Volume.Proven())
+		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Unfit != "")
 		out.law("launched without a config", v.Serve.Problem != nil)
 		out.law("launched without a stored revision", !v.Serve.Pinned)
 		out.law("launched beyond max-parallel", !v.Serve.Slot)
@@ -292,7 +297,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
 		out.law("deleted without the verb delete", !v.Clean.Serves)
-		out.law("deleted a volume in use", !v.Volume.Released || !v.Volume.Orphaned)
+		withdrawn := v.Volume.Unbound && v.Volume.Leaving
+		out.law("deleted a volume in use", !withdrawn && (!v.Volume.Released || !v.Volume.Orphaned))
+		out.law("deleted what somebody may be bound to", withdrawn && !v.Volume.Loose && v.reclaim() == nil)
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
@@ -322,6 +329,6 @@ func releaseLaws(out *broken, v View, a Release) {
 	out.law("released a live Job", a.Run.Live)
 	out.law("released an unsettled Job", a.Run.Settled == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may have been made", !v.Volume.Proven() && !v.madeNothing(last) && a.Left == "")
+		out.law("lost the record of what may have been made", !v.Volume.Serves() && !v.madeNothing(last) && a.Left == "")
 	}
 }

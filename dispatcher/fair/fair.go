@@ -87,6 +87,15 @@ func (l *Line) Has(uid string) bool {
 // Len is how many wait.
 func (l *Line) Len() int { return len(l.at) }
 
+// Lanes is how many wait in each lane.
+func (l *Line) Lanes() map[Lane]int {
+	out := map[Lane]int{}
+	for lane, waiting := range l.lanes {
+		out[lane] = len(waiting)
+	}
+	return out
+}
+
 // Limit is how many Jobs the class may run: by the most generous config of those next in line, when a
 // volume is deleted under an older one.
 func (l *Line) Limit() int {

@@ -5,6 +5,7 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +52,10 @@ func Build(p Plan) (*batchv1.Job, error) {
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        Name(p.Verb, p.Request.UID, p.Number),
-			Namespace:   p.Config.Source.Namespace,
-			Labels:      labels(p),
+			Name:      Name(p.Verb, p.Request.UID, p.Number),
+			Namespace: p.Config.Source.Namespace,
+			// The pod's, a template's among them: queues like Kueue look for theirs on the Job.
+			Labels:      maps.Clone(template.Labels),
 			Finalizers:  []string{contract.FinalizerRecord},
 			Annotations: annotations(p),
 		},

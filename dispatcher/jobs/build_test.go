@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
+func TestRule14AJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 	if got := jobs.Name(contract.Provision, uid, 3); got != "provision-"+uid+"-3" {
 		t.Errorf("got %s", got)
 	}
@@ -23,7 +23,7 @@ func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 func TestTheContractWinsOverThePodTemplate(t *testing.T) {
 	cfg := configOf(t, "Delete", map[string]string{"env-from-secret": "login", "pod-template": `
 metadata:
-  labels: {flex-provisioner.io/claim-uid: forged, app.kubernetes.io/managed-by: me}
+  labels: {app.kubernetes.io/managed-by: me}
   annotations: {flex-provisioner.io/request: forged, flex-provisioner.io/pv: forged}
 spec:
   activeDeadlineSeconds: 86400
@@ -55,8 +55,10 @@ spec:
 	if _, _, err := jobs.Recorded(pod.Annotations, uid); err != nil {
 		t.Errorf("the request was replaced: %v", err)
 	}
-	if pod.Labels[contract.LabelClaimUID] != uid || pod.Labels[contract.LabelManagedBy] != contract.ManagedBy {
-		t.Errorf("labels %v", pod.Labels)
+	for _, labels := range []map[string]string{pod.Labels, job.Labels} {
+		if labels[contract.LabelClaimUID] != uid || labels[contract.LabelManagedBy] != contract.ManagedBy {
+			t.Errorf("labels %v", labels)
+		}
 	}
 }
 
@@ -145,7 +147,28 @@ func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 	}
 }
 
-func TestTheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
+// A disruption fails the Job instead of being ignored, which ARCHITECTURE.md argues.
+func TestRule04AJobRunsOnePodOnce(t *testing.T) {
+	job := build(t, provision(configOf(t, "Delete", map[string]string{"pod-template": "spec: {terminationGracePeriodSeconds: 5}"}), claim()))
+	if got := *job.Spec.BackoffLimit; got != 0 {
+		t.Errorf("it is retried by others, %d times", got)
+	}
+	if got := job.Spec.Template.Spec.RestartPolicy; got != corev1.RestartPolicyNever {
+		t.Errorf("its container is started again: %s", got)
+	}
+	if got := job.Spec.PodReplacementPolicy; got == nil || *got != batchv1.Failed {
+		t.Errorf("a pod that still terminates is replaced: %v", got)
+	}
+	policy := job.Spec.PodFailurePolicy
+	if policy == nil || len(policy.Rules) != 1 || policy.Rules[0].Action != batchv1.PodFailurePolicyActionFailJob {
+		t.Fatalf("a disruption does not end it: %+v", policy)
+	}
+	if on := policy.Rules[0].OnPodConditions; len(on) != 1 || on[0].Type != corev1.DisruptionTarget || on[0].Status != corev1.ConditionTrue {
+		t.Errorf("ended by %+v", on)
+	}
+}
+
+func TestRule04TheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := build(t, provision(configOf(t, "Delete", map[string]string{"timeout": "1m30.9s"}), claim()))
 	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)

@@ -237,7 +237,7 @@ func TestTheNewestPodIsRead(t *testing.T) {
 	}
 }
 
-func TestAJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
+func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 	running := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +97,18 @@ func (w *world) onlyPod(job batchv1.Job) corev1.Pod {
 		w.t.Fatalf("the Job %s has %d pods, not one", job.Name, len(pods))
 	}
 	return pods[0]
+}
+
+// noJob: nothing is launched for the claim within a time.
+func (w *world) noJob(claim *corev1.PersistentVolumeClaim, during time.Duration) {
+	w.t.Helper()
+	w.always(during, "no Job may be launched", func(ctx context.Context) error {
+		jobs, err := jobsOf(ctx, string(claim.UID), "")
+		if err == nil && len(jobs) > 0 {
+			err = fmt.Errorf("there are %v", names(jobs))
+		}
+		return err
+	})
 }
 
 // variable is the value of one of a Job's literal variables.
