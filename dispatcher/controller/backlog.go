@@ -7,6 +7,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // The states of a Job that has not ended.
@@ -81,7 +82,7 @@ func (c *Controller) unfinished(names map[string]string) map[gauge]int {
 			found, _ := s.jobs.ByIndex(byUnfinished, label)
 			for _, obj := range found {
 				job := obj.(*batchv1.Job)
-				verb := verbOf(contract.Verb(job.Labels[contract.LabelVerb]), job.Annotations[contract.AnnVolume])
+				verb := verbOf(contract.Verb(job.Labels[contract.LabelVerb]), job.Annotations[jobs.Key(job, job.Labels[contract.LabelClaimUID], contract.AnnVolume)])
 				state := stateStuck
 				if c.progresses(job) {
 					state = stateRunning

@@ -152,13 +152,13 @@ func TestItem10ABatchWritesNoPVOfAnotherClass(t *testing.T) {
 	const uid, other = "11111111-2222-3333-4444-666666666666", "99999999-2222-3333-4444-666666666666"
 	script := `try() { kubectl create -o name -f - 2>&1 <<E || true
 {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pvc-$1","annotations":{"flex-provisioner.io/claim-uid":"$1"}},
- "spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"$3","nfs":{"server":"192.0.2.10","path":"/a"},
- "claimRef":{"namespace":"default","name":"c","uid":"$2"}}}
+ "spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"$2","nfs":{"server":"192.0.2.10","path":"/a"},
+ "claimRef":{"namespace":"default","name":"c","uid":"$3"}}}
 E
 }
-try OTHER OTHER gold
-try OTHER UID CLASS
-try OTHER OTHER CLASS`
+try OTHER gold OTHER
+try OTHER CLASS UID
+try OTHER CLASS OTHER`
 	script = strings.NewReplacer("UID", uid, "OTHER", other, "CLASS", batchClass).Replace(script)
 	w.remove(func() {
 		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), "pvc-"+other, metav1.DeleteOptions{}), "the PV")
