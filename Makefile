@@ -28,8 +28,9 @@ test: ## unit and controller tests, with the race detector; no root, no network
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e ./test/e2e/...
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long ./test/e2e/...
 	shellcheck -x $(SCRIPTS)
+	scripts/run-docs.sh --check docs/cinder.md
 
 .PHONY: check
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
@@ -65,6 +66,10 @@ deploy: deps build cluster-up ## load the images into the cluster and deploy two
 .PHONY: demo
 demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
 	@scripts/demo.sh
+
+.PHONY: e2e-long
+e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs (root)
+	@scripts/e2e-long.sh
 
 .PHONY: e2e
 e2e: deps build ## the same and much more, as Go tests against both real systems (root)

@@ -14,19 +14,10 @@ test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
 kubectl apply -k "${FLEX_DEPLOY:-deploy/node-directories}" >/dev/null
-kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml -f configmaps/ >/dev/null
+kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
+  -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null
 
-# The classic configuration: Cinder alone, without keystone.
-kubectl apply -f - >/dev/null <<SECRET
-apiVersion: v1
-kind: Secret
-metadata: {name: cinder, namespace: flex-provisioner}
-stringData:
-  cloud.conf: |
-    [Global]
-    cinder-endpoint=http://$LAB_ADDR:8776/v3
-    tenant-name=admin
-SECRET
+scripts/cinder-secret.sh
 
 # A new image under the same tag does not restart a Deployment by itself.
 kubectl -n flex-provisioner rollout restart deployment/flex-dispatcher >/dev/null

@@ -2,6 +2,9 @@
 # e2e.sh: the end-to-end tests, against a real Kubernetes and a real Cinder that it brings up and takes
 # down again, and the proof that nothing of both stays behind. It takes minutes. (make e2e)
 #   E2E_RUN=REGEX  only the tests with such names
+#   E2E_TAGS=e2e,long  with the tests that need more than iSCSI of Cinder; E2E_SUITES=short|long|none: scripts/cinder-suites.sh
+#                      (short, or none with E2E_RUN)
+#   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (scripts/cinder-secret.sh)
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -19,28 +22,11 @@ up() {
   "test/$1/up.sh"
 }
 
-deploy() {
-  FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
-  # The same with a password. A Cinder without keystone does not look at it; that it leaks nowhere is tested.
-  kubectl apply -f - >/dev/null <<SECRET
-apiVersion: v1
-kind: Secret
-metadata: {name: cinder, namespace: flex-provisioner}
-stringData:
-  cloud.conf: |
-    [Global]
-    cinder-endpoint=http://$LAB_ADDR:8776/v3
-    username=admin
-    tenant-name=admin
-    password="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
-SECRET
-}
-
 run_tests() {
   say "compiling the tests"
-  go test -c -tags e2e -o "$TMP/e2e.test" ./test/e2e
+  go test -c -tags "${E2E_TAGS:-e2e}" -o "$TMP/e2e.test" ./test/e2e
   say "running the tests"
-  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 15m -test.parallel 4 \
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 25m -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
@@ -108,7 +94,9 @@ lab_lock
 leftovers >"$TMP/before"
 trap finish EXIT
 trap 'exit 130' INT TERM
-up cluster "$LAB_KUBECONFIG"
-MODE=noauth BACKENDS=lvm,lvmmp up cinder "$LAB_STATE/cinder/settings"
-deploy
+# Without this gate the API server drops the namespace of a claim's dataSourceRef.
+FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
+up cinder "$LAB_STATE/cinder/settings"
+FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
 run_tests
+scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}"

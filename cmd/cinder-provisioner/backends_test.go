@@ -11,17 +11,14 @@ import (
 // TestEveryBackend takes a claim of each volume type from nothing to a PV and back, in both ways of
 // holding a volume, by the command itself.
 func TestEveryBackend(t *testing.T) {
-	binary := build(t)
-	for name, cinder := range cinders(t) {
-		cinder.binary = binary
-		for source, volumeType := range cinder.types {
+	eachCinder(t, func(t *testing.T, s store) {
+		t.Helper()
+		for source, volumeType := range s.types {
 			for _, api := range []string{"attachments", "reserve"} {
-				t.Run(strings.Join([]string{name, volumeType, api}, ", "), func(t *testing.T) {
-					provisionBackend(t, cinder, api, source, volumeType)
-				})
+				t.Run(volumeType+", "+api, func(t *testing.T) { provisionBackend(t, s, api, source, volumeType) })
 			}
 		}
-	}
+	})
 }
 
 func provisionBackend(t *testing.T, cinder store, api, source, volumeType string) {

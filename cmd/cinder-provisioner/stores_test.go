@@ -1,192 +1,173 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"os"
-	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// store is a Cinder without keystone, read by plain HTTP.
+// store is a Cinder, read by plain HTTP.
 type store struct {
+	// endpoint of Cinder, with the project in it where keystone's catalog has one.
 	endpoint string
-	env      []string
+	// keystone that the command logs in to; empty where Cinder is used without one.
+	keystone string
+	// token by which the test reads the Cinder.
+	token string
+	// env is the rest of the command's login.
+	env []string
 	// binary of the command.
 	binary string
 	// types by the source that their volumes are mapped to.
 	types map[string]string
 }
 
+// cinders are two in this process, without and with keystone, and the real one to which the openrc file
+// of FLEX_TEST_CINDER leads, where there is one.
 func cinders(t *testing.T) map[string]store {
+	t.Helper()
+	all := map[string]store{"fake": fakeStore(t), "fake with keystone": fakeKeystoneStore(t)}
+	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" {
+		all["real"] = realStore(t, openrc)
+	}
+	return all
+}
+
+func fakeCinder(t *testing.T) *cindertest.Server {
 	t.Helper()
 	server := cindertest.New()
 	t.Cleanup(server.Close)
 	server.Quota = 1000
-	all := map[string]store{"fake": {endpoint: server.Endpoint(), types: map[string]string{
+	return server
+}
+
+func fakeStore(t *testing.T) store {
+	t.Helper()
+	return store{endpoint: fakeCinder(t).Endpoint(), token: "admin:admin", types: fakeTypes()}
+}
+
+func fakeTypes() map[string]string {
+	return map[string]string{
 		"iscsi": cindertest.TypePlain, "fc": cindertest.TypeFibre, "rbd.csi.ceph.com": cindertest.TypeRBD, "csi.nvmf.com": cindertest.TypeNVMe,
-	}}}
-	openrc := os.Getenv("FLEX_TEST_CINDER")
-	if openrc == "" {
-		return all
 	}
-	data, err := os.ReadFile(openrc)
-	if err != nil {
-		t.Fatal(err)
+}
+
+func fakeKeystoneStore(t *testing.T) store {
+	t.Helper()
+	server := fakeCinder(t)
+	keystone := cindertest.NewKeystone(server)
+	t.Cleanup(keystone.Close)
+	return store{
+		endpoint: server.Endpoint() + "/" + cindertest.Project, keystone: keystone.URL + "/v3", token: "test:" + cindertest.Project,
+		env:   []string{"OS_USERNAME=u", "OS_PASSWORD=" + keystone.Password, "OS_PROJECT_NAME=p"},
+		types: fakeTypes(),
 	}
-	var actual store
-	for line := range strings.Lines(string(data)) {
-		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		switch value = strings.Trim(value, `"'`); {
-		case name == "OS_CINDER_ENDPOINT":
-			actual.endpoint = value
-		case ok:
+}
+
+func realStore(t *testing.T, openrc string) store {
+	t.Helper()
+	env := readOpenrc(t, openrc)
+	actual := store{endpoint: env["OS_CINDER_ENDPOINT"], keystone: env["OS_AUTH_URL"], token: "admin:admin", types: map[string]string{}}
+	if actual.endpoint == "" {
+		actual.token, actual.endpoint = logIn(t, env)
+	}
+	for name, value := range env {
+		if name != "OS_CINDER_ENDPOINT" && name != "OS_AUTH_URL" {
 			actual.env = append(actual.env, name+"="+value)
 		}
 	}
-	if actual.endpoint == "" {
-		t.Fatalf("%s names no Cinder without keystone", openrc)
-	}
 	// FLEX_TEST_CINDER_TYPES: "fc=fc,iscsi=lvmmp".
-	actual.types = map[string]string{}
 	for pair := range strings.SplitSeq(os.Getenv("FLEX_TEST_CINDER_TYPES"), ",") {
 		if source, name, ok := strings.Cut(pair, "="); ok {
 			actual.types[source] = name
 		}
 	}
-	all["real"] = actual
-	return all
+	return actual
 }
 
-// volumes counts those whose metadata carry the UID.
-func (s store) volumes(t *testing.T, uid string) int {
+func readOpenrc(t *testing.T, openrc string) map[string]string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+"/volumes/detail", nil)
+	data, err := os.ReadFile(openrc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("X-Auth-Token", "admin:admin")
+	env := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "="); ok {
+			env[name] = strings.Trim(value, `"'`)
+		}
+	}
+	return env
+}
+
+// get reads one of Cinder's resources.
+func (s store) get(t *testing.T, path string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Auth-Token", s.token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("read %s of Cinder: %s", path, response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// volumes counts those whose metadata carry one of the UIDs.
+func (s store) volumes(t *testing.T, uids ...string) int {
+	t.Helper()
 	var body struct {
 		Volumes []struct {
 			Metadata map[string]string `json:"metadata"`
 		} `json:"volumes"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		t.Fatal(err)
-	}
+	s.get(t, "/volumes/detail", &body)
 	count := 0
 	for _, v := range body.Volumes {
-		if v.Metadata[contract.AnnClaimUID] == uid {
+		if slices.Contains(uids, v.Metadata[contract.AnnClaimUID]) {
 			count++
 		}
 	}
 	return count
 }
 
-// kubeAPI is as much of Kubernetes as the image writes to: create, get and delete, by path.
-type kubeAPI struct {
-	mu      sync.Mutex
-	objects map[string]map[string]any
-}
-
-func (k *kubeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at := r.URL.Path
-	var object map[string]any
-	if r.Method == http.MethodPost {
-		var err error
-		if object, err = decode(r.Body); err != nil {
-			answer(w, http.StatusBadRequest, "BadRequest")
-			return
-		}
-		meta, _ := object["metadata"].(map[string]any)
-		name, _ := meta["name"].(string)
-		at += "/" + name
+// usage is how much of the project's quota is taken, in Cinder's own books: volumes and GiB.
+func (s store) usage(t *testing.T) (volumes, gib int) {
+	t.Helper()
+	var body struct {
+		Limits struct {
+			Absolute struct {
+				Volumes int `json:"totalVolumesUsed"`
+				GiB     int `json:"totalGigabytesUsed"`
+			} `json:"absolute"`
+		} `json:"limits"`
 	}
-	there, found := k.objects[at]
-	switch {
-	case r.Method == http.MethodPost && found:
-		answer(w, http.StatusConflict, "AlreadyExists")
-	case r.Method == http.MethodPost:
-		k.objects[at] = object
-		send(w, http.StatusCreated, object)
-	case !found:
-		answer(w, http.StatusNotFound, "NotFound")
-	case r.Method == http.MethodDelete:
-		delete(k.objects, at)
-		send(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
-	default:
-		send(w, http.StatusOK, there)
+	s.get(t, "/limits", &body)
+	return body.Limits.Absolute.Volumes, body.Limits.Absolute.GiB
+}
+
+// eachCinder runs a test by the command's binary on every Cinder, in the order of their names.
+func eachCinder(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	binary, all := build(t), cinders(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		s.binary = binary
+		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
-}
-
-// decode reads whichever format the client prefers.
-func decode(body io.Reader) (map[string]any, error) {
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
-	}
-	typed, kind, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err == nil {
-		object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
-	}
-	return object, err
-}
-
-func answer(w http.ResponseWriter, status int, reason string) {
-	send(w, status, map[string]any{
-		"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": reason, "code": status,
-	})
-}
-
-func send(w http.ResponseWriter, status int, object any) {
-	var body bytes.Buffer
-	_ = json.NewEncoder(&body).Encode(object) // it came from JSON
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // the client was killed: that is the test
-}
-
-func (k *kubeAPI) pv(name string) map[string]any {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.objects["/api/v1/persistentvolumes/"+name]
-}
-
-func (k *kubeAPI) drop(at string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.objects, at)
-}
-
-// count counts the objects of a resource.
-func (k *kubeAPI) count(resource string) int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	names := slices.DeleteFunc(slices.Collect(maps.Keys(k.objects)), func(at string) bool {
-		return path.Base(path.Dir(at)) != resource
-	})
-	return len(names)
 }

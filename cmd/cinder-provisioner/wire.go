@@ -54,7 +54,7 @@ func work(ctx context.Context, verb contract.Verb, opts options) (o order.Order,
 			return o, done, err
 		}
 	}
-	storage, err := cinder.Connect(ctx, o.Login, http.Client{Timeout: storageTimeout})
+	storage, err := cinder.Connect(ctx, o.Login, http.Client{Timeout: storageTimeout}, wait)
 	if err != nil {
 		return o, done, err
 	}

@@ -22,6 +22,8 @@ type Source struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	// UID of the source claim, as the PV's claimRef must have it: another claim may get the same name.
+	UID string `json:"uid"`
 	// PVName is the PV that the source claim is bound to.
 	PVName string `json:"pvName"`
 }

@@ -143,7 +143,7 @@ func (w *world) dispatcherWrites() int64 {
 
 // Whatever the write after which it dies, and however long it stays away, another dispatcher takes up
 // where it left off: the same Jobs, the same runs, the same end.
-func TestADispatcherThatDiesBetweenAnyTwoStepsChangesNothing(t *testing.T) {
+func TestItem12ADispatcherThatDiesBetweenAnyTwoStepsChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { everyDeath(t, story, 0) })
 	}
@@ -174,7 +174,7 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 }
 
 // A dispatcher dies after every single write: no two steps are ever made by the same process.
-func TestADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
+func TestItem12ADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string
@@ -190,7 +190,7 @@ func TestADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 }
 
 // Two leaders for a moment: neither the Jobs nor the storage may double.
-func TestTwoDispatchersAtOnceAreHarmless(t *testing.T) {
+func TestRule14TwoDispatchersAtOnceDoTheSame(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string

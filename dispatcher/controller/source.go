@@ -45,11 +45,12 @@ func (c *Controller) resolveSource(ctx context.Context, claim *corev1.Persistent
 	if !found {
 		return nil, problem("SourceNotFound", "the claim asks for a copy of the claim %s, which does not exist", name), nil
 	}
-	pv, err := c.volumeOf(ctx, obj.(*corev1.PersistentVolumeClaim))
+	source := obj.(*corev1.PersistentVolumeClaim)
+	pv, err := c.volumeOf(ctx, source)
 	if err != nil || pv == "" {
 		return nil, problem("SourceNotBound", "the claim asks for a copy of the claim %s, which is not bound yet", name), err
 	}
-	return &contract.Source{Kind: kindClaim, Namespace: name.Namespace, Name: name.Name, PVName: pv}, nil, nil
+	return &contract.Source{Kind: kindClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
 }
 
 // volumeOf is the PV that a claim is bound to, or empty. A user can write spec.volumeName on a claim of his;

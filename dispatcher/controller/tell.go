@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -30,14 +33,14 @@ const (
 	reasonUndoFailed   = "UndoFailed"
 	reasonOutput       = "ContainerOutput"
 	reasonLeft         = "LeftBehind"
+	reasonUnshown      = "ResultNotShown"
 	reasonWarning      = "ConfigWarning"
 )
 
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// event writes one event. related stands in the key by which the recorder counts repeats, so the Job or
-// the ConfigMap that is the cause belongs there: a new cause then makes a new event.
+// event writes one event, about an object and the Job or ConfigMap that is the cause.
 func (c *Controller) event(regarding, related runtime.Object, kind, reason, note string) {
 	if len(note) > maxNote {
 		cut := maxNote
@@ -46,7 +49,16 @@ func (c *Controller) event(regarding, related runtime.Object, kind, reason, note
 		}
 		note = note[:cut] + "…"
 	}
-	c.recorder.Eventf(regarding, related, kind, reason, reason, "%s", note)
+	c.recorder.Eventf(regarding, related, kind, reason, actionOf(reason, note), "%s", note)
+}
+
+// actionOf stands in the key by which the recorder counts repeats, and the note does not: with the same
+// action a claim would go on telling the first cause for minutes when there is another.
+func actionOf(reason, note string) string {
+	const room = 100 // of the API server's 128 for an action; a reason may be somebody else's
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(note)) // it never fails
+	return fmt.Sprintf("%s-%08x", reason[:min(len(reason), room)], sum.Sum32())
 }
 
 // tellProblem tells the claim's user, and the administrator where the config is at fault. What concerns
@@ -73,12 +85,12 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 	}
 }
 
-func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Launch) {
+func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batchv1.Job, a decide.Launch) {
+	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "attempt", a.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
-		c.tellWarnings(o.serve)
 	case a.Verb == contract.Expand:
 		c.tellExpanding(o, job, note)
 	case a.Undo:
@@ -99,9 +111,8 @@ func (c *Controller) tellWarnings(r resolved) {
 // output goes to the Job only.
 func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	job := o.jobs[a.Run.Name]
-	out := a.Run.Outcome
-	if out.Message != "" {
-		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, out.Message)
+	if a.Run.Output != "" {
+		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, a.Run.Output)
 	}
 	regarding, good, bad := c.audience(o, a.Run)
 	switch {
@@ -152,7 +163,7 @@ func successNote(o *observation, a decide.Settle) string {
 		return "the volume has been deleted from the storage"
 	}
 	note := "the PersistentVolume " + contract.PVName(string(o.uid)) + " is ready"
-	if a.Run.Outcome.Verdict != contract.Done {
+	if v := a.Run.Outcome.Verdict; v != contract.Done && v != contract.Unlisted {
 		note += ", although the container ended with " + a.Run.Outcome.String()
 	}
 	return note
@@ -161,12 +172,7 @@ func successNote(o *observation, a decide.Settle) string {
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
 func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
 	out := a.Run.Outcome
-	var parts []string
-	if said := contract.ForClaim(out.Message); said != "" {
-		parts = append(parts, said)
-	} else if out.Message != "" {
-		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
-	}
+	parts := said(out, job)
 	if fault := provisionFault(o, a.Run); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -204,9 +210,26 @@ func provisionFault(o *observation, run decide.Run) string {
 	return fault
 }
 
+// said is what the image has said for the claim's user, or else where the administrator reads the rest.
+func said(out jobs.Outcome, job *batchv1.Job) []string {
+	if words := contract.ForClaim(out.Message); words != "" {
+		return []string{words}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
+}
+
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
 	c.event(job, nil, corev1.EventTypeWarning, reasonLeft, fmt.Sprintf(
 		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.at, why))
+}
+
+func (c *Controller) tellUnshown(o *observation, a decide.Show, cause error) {
+	c.event(o.jobs[a.Run.Name], nil, corev1.EventTypeWarning, reasonUnshown, fmt.Sprintf(
+		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+		o.at, contract.Domain, cause))
 }
 
 // result is what a claim's annotations say of a run. Only lines meant for the user are in the message.

@@ -85,7 +85,7 @@ func (s *server) client(by string, p *process) *fake.Clientset {
 		if p.killed() {
 			return true, nil, context.Canceled
 		}
-		w, err := s.watch(a.(clienttesting.WatchActionImpl))
+		w, err := s.watch(p, a.(clienttesting.WatchActionImpl))
 		return true, w, err
 	})
 	return c
@@ -257,6 +257,11 @@ func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (ob
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	within(a.GetSubresource(), old, obj)
+	if s.refuse != nil {
+		if err := s.refuse(by, "patch", obj); err != nil {
+			return nil, err
+		}
+	}
 	return s.update(by, "patch", at, obj)
 }
 

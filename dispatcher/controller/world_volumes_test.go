@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
 const (
@@ -18,6 +20,9 @@ const (
 
 // volumes is the PV controller with its protections, as far as the dispatcher can tell.
 func (w *world) volumes() {
+	if w.noBinder {
+		return
+	}
 	pvs := every[*corev1.PersistentVolume](w)
 	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
 		switch {
@@ -78,6 +83,10 @@ func (w *world) phase(pv *corev1.PersistentVolume) {
 		case claim.Spec.VolumeName == pv.Name:
 			phase = corev1.VolumeBound
 		}
+	}
+	if phase == corev1.VolumeReleased && pv.Annotations[contract.AnnProvisionedBy] == "" &&
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		phase = corev1.VolumeFailed // it finds no plugin that would delete it
 	}
 	edit(w, kcm, pv, func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
 	if pv.DeletionTimestamp != nil && phase != corev1.VolumeBound && slices.Contains(pv.Finalizers, protectsPVs) {

@@ -22,7 +22,8 @@
 //	                                 └ in use by others, or retained: told, and left to an administrator
 //
 // A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
-// Job cancelled, and C reads from the pod that its container was never made.
+// Job cancelled, and C reads from the pod that its container was never made. A Job may be the run of several
+// UIDs, each with an outcome of its own; it is cancelled when all have waived it.
 //
 // A volume that is proven (D) and in use may be asked to grow:
 //
@@ -82,9 +83,25 @@ func troubled(v View, r Run) Action {
 	case waiting && r.HasPod && !r.PodKept:
 		return Keep{Run: r}
 	case waiting && pointless(v, r):
-		return Cancel{Run: r}
+		return leave(r)
 	default:
-		return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+		return tellTrouble(r)
+	}
+}
+
+func tellTrouble(r Run) Action {
+	return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+}
+
+// leave gives up a run: the last one who waits for its Job cancels it.
+func leave(r Run) Action {
+	switch {
+	case !r.Others.Want:
+		return Cancel{Run: r}
+	case !r.Waived:
+		return Waive{Run: r}
+	default:
+		return tellTrouble(r)
 	}
 }
 
@@ -136,10 +153,10 @@ func succeeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
-// unread: a kept pod goes when its outcome is written.
+// unread: a kept pod goes when its outcome is written, for every claim that it served.
 func unread(v View) Action {
 	for _, r := range v.Runs {
-		if !r.Live && r.Settled != nil && r.PodKept {
+		if !r.Live && r.Settled != nil && r.PodKept && !r.Others.Unsettled {
 			return LetGo{Run: r}
 		}
 	}
@@ -291,7 +308,8 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		}
 		return tell
 	}
-	queue := Queue{Verb: launch.Verb}
+	launch.Shares = shares(launch, last)
+	queue := Queue{Verb: launch.Verb, Shares: launch.Shares}
 	if last != nil {
 		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}

@@ -34,6 +34,8 @@ func (w *world) step() bool {
 		w.at(a.Run).PodKept = true
 	case Cancel:
 		w.at(a.Run).Leaving = true
+	case Waive:
+		w.at(a.Run).Waived = true
 	case LetGo:
 		w.at(a.Run).PodKept = false
 	case Write:
@@ -105,6 +107,12 @@ func (w *world) turn() bool {
 			case r.Verb == contract.Expand:
 				r.Grew = w.v.Growth.Stage.Wanted()
 			}
+			return true
+		}
+	}
+	for i := range w.v.Runs {
+		if r := &w.v.Runs[i]; r.Others.Unsettled {
+			r.Others.Unsettled = false // the neighbours' outcomes are written, too
 			return true
 		}
 	}

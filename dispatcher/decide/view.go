@@ -85,6 +85,8 @@ type Run struct {
 	Look    time.Time
 	// Outcome of a run that has ended.
 	Outcome jobs.Outcome
+	// Output is what its container said, of a batch to the first who settles it only.
+	Output string
 	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was
 	// to be, whatever the exit code.
 	Grew, Short bool

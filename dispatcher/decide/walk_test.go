@@ -17,7 +17,7 @@ const pvUID = "pv-uid"
 // verdicts are every way in which a run ends.
 var verdicts = []contract.Verdict{
 	contract.Done, contract.BadConfig, contract.BadRequest, contract.NoCapacity, contract.NoCredentials,
-	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted,
+	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted, contract.Unlisted,
 }
 
 // every calls f with every combination of facts. How a claim would be served is known only of one that
@@ -41,6 +41,7 @@ func every(f func(View)) {
 	everyUnfit(f)
 	everyStray(f)
 	everyGrowth(f)
+	everyShared(f)
 }
 
 func volumes() []Volume {
@@ -168,8 +169,8 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 func say(v View) string {
 	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v, growth %+v, expand %+v", v.Claim, v.Volume, v.Serve, v.Clean, v.Growth, v.Expand)
 	for _, r := range v.Runs {
-		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s",
-			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict)
+		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s waived=%t others=%+v",
+			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Others)
 	}
 	return text
 }
@@ -255,8 +256,9 @@ func laws(v View, action Action) broken {
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
 	case Queue:
 		queueLaws(out, v, a)
-	case Tell, Pin:
+	case Tell, Pin, Waive:
 	}
+	shareLaws(out, v, action)
 	if growth(action) {
 		growthLaws(out, v, action)
 	}

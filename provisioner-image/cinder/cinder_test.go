@@ -72,7 +72,7 @@ func TestNobodyAnswers(t *testing.T) {
 	if !volume.Is(err, volume.Unavailable) {
 		t.Error(err)
 	}
-	_, err = cinder.Connect(t.Context(), cloud.Login{AuthURL: server.URL + "/v3", Username: "u", Password: "hush"}, http.Client{})
+	_, err = cinder.Connect(t.Context(), cloud.Login{AuthURL: server.URL + "/v3", Username: "u", Password: "hush"}, http.Client{}, wait)
 	if !volume.Is(err, volume.Unavailable) || strings.Contains(err.Error(), "hush") {
 		t.Error(err)
 	}

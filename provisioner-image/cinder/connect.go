@@ -16,8 +16,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing.
-func Connect(ctx context.Context, login cloud.Login, client http.Client) (*Cinder, error) {
+// Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing. It
+// waits where Cinder asks for a little patience.
+func Connect(ctx context.Context, login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	config, err := login.TLS()
 	if err != nil {
 		return nil, &volume.Error{Kind: volume.Misconfigured, Doing: "prepare TLS", Err: err}
@@ -28,16 +29,16 @@ func Connect(ctx context.Context, login cloud.Login, client http.Client) (*Cinde
 		client.Transport = transport
 	}
 	if login.Noauth() {
-		return connectNoauth(login, client)
+		return connectNoauth(login, client, wait)
 	}
-	return connectKeystone(ctx, login, client)
+	return connectKeystone(ctx, login, client, wait)
 }
 
 // projectInURL is what Cinder accepts as a project in a URL. Any other project, the classic "admin"
 // among them, works only with URLs that leave it out.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
-func connectNoauth(login cloud.Login, client http.Client) (*Cinder, error) {
+func connectNoauth(login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	project := cmp.Or(login.ProjectID, login.Project, "admin")
 	provider, err := noauth.NewClient(gophercloud.AuthOptions{
 		Username:   cmp.Or(login.Username, "admin"),
@@ -46,7 +47,7 @@ func connectNoauth(login cloud.Login, client http.Client) (*Cinder, error) {
 	if err != nil {
 		return nil, failure(err, "prepare requests to Cinder", nil)
 	}
-	provider.HTTPClient = client
+	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
@@ -58,12 +59,12 @@ func connectNoauth(login cloud.Login, client http.Client) (*Cinder, error) {
 	}}, nil
 }
 
-func connectKeystone(ctx context.Context, login cloud.Login, client http.Client) (*Cinder, error) {
+func connectKeystone(ctx context.Context, login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	provider, err := openstack.NewClient(login.AuthURL)
 	if err != nil {
 		return nil, failure(err, "prepare requests to keystone", nil)
 	}
-	provider.HTTPClient = client
+	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
 	options := authOptions(login)
 	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
 		return nil, failure(err, "log in to keystone", misconfigured(http.StatusNotFound))

@@ -105,7 +105,7 @@ func TestLoginRefused(t *testing.T) {
 			k, server := keystone(t)
 			login := good(k)
 			tc.edit(&login, server)
-			_, err := cinder.Connect(t.Context(), login, http.Client{})
+			_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
 			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || strings.Contains(err.Error(), "hush") {
 				t.Errorf("got %v, want %q", err, tc.said)
 			}

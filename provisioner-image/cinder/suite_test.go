@@ -54,7 +54,7 @@ func readOpenrc(t *testing.T, path string) cloud.Login {
 
 func connect(t *testing.T, login cloud.Login) *cinder.Cinder {
 	t.Helper()
-	c, err := cinder.Connect(t.Context(), login, http.Client{Timeout: time.Minute})
+	c, err := cinder.Connect(t.Context(), login, http.Client{Timeout: time.Minute}, wait)
 	if err != nil {
 		t.Fatal(err)
 	}

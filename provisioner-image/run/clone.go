@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
@@ -24,7 +26,7 @@ func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
 	if there == nil {
 		return cannotCopy(from, "its PersistentVolume %s is gone", from.PVName)
 	}
-	if ref := there.Spec.ClaimRef; ref == nil || ref.Namespace != from.Namespace || ref.Name != from.Name {
+	if !boundTo(there, from) {
 		return cannotCopy(from, "its PersistentVolume %s is not bound to it", from.PVName)
 	}
 	if class := there.Spec.StorageClassName; class != o.Request.Class {
@@ -39,6 +41,13 @@ func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
 	}
 	o.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
 	return r.keeper.CheckSource(ctx, o.Volume)
+}
+
+// boundTo goes by the source claim's UID: its owner can delete the claim and make another of the same name.
+func boundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
+	ref := there.Spec.ClaimRef
+	return ref != nil && ref.Namespace == from.Namespace && ref.Name == from.Name &&
+		from.UID != "" && string(ref.UID) == from.UID
 }
 
 func cannotCopy(from *contract.Source, format string, args ...any) error {

@@ -33,7 +33,7 @@ func (w *world) addSource(t *testing.T, edit func(*corev1.PersistentVolume)) str
 func fromOriginal(properties map[string]string) func(*contract.Request) {
 	return func(r *contract.Request) {
 		r.Source = &contract.Source{
-			Kind: contract.SourceClaim, Namespace: "shop", Name: "original", PVName: contract.PVName(otherUID),
+			Kind: contract.SourceClaim, Namespace: "shop", Name: "original", UID: otherUID, PVName: contract.PVName(otherUID),
 		}
 		maps.Copy(r.Properties, properties)
 	}
@@ -119,6 +119,14 @@ func TestCloneRefused(t *testing.T) {
 		},
 		"another claim's PV": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "bank" },
+			contract.ExitBadRequest, "is not bound to it",
+		},
+		"a later claim of the same name": {
+			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = uid },
+			contract.ExitBadRequest, "is not bound to it",
+		},
+		"a dispatcher that does not say which claim": {
+			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.UID = "" }, nil,
 			contract.ExitBadRequest, "is not bound to it",
 		},
 		"another class": {

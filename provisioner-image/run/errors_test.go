@@ -21,7 +21,7 @@ func TestItem09Errors(t *testing.T) {
 		}
 	}
 	slow := said(http.StatusTooManyRequests, "overLimit", "too many")
-	slow.Header["Retry-After"] = "7"
+	slow.Header["Retry-After"] = "70"
 	down := &cindertest.Reply{Status: 503, Header: map[string]string{"Retry-After": "30"}, Body: "<h1>down</h1>"}
 	tests := map[string]struct {
 		reply  *cindertest.Reply
@@ -37,7 +37,7 @@ func TestItem09Errors(t *testing.T) {
 		"406":                             {said(406, "computeFault", "too new"), 0, "", contract.ExitConfig, "too new (request " + id + ")"},
 		"409":                             {said(409, "conflictingRequest", "busy"), 0, "", contract.ExitTempFail, "busy (request " + id + "); it is tried again"},
 		"413":                             {said(413, "overLimit", "quota"), 0, "", contract.ExitCapacity, "quota (request " + id + "); ask for less"},
-		"429":                             {slow, 0, "", contract.ExitUnavailable, "too many; it asks to wait for 7 s (request " + id + "); it is tried again"},
+		"429":                             {slow, 0, "", contract.ExitUnavailable, "too many; it asks to wait for 70 s (request " + id + "); it is tried again"},
 		"503":                             {down, 0, "", contract.ExitUnavailable, "HTTP 503 Service Unavailable; it asks to wait for 30 s; it is tried again"},
 		"500":                             {said(500, "computeFault", "erred"), 0, "", contract.ExitUnavailable, "erred (request " + id + ")"},
 		"dropped before it was done":      {nil, cindertest.DropRequest, "", contract.ExitUnavailable, "it does not answer; it is tried again"},

@@ -47,6 +47,8 @@ type world struct {
 	cephKey string
 	// timeout of a request to Cinder; none without it.
 	timeout time.Duration
+	// waits are those that Cinder asked for.
+	waits []time.Duration
 	// printed is everything that runs logged and reported.
 	printed bytes.Buffer
 
@@ -152,7 +154,7 @@ func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.Per
 		var storage *cinder.Cinder
 		storage, err = cinder.Connect(t.Context(), o.Login, http.Client{
 			Transport: &http.Transport{DisableKeepAlives: true}, Timeout: w.timeout,
-		})
+		}, w.wait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,6 +185,12 @@ func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.P
 }
 
 func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// wait notes how long Cinder is waited for because it asks for it.
+func (w *world) wait(ctx context.Context, d time.Duration) error {
+	w.waits = append(w.waits, d)
+	return ctx.Err()
+}
 
 func (w *world) provision(t *testing.T) run.Result {
 	t.Helper()

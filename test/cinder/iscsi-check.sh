@@ -1,13 +1,14 @@
 #!/bin/bash
-# iscsi-check.sh PORTAL IQN LUN USER [PASSWORD_FILE|-]: is this really storage, and does its password protect it?
-# An initiator in user space (qemu-io over libiscsi; no kernel module) logs in, writes, reads back in a new session,
-# and is refused with a wrong password and with none. One line per fact; not zero if one of them is not so.
+# iscsi-check.sh PORTAL[,PORTAL...] IQN LUN USER [PASSWORD_FILE|-]: is this really storage, and does its password protect it?
+# An initiator in user space (qemu-io over libiscsi; no kernel module) logs in, writes through the first portal, reads
+# back in a new session through each, and is refused with a wrong password and with none by each. One line per fact;
+# not zero if one of them is not so.
 # It overwrites what is on the volume. The password (stdin unless a file is named) appears in no argument list.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-[ $# -ge 4 ] || die "usage: $0 PORTAL IQN LUN USER [PASSWORD_FILE|-]"
-portal=$1 iqn=$2 lun=$3 user=$4
+[ $# -ge 4 ] || die "usage: $0 PORTAL[,PORTAL...] IQN LUN USER [PASSWORD_FILE|-]"
+portals=${1//,/ } portal=${1%%,*} iqn=$2 lun=$3 user=$4
 [ -d "$CINDER_STATE/tmp" ] || die "Cinder is not up (test/cinder/up.sh)"
 
 # /tmp of the chroot.
@@ -50,12 +51,16 @@ for place in 0 1 2 3 5 8 13 1023; do
   lie="read -P $((byte % 255 + 1)) ${place}M 64k"
 done
 
+session right length || failed "$iqn at $portal: no session"
+printf 'ok: %s: the disk has %s\n' "$portal" "$(sed -n '1p' "$dir/output")"
 session right "${writes[@]}" flush || failed "$iqn at $portal: writing failed"
 printf 'ok: %s: %s accepts %s and its password; a random pattern is written\n' "$portal" "$iqn" "$user"
-session right "${reads[@]}" || failed "$iqn at $portal: what was written is not there"
-printf 'ok: %s: a new session reads the same pattern\n' "$portal"
-! session right "$lie" || failed "the comparison notices nothing"
-grep -q 'Pattern verification failed' "$dir/output" || failed "$iqn at $portal: reading failed"
-printf 'ok: %s: another pattern would have been noticed\n' "$portal"
-refused wrong "a wrong password"
-refused none "no password"
+for portal in $portals; do
+  session right "${reads[@]}" || failed "$iqn at $portal: what was written is not there"
+  printf 'ok: %s: a new session reads the same pattern\n' "$portal"
+  ! session right "$lie" || failed "the comparison notices nothing"
+  grep -q 'Pattern verification failed' "$dir/output" || failed "$iqn at $portal: reading failed"
+  printf 'ok: %s: another pattern would have been noticed\n' "$portal"
+  refused wrong "a wrong password"
+  refused none "no password"
+done

@@ -10,17 +10,27 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// cinderAPI is the lab's Cinder, without keystone. The token is user:project; its project, like every
-// one that is not hexadecimal, must not stand in the URL.
-const (
-	cinderAPI   = "http://10.250.0.1:8776/v3"
-	cinderToken = "admin:admin"
-)
+// cinderAccount is the storage administrator: where Cinder is, with keystone and a project in it, and a token.
+type cinderAccount struct{ url, token string }
+
+// administrator asks the lab once: its token outlives the tests.
+var administrator = sync.OnceValues(func() (cinderAccount, error) {
+	out, err := exec.CommandContext(context.Background(), "../cinder/token.sh").Output()
+	if err != nil {
+		return cinderAccount{}, fmt.Errorf("ask the lab how to reach Cinder: %w", err)
+	}
+	url, token, found := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if !found {
+		return cinderAccount{}, fmt.Errorf("../cinder/token.sh says %q", out)
+	}
+	return cinderAccount{url: url, token: token}, nil
+})
 
 // volume is a volume as Cinder describes it.
 type volume struct {
@@ -31,33 +41,58 @@ type volume struct {
 	Type     string            `json:"volume_type"`
 	Metadata map[string]string `json:"metadata"`
 	SourceID string            `json:"source_volid"`
+	Project  string            `json:"os-vol-tenant-attr:tenant_id"`
 }
 
 // cinderClient knows no proxy.
 var cinderClient = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}
 
-// cinderVolumes lists the volumes of all projects.
-func cinderVolumes(ctx context.Context) ([]volume, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cinderAPI+"/volumes/detail?all_tenants=1&limit=1000", http.NoBody)
+// askCinder reads one of its resources, as the administrator.
+func askCinder(ctx context.Context, path string, into any) error {
+	account, err := administrator()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	request.Header.Set("X-Auth-Token", cinderToken)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, account.url+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("X-Auth-Token", account.token)
 	answer, err := cinderClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask Cinder for its volumes: %w", err)
+		return fmt.Errorf("ask Cinder for %s: %w", path, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask Cinder for its volumes: %s", answer.Status)
+		return fmt.Errorf("ask Cinder for %s: %s", path, answer.Status)
 	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		return fmt.Errorf("read Cinder's answer: %w", err)
+	}
+	return nil
+}
+
+// cinderVolumes lists the volumes of all projects.
+func cinderVolumes(ctx context.Context) ([]volume, error) {
 	var body struct {
 		Volumes []volume `json:"volumes"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		return nil, fmt.Errorf("read Cinder's answer: %w", err)
+	err := askCinder(ctx, "/volumes/detail?all_tenants=1&limit=1000", &body)
+	return body.Volumes, err
+}
+
+// quotaUsed is how many volumes of a project Cinder's own books count, and how many they hold back.
+func quotaUsed(ctx context.Context, project string) (used, reserved int, err error) {
+	var body struct {
+		Set struct {
+			Volumes struct {
+				Used     int `json:"in_use"`
+				Reserved int `json:"reserved"`
+			} `json:"volumes"`
+		} `json:"quota_set"`
 	}
-	return body.Volumes, nil
+	err = askCinder(ctx, "/os-quota-sets/"+project+"?usage=True", &body)
+	return body.Set.Volumes.Used, body.Set.Volumes.Reserved, err
 }
 
 // volumesOf lists the volumes whose metadata or name carry a claim's UID.
@@ -91,11 +126,12 @@ func (w *world) targets() string {
 	return string(out)
 }
 
-// checkStorage logs in by an initiator in user space, writes a pattern and reads it back, and is refused
-// with a wrong password. It returns the script's words.
+// checkStorage logs in by an initiator in user space, writes a pattern, reads it back through every portal of the
+// PV, and is refused with a wrong password by each. It returns the script's words.
 func (w *world) checkStorage(source *corev1.ISCSIPersistentVolumeSource, user, password string) string {
 	w.t.Helper()
-	check := exec.CommandContext(w.ctx(), "../cinder/iscsi-check.sh", source.TargetPortal, source.IQN, strconv.Itoa(int(source.Lun)), user)
+	portals := append([]string{source.TargetPortal}, source.Portals...)
+	check := exec.CommandContext(w.ctx(), "../cinder/iscsi-check.sh", strings.Join(portals, ","), source.IQN, strconv.Itoa(int(source.Lun)), user)
 	check.Stdin = strings.NewReader(password)
 	out, err := check.CombinedOutput()
 	w.must(err, "log in to the volume: "+string(out))

@@ -12,45 +12,55 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Twenty claims at once become twenty PVs over twenty volumes with twenty passwords, and all go again.
-// No other test runs meanwhile, since the seconds are of interest.
-func TestTwentyClaimsAtOnceGetTwentyVolumes(t *testing.T) {
+// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, Cinder's own books count exactly
+// these, and all go again. No other test runs meanwhile, since the seconds are of interest.
+func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	w := newWorld(t, "many")
 	before, err := cinderVolumes(w.ctx())
 	w.must(err, "look at Cinder's volumes")
-	const many = 20
+	const many = 30
 	started := time.Now()
 	for i := range many {
 		w.claim(cinderClass, fmt.Sprintf("data-%02d", i))
 	}
-	w.allClaims(4*time.Minute, "to be bound", succeeded)
+	w.allClaims(6*time.Minute, "to be bound", succeeded)
 	t.Logf("%d claims bound in %.1f s", many, time.Since(started).Seconds())
 
 	ids, users, words := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var project string
 	for _, claim := range w.claims {
 		pv := w.pv(claim)
 		vol := w.onlyVolume(claim)
 		equal(t, "the volume of "+claim.Name, pv.Annotations["flex-provisioner.io/cinder-volume-id"], vol.ID)
 		contains(t, "the IQN of "+claim.Name, pv.Spec.ISCSI.IQN, vol.ID)
+		equal(t, "attempts for "+claim.Name, w.look(claim).Annotations["flex-provisioner.io/attempts"], "1")
 		user, password := w.chap(pv)
-		ids[vol.ID], users[user], words[password] = true, true, true
+		ids[vol.ID], users[user], words[password], project = true, true, true, vol.Project
 	}
 	equal(t, "distinct volumes", len(ids), many)
 	equal(t, "distinct CHAP users", len(users), many)
 	equal(t, "distinct CHAP passwords", len(words), many)
-	after, err := cinderVolumes(w.ctx())
-	w.must(err, "look at Cinder's volumes")
-	equal(t, "volumes in Cinder", len(after), len(before)+many)
+	w.checkBooks(project, len(before)+many)
 
 	started = time.Now()
 	for _, claim := range w.claims {
 		w.deleteClaim(claim)
 	}
-	w.allClaims(4*time.Minute, "to have gone with all that was made", nothingLeft)
+	w.allClaims(6*time.Minute, "to have gone with all that was made", nothingLeft)
 	t.Logf("%d claims gone in %.1f s", many, time.Since(started).Seconds())
-	after, err = cinderVolumes(w.ctx())
+	w.checkBooks(project, len(before))
+}
+
+// checkBooks: so many volumes are there, and the quota counts exactly these.
+func (w *world) checkBooks(project string, want int) {
+	w.t.Helper()
+	volumes, err := cinderVolumes(w.ctx())
 	w.must(err, "look at Cinder's volumes")
-	equal(t, "volumes in Cinder", len(after), len(before))
+	equal(w.t, "volumes in Cinder", len(volumes), want)
+	used, reserved, err := quotaUsed(w.ctx(), project)
+	w.must(err, "look at Cinder's quota")
+	equal(w.t, "volumes that the quota counts", used, want)
+	equal(w.t, "volumes that the quota holds back", reserved, 0)
 }
 
 // allClaims waits until something holds for every claim of the test.

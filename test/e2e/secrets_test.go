@@ -78,7 +78,7 @@ func (w *world) chap(pv *corev1.PersistentVolume) (user, password string) {
 	return string(secret.Data[chapUser]), string(secret.Data[chapPassword])
 }
 
-var passwordLine = regexp.MustCompile(`(?m)^\s*password\s*=\s*"?([^"\s]+)`)
+var passwordLine = regexp.MustCompile(`(?m)^\s*(?:password|application-credential-secret)\s*=\s*"?([^"\s]+)`)
 
 // cinderCredential is the password in the cloud config that the Cinder image reads. A Cinder without
 // keystone does not check it; that it must not leak is the same.
@@ -89,7 +89,7 @@ func cinderCredential(ctx context.Context) (string, error) {
 	}
 	found := passwordLine.FindSubmatch(secret.Data["cloud.conf"])
 	if found == nil || len(found[1]) < 12 {
-		return "", errors.New("the Secret cinder holds no password worth searching for: scripts/e2e.sh makes one")
+		return "", errors.New("the Secret cinder holds no password worth searching for: scripts/cinder-secret.sh makes one")
 	}
 	return string(found[1]), nil
 }

@@ -189,6 +189,8 @@ func (s *Server) resource(r *http.Request, parts []string) answer {
 		return s.setMetadata(r, parts[1])
 	case "POST volumes/*/action":
 		return s.action(r, parts[1])
+	case "GET limits":
+		return s.limits()
 	case "GET messages":
 		return s.messages(r)
 	default:

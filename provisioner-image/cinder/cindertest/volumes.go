@@ -75,6 +75,17 @@ func (s *Server) Volumes() []View {
 	return all
 }
 
+// limits are the books: how much of the quota is taken.
+func (s *Server) limits() answer {
+	gib := 0
+	for _, v := range s.volumes {
+		gib += v.Size
+	}
+	return answer{http.StatusOK, map[string]any{"limits": map[string]any{"rate": []any{}, "absolute": map[string]any{
+		"maxTotalVolumes": s.Quota, "totalVolumesUsed": len(s.volumes), "totalGigabytesUsed": gib,
+	}}}}
+}
+
 // SetStatus changes a volume from outside, as an administrator can.
 func (s *Server) SetStatus(id, status string) {
 	s.mu.Lock()

@@ -1,0 +1,79 @@
+#!/bin/bash
+# cinder-suites.sh short|long|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
+# MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so is a suite that never
+# met the real Cinder, and anything that a suite leaves there.
+#   short   what make e2e has time for: the whole of provisioner-image/cinder, one half of the kill points
+#   long    everything, as every account that the lab has; with keystone a member's password and an application credential
+#   none    nothing
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+case ${1:-} in
+none) exit 0 ;;
+short | long) ;;
+*) die "usage: $0 short|long|none" ;;
+esac
+[ -s "$LAB_STATE/cinder/settings" ] || die "Cinder is not up (test/cinder/up.sh)"
+[ -x bin/cinder-provisioner ] || die "bin/cinder-provisioner is missing: make build"
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+
+# types: the volume types that are up, by the source that their volumes are mapped to.
+types() {
+  local pair pairs=iscsi=lvmmp,fc=fc,csi.nvmf.com=nvme,rbd.csi.ceph.com=ceph
+  for pair in ${pairs//,/ }; do
+    ! grep -q "BACKENDS=[^ ]*\b${pair#*=}\b" "$LAB_STATE/cinder/settings" || printf '%s,' "$pair"
+  done
+}
+
+# suite NAME LOGIN PACKAGE FLAG...: one test binary, as the account that the openrc file LOGIN tells of.
+suite() {
+  local what=$1 login=$2 package=$3 start=$SECONDS status=0 left
+  shift 3
+  (cd "$package" && in_control env FLEX_TEST_CINDER="$LAB_STATE/cinder/$login" FLEX_TEST_CINDER_TYPES="$(types)" \
+    FLEX_TEST_BINARY="$ROOT/bin/cinder-provisioner" "$TMP/$(basename "$package").test" -test.v -test.timeout 30m "$@") \
+    >"$TMP/log" 2>&1 || status=$?
+  [ $status = 0 ] || { cat "$TMP/log" >&2; die "$what as $login: failed after $((SECONDS - start)) s"; }
+  grep -E 'kill points covered' "$TMP/log" | sed 's/.*go:[0-9]*: /  /' || true
+  ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "$what as $login: a test was skipped, or there was none"
+  grep -q -- '--- PASS: [^ ]*/real' "$TMP/log" || die "$what as $login: no test met the real Cinder"
+  left=$(test/cinder/leftovers.sh)
+  [ -z "$left" ] || die "$what as $login left behind:"$'\n'"$left"
+  say "$what as $login: $(grep -c -- '--- PASS: [^ ]*/real' "$TMP/log") tests on the real Cinder passed in $((SECONDS - start)) s"
+}
+
+# A look that cannot find anything proves nothing.
+canary_is_seen() {
+  local volume left
+  left=$(test/cinder/leftovers.sh)
+  [ -z "$left" ] || die "there is something in Cinder already:"$'\n'"$left"
+  volume=$(test/cinder/volume.sh make canary)
+  test/cinder/leftovers.sh >"$TMP/canary"
+  test/cinder/volume.sh remove "$volume"
+  grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not see a volume"
+  grep -q "^books: .* volumes: 1 in use" "$TMP/canary" || die "leftovers.sh does not see what the quota counts"
+}
+
+short() {
+  suite "the Cinder adapter" openrc provisioner-image/cinder -test.skip '^TestThirtyAtOnce$'
+  suite "kill points" openrc cmd/cinder-provisioner -test.run '^TestKillPoints$/^real$/^attachments$/^provision$'
+}
+
+long() {
+  local login
+  for login in openrc openrc.application-credential; do
+    [ -e "$LAB_STATE/cinder/$login" ] || continue
+    suite "the Cinder adapter" "$login" provisioner-image/cinder
+    suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyAtOnce$/^real$'
+    suite "every backend" "$login" cmd/cinder-provisioner -test.run '^TestEveryBackend$/^real$'
+    suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestKillPoints$/^real$'
+  done
+}
+
+ROOT=$PWD
+say "compiling the suites of the Cinder image"
+go test -c -o "$TMP/" ./provisioner-image/cinder ./cmd/cinder-provisioner
+canary_is_seen
+"$1"

@@ -1,0 +1,56 @@
+#!/bin/bash
+# run-docs.sh [--check] FILE: runs the commands of a page as a reader would: all its blocks marked bash, in their order,
+# in one shell, on the lab's cluster and its Cinder. The page's example addresses and names become the lab's.
+# A block without a mark is one that CI cannot run; the paragraph before it must say so by ⚠ and why (at least ten words).
+# Blocks marked yaml or text hold no commands. --check only looks at the marks.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+ROOT=$PWD
+check=
+[ "${1:-}" != --check ] || { check=1; shift; }
+[ -f "${1:-}" ] || die "usage: $0 [--check] FILE"
+page=$1
+
+# blocks: the commands, each after a line that says where it stands; not zero if a block is not marked as it must be.
+blocks() {
+  awk -v page="$page" '
+    function fault(text) { printf "%s:%d: %s\n", page, NR, text >"/dev/stderr"; bad = 1 }
+    /^ *```/ && !inside {
+      inside = 1; indent = index($0, "`") - 1; mark = substr($0, indent + 4)
+      if (mark == "bash") printf "echo \"--- %s:%d\"\n", page, NR
+      else if (mark == "" && (last !~ /⚠/ || split(last, words, " ") < 10)) fault("this block is not run and ⚠ and a reason are not before it")
+      else if (mark != "" && mark !~ /^(yaml|text)$/) fault("a block marked " mark)
+      next
+    }
+    /^ *```/ { inside = 0; paragraph = ""; next }
+    inside { if (mark == "bash") print substr($0, indent + 1); next }
+    /^ *$/ { paragraph = ""; next }
+    { paragraph = paragraph " " $0; last = paragraph }
+    END { if (inside) fault("a block without an end"); exit bad }' "$page"
+}
+
+# ours: what the page takes for its examples, as it is called here.
+ours() { sed "s/192\.0\.2\.10/$LAB_ADDR/g; s/\bNODE\b/node1/g"; }
+
+shims() {
+  mkdir "$TMP/bin"
+  printf '#!/bin/sh\nexec "%s/test/cluster/kubectl.sh" "$@"\n' "$ROOT" >"$TMP/bin/kubectl"
+  printf '#!/bin/sh\nexec "%s/test/cinder/exec.sh" ceph "$@"\n' "$ROOT" >"$TMP/bin/ceph"
+  printf '#!/bin/sh\nexec nsenter --net=/run/netns/%s "%s/bin/cinder-provisioner" "$@"\n' "$LAB_NETNS" "$ROOT" >"$TMP/bin/cinder-provisioner"
+  chmod +x "$TMP"/bin/*
+}
+
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+blocks >"$TMP/as-written" || die "$page: see above"
+[ -s "$TMP/as-written" ] || die "$page has no block to run"
+[ -z "$check" ] || exit 0
+shims
+cp -a deploy configmaps "$TMP/"
+ours <"$TMP/as-written" >"$TMP/commands"
+cd "$TMP"
+PATH=$TMP/bin:$PATH bash -euo pipefail "$TMP/commands" || die "$page: a command failed, see the last place above"
+say "$page: $(grep -c '^echo "--- ' "$TMP/commands") blocks of commands were run"

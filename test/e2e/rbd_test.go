@@ -1,0 +1,148 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A claim on Ceph becomes a static PV for ceph-csi. Its image is opened, written and read with nothing but what the PV
+// and the Secret that it names hold; a clone of it has it as its parent, and its content.
+func TestACephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
+	w := newWorld(t, "ceph")
+	class := w.cephClass()
+	source := w.claim(class, "source")
+	original := w.image(source)
+
+	original.must("write -P 0x5a 0 1M", "write -P 0xa5 512M 64k", "flush")
+	original.must("read -P 0x5a 0 1M", "read -P 0xa5 512M 64k")
+	original.mustNot("Pattern verification failed", "read -P 0x5b 0 1M")
+	original.with("AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==").mustNot("error connecting", "read 0 512")
+
+	copied := w.claim(class, "copy", from("source"))
+	clone := w.image(copied)
+	parent := clone.info().Parent
+	equal(t, "the clone's parent", parent.Pool+"/"+parent.Image, original.pool+"/"+original.name)
+	equal(t, "the original has a parent", original.info().Parent.Image, "")
+	clone.must("read -P 0x5a 0 1M", "read -P 0xa5 512M 64k", "write -P 0x11 0 1M")
+	original.must("read -P 0x5a 0 1M")
+	equal(t, "the claim's k8s.io/CloneOf", w.look(copied).Annotations["k8s.io/CloneOf"], w.ns+"/source")
+
+	for _, claim := range []*corev1.PersistentVolumeClaim{copied, source} {
+		w.deleteClaim(claim)
+		w.vanished(claim)
+	}
+	if left := w.ceph("rbd", "--pool", original.pool, "ls"); strings.TrimSpace(left) != "" {
+		t.Errorf("Ceph still has the images %s", left)
+	}
+}
+
+// cephClass is served with the key of Ceph's user cinder, from a Secret of the config.
+func (w *world) cephClass() string {
+	w.t.Helper()
+	login, err := kube.CoreV1().Secrets(ownNamespace).Get(w.ctx(), "cinder", metav1.GetOptions{})
+	w.must(err, "read the Secret cinder")
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: ownNamespace},
+		Data: map[string][]byte{
+			"cloud.conf": login.Data["cloud.conf"],
+			"ceph.key":   []byte(w.ceph("ceph", "auth", "get-key", "client.cinder")),
+		},
+	}
+	_, err = kube.CoreV1().Secrets(ownNamespace).Create(w.ctx(), secret, metav1.CreateOptions{})
+	w.must(err, "create the Secret of the config")
+	w.remove(func() {
+		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "Secret "+w.ns)
+	})
+	w.class(w.ns, parameter("type", "ceph"), parameter("connection", "rbd"), parameter("smartclone", "true"),
+		parameter("cluster-id", "b9127830-b0cc-4e34-aa47-9d1a2e9949a8"))
+	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"files-from-secret": w.ns, "data-sources": "PersistentVolumeClaim"}))
+	return w.ns
+}
+
+// ceph runs a command with the administrator's key, as the storage's own word.
+func (w *world) ceph(command ...string) string {
+	w.t.Helper()
+	run := exec.CommandContext(w.ctx(), "../cinder/exec.sh", command...)
+	out, err := run.Output()
+	w.must(err, strings.Join(command, " "))
+	return string(out)
+}
+
+// image is an RBD image as a node plugin sees it: by the PV's attributes and by the Secret that the PV names.
+type image struct {
+	w                     *world
+	pool, name, user, key string
+}
+
+// image waits for the claim's PV and reads it as ceph-csi's node plugin does.
+func (w *world) image(claim *corev1.PersistentVolumeClaim) image {
+	w.t.Helper()
+	source := w.bound(claim).Spec.CSI
+	if source == nil || source.Driver != "rbd.csi.ceph.com" || source.NodeStageSecretRef == nil {
+		w.t.Fatalf("the PV's source is %+v", source)
+	}
+	equal(w.t, "the PV is static", source.VolumeAttributes["staticVolume"], "true")
+	equal(w.t, "the PV's cluster", source.VolumeAttributes["clusterID"], "b9127830-b0cc-4e34-aa47-9d1a2e9949a8")
+	ref := source.NodeStageSecretRef
+	secret, err := kube.CoreV1().Secrets(ref.Namespace).Get(w.ctx(), ref.Name, metav1.GetOptions{})
+	w.must(err, "read the Secret that the PV names")
+	return image{
+		w: w, pool: source.VolumeAttributes["pool"], name: source.VolumeHandle,
+		user: string(secret.Data["userID"]), key: string(secret.Data["userKey"]),
+	}
+}
+
+func (i image) with(key string) image { i.key = key; return i }
+
+// info is what Ceph's administrator sees of it.
+func (i image) info() (said struct {
+	Parent struct{ Pool, Image string }
+},
+) {
+	i.w.t.Helper()
+	text := i.w.ceph("rbd", "info", "--format", "json", i.pool+"/"+i.name)
+	i.w.must(json.Unmarshal([]byte(text), &said), "read what rbd says of the image: "+text)
+	return said
+}
+
+func (i image) must(commands ...string) {
+	i.w.t.Helper()
+	out, err := i.open(commands)
+	i.w.must(err, "open "+i.name+": "+out)
+}
+
+func (i image) mustNot(said string, commands ...string) {
+	i.w.t.Helper()
+	out, err := i.open(commands)
+	if err == nil {
+		i.w.t.Errorf("%q of %s succeeded: %s", commands, i.name, out)
+	}
+	contains(i.w.t, "what the client says", out, said)
+}
+
+// open is a session of qemu-io over librbd. The key is in a file of the lab's, not in an argument, and no keyring is.
+func (i image) open(commands []string) (string, error) {
+	i.w.t.Helper()
+	name := "rbd-key-" + i.w.ns
+	file := filepath.Join(os.Getenv("LAB_STATE"), "cinder", "tmp", name)
+	i.w.must(os.WriteFile(file, []byte(i.key), 0o600), "write the key")
+	defer os.Remove(file)
+	args := []string{
+		"qemu-io", "--object", "secret,id=key,format=base64,file=/tmp/" + name,
+		"--image-opts", "driver=rbd,pool=" + i.pool + ",image=" + i.name + ",user=" + i.user + ",key-secret=key,auth-client-required.0=cephx",
+	}
+	for _, command := range commands {
+		args = append(args, "-c", command)
+	}
+	out, err := exec.CommandContext(i.w.ctx(), "../cinder/exec.sh", args...).CombinedOutput()
+	return string(out), err
+}
