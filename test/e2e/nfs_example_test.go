@@ -23,12 +23,19 @@ func TestItem13NFSExamples(t *testing.T) {
 	w.apply("nfs", "PersistentVolume")
 	w.apply("nfs-tiers")
 
-	t.Run("PV from its skeleton", func(t *testing.T) { w.with(t).nfsClass(export) })
-	t.Run("three classes of one image", func(t *testing.T) { w.with(t).nfsTiers(export) })
+	t.Run("PV from its skeleton", func(t *testing.T) {
+		t.Parallel()
+		w.with(t).nfsClass(export)
+	})
+	t.Run("three classes of one image", func(t *testing.T) {
+		t.Parallel()
+		w.with(t).nfsTiers(export)
+	})
 }
 
 // with is the same world for a subtest.
 func (w *world) with(t *testing.T) *world {
+	t.Helper()
 	return &world{t: t, ns: w.ns}
 }
 
@@ -98,7 +105,7 @@ func (w *world) export(claim string) string {
 	w.t.Helper()
 	dir := filepath.Join(volumesOf1(), claim)
 	w.must(os.MkdirAll(dir, 0o777), "make the export")
-	w.must(os.Chmod(dir, 0o777), "open the export") //nolint:gosec // the provisioner is another user
+	w.must(os.Chmod(dir, 0o777), "open the export") // the provisioner is another user
 	w.remove(func() { _ = os.RemoveAll(dir) })
 	_, err := kube.CoreV1().PersistentVolumes().Create(w.ctx(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: claim},

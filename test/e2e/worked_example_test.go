@@ -141,7 +141,7 @@ func TestItem13IsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
 	w.copyOf(w.exampleConfig("isolated", "isolated"), func(data map[string]string) { data["pod-template"] += untilCutOff })
 	claim := w.claim(w.ns, "data")
-	pod := w.waitsForTheCut(claim)
+	pod := w.waitsForTheCut(claim, "provision")
 	w.cut(pod)
 	pv := w.bound(claim)
 	equal(t, "the path", pv.Spec.NFS.Path, "/exports/kubernetes/"+pv.Name)
@@ -163,7 +163,7 @@ func TestItem13IsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	}
 	w.uncut()
 	w.deleteClaim(claim)
-	w.eventually(toBind, "the delete's pod to stand before its cut", func(ctx context.Context) error { return w.cutDelete(ctx, claim) })
+	w.cut(w.waitsForTheCut(claim, "delete"))
 	w.vanished(claim)
 	equal(t, "nodes with the directory of a deleted claim", w.holders(claim), "[]")
 }
@@ -186,12 +186,12 @@ const untilCutOff = `  initContainers:
         capabilities: {drop: [ALL]}
 `
 
-// waitsForTheCut is the pod of the claim's provision, when it has an address.
-func (w *world) waitsForTheCut(claim *corev1.PersistentVolumeClaim) corev1.Pod {
+// waitsForTheCut is the pod of the claim's Job of a verb, when it has reached the API server.
+func (w *world) waitsForTheCut(claim *corev1.PersistentVolumeClaim, verb string) corev1.Pod {
 	w.t.Helper()
 	var pod corev1.Pod
 	w.eventually(toBind, "the pod to have reached the API server", func(ctx context.Context) (err error) {
-		pod, err = reachedAPI(ctx, claim, "provision")
+		pod, err = reachedAPI(ctx, claim, verb)
 		return err
 	})
 	return pod
@@ -211,15 +211,6 @@ func reachedAPI(ctx context.Context, claim *corev1.PersistentVolumeClaim, verb s
 		return corev1.Pod{}, errors.Join(err, fmt.Errorf("at the address %q it says %q", pods[0].Status.PodIP, log))
 	}
 	return pods[0], nil
-}
-
-// cutDelete cuts off the pod that deletes, once it has reached the API server.
-func (w *world) cutDelete(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	pod, err := reachedAPI(ctx, claim, "delete")
-	if err == nil {
-		w.cut(pod)
-	}
-	return err
 }
 
 // cutTable is the table of node1 that drops what comes from a pod.
