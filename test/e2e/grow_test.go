@@ -40,9 +40,10 @@ func (w *world) grow(claim *corev1.PersistentVolumeClaim, size string) {
 	_, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(w.ctx(), claim.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	w.must(err, "ask for "+size)
 	w.eventually(toBind, "the PV to have "+size, func(ctx context.Context) error {
-		if has := w.pv(claim).Spec.Capacity.Storage().String(); has != size {
+		pv, err := kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+string(claim.UID), metav1.GetOptions{})
+		if has := pv.Spec.Capacity.Storage().String(); err == nil && has != size {
 			return fmt.Errorf("it has %s", has)
 		}
-		return nil
+		return err
 	})
 }
