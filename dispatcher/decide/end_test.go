@@ -132,7 +132,7 @@ func (w *world) turn() bool {
 	}
 	vol := &w.v.Volume
 	switch {
-	case vol.Leaving && !vol.Held && vol.Released && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
+	case vol.Leaving && !vol.Held && (vol.Released || vol.Unbound) && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
 		*vol = Volume{}
 	case w.v.Claim == ClaimLeaving:
 		w.v.Claim, vol.Unfit, vol.Loose = ClaimGone, "", false

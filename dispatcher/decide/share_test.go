@@ -61,9 +61,9 @@ func shareLaws(out *broken, v View, action Action) {
 		out.law("shared an undo", a.Shares && a.Undo)
 		out.law("shared what has failed before", a.Shares && tried(v, a))
 	case Cancel:
-		out.law("cancelled what a neighbour waits for", a.Run.Others.Want)
+		out.law("cancelled what a neighbour waits for", a.Run.Others.Want && !a.Run.Trouble.Over)
 	case Waive:
-		out.law("waived what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
+		out.law("waived what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted && !a.Run.Trouble.Lost)
 		out.law("waived twice", a.Run.Waived)
 		out.law("waived what nobody else waits for", !a.Run.Others.Want)
 	case LetGo:
