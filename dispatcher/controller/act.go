@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,14 +63,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return c.show(ctx, o, a)
 	case decide.Release:
 		return 0, c.release(ctx, o, a)
-	case decide.Hold:
-		return 0, c.setFinalizers(ctx, o.pv, append(slices.Clone(o.pv.Finalizers), contract.FinalizerStorage))
-	case decide.Unhold:
-		return 0, c.unhold(ctx, o, a)
-	case decide.Withdraw:
-		return 0, c.withdraw(ctx, o)
-	case decide.Remove:
-		return 0, c.remove(ctx, o.pv)
+	case decide.Hold, decide.Unhold, decide.Withdraw, decide.Remove:
+		return 0, c.reclaim(ctx, o, a)
 	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
 		return 0, c.grow(ctx, o, a)
 	default:
@@ -216,28 +209,6 @@ func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch
 	return nil
 }
 
-// unhold lets go of a PV, and tells of a volume that is given up with it.
-func (c *Controller) unhold(ctx context.Context, o *observation, a decide.Unhold) error {
-	err := c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
-	if err == nil && a.Left != "" {
-		c.event(o.pv, nil, corev1.EventTypeWarning, reasonLeft, "its volume stays in the storage where it is, since "+a.Left)
-	}
-	return err
-}
-
-// setFinalizers replaces a PV's finalizers, unless somebody has changed the PV meanwhile.
-func (c *Controller) setFinalizers(ctx context.Context, pv *corev1.PersistentVolume, finalizers []string) error {
-	b, err := finalizersPatch(pv, finalizers)
-	if err != nil {
-		return err
-	}
-	_, err = c.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, b, metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("set the finalizers of the PersistentVolume %s: %w", pv.Name, err)
-	}
-	return nil
-}
-
 // finalizersPatch replaces an object's finalizers, unless the object has changed meanwhile.
 func finalizersPatch(obj metav1.Object, finalizers []string) ([]byte, error) {
 	b, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -247,34 +218,6 @@ func finalizersPatch(obj metav1.Object, finalizers []string) ([]byte, error) {
 		return nil, fmt.Errorf("encode the finalizers of %s: %w", obj.GetName(), err)
 	}
 	return b, nil
-}
-
-// withdraw deletes a PV that has just been seen to be unbound, unless it has changed since: it may be bound
-// by now.
-func (c *Controller) withdraw(ctx context.Context, o *observation) error {
-	err := c.client.CoreV1().PersistentVolumes().Delete(ctx, o.pv.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &o.pv.UID, ResourceVersion: &o.pv.ResourceVersion},
-	})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil // the watch brings what it is now
-	case err != nil:
-		return fmt.Errorf("withdraw the PersistentVolume %s: %w", o.pv.Name, err)
-	}
-	c.event(o.claim, o.pv, corev1.EventTypeWarning, reasonWithdrawn, o.view.Volume.Unfit+": it is deleted with its volume, and the claim is served anew")
-	return nil
-}
-
-// remove deletes a PV. Our finalizer holds it until the next step takes that off, so that a crash
-// between the two leaves a PV which says that its volume is gone, not one that knows nothing.
-func (c *Controller) remove(ctx context.Context, pv *corev1.PersistentVolume) error {
-	err := c.client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &pv.UID},
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the PersistentVolume %s: %w", pv.Name, err)
-	}
-	return nil
 }
 
 func without(list []string, item string) []string {
