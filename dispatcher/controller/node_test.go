@@ -106,15 +106,38 @@ func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	})
 }
 
-func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
+func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")
 		w.stuck["data"] = true
 		w.start()
 		w.claim("data")
 		w.until("the second Job", 5*time.Minute, func() bool { return len(w.made("")) == 2 })
-		w.mustTell(onData, "ProvisioningFailed", 1, "DeadlineExceeded")
+		w.mustTell(onData, "ProvisioningFailed", 1, "never started")
 		w.stuck["data"] = false
 		w.until("the claim is bound", time.Minute, w.bound("data"))
+	})
+}
+
+// Admission refuses the pods of a config. Once that is mended nothing has to be undone first: an undo under the
+// old config would be refused as well, and the claim wait for ever.
+func TestItem01AConfigWhosePodsWereRefusedIsFollowedByItsMendedOneAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works)
+		w.stuck["data"] = true
+		w.start()
+		w.claim("data")
+		w.until("its Job is there", time.Minute, func() bool { return len(w.made("")) == 1 })
+		add(w, kcm, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: home}, Type: corev1.EventTypeWarning,
+			Reason: "FailedCreate", Message: "violates PodSecurity",
+		})
+		w.run(30 * time.Second)
+		w.mustSay(onData, "FailedCreate", "violates PodSecurity")
+		edit(w, admin, get[*corev1.ConfigMap](w, home, "gold"), func(cm *corev1.ConfigMap) { cm.Data["zone"] = "west" })
+		w.until("the old Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
+		w.stuck["data"] = false
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.mustRun("provision")
 	})
 }

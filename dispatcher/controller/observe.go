@@ -127,7 +127,7 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, 
 		return run, err
 	}
 	run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
-	if run.Live = !jobs.Ended(job, pods); run.Live {
+	if run.Live = !jobs.Ended(job, pods, c.clock.Now()); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
 	run.Outcome = jobs.ReadFor(job, uid, pods, c.clock.Now())

@@ -185,10 +185,11 @@ func joined(faults field.ErrorList) string {
 // progresses: a Job that cannot start gives its slot to others.
 func (c *Controller) progresses(job *batchv1.Job) bool {
 	pods, err := c.caches.podsOf(job)
-	if err != nil || jobs.Ended(job, pods) {
+	now := c.clock.Now()
+	if err != nil || jobs.Ended(job, pods, now) {
 		return false
 	}
-	trouble, _ := jobs.TroubleOf(job, pods, nil, c.clock.Now())
+	trouble, _ := jobs.TroubleOf(job, pods, nil, now)
 	return trouble == nil || !trouble.Unstarted
 }
 

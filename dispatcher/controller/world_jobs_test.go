@@ -105,6 +105,9 @@ func (w *world) spawn(job *batchv1.Job, number int) {
 
 func (w *world) conclude(job *batchv1.Job, kind batchv1.JobConditionType, reason string) {
 	edit(w, kcm, job, func(j *batchv1.Job) {
+		if j.Status.Active > 0 && kind == batchv1.JobFailed {
+			j.Status.Failed = 1
+		}
 		j.Status.Active = 0
 		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{
 			Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Now(),

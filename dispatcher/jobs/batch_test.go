@@ -212,7 +212,7 @@ func TestItem10EachRequestOfABatchHasItsOwnOutcome(t *testing.T) {
 
 // endedBatch is a Job of the claims one, two and three.
 func endedBatch(verb contract.Verb, code int32) *batchv1.Job {
-	job := failed()
+	job := counted(failed())
 	if code == 0 {
 		job = jobThat(batchv1.JobComplete, "CompletionsReached")
 	}

@@ -55,10 +55,29 @@ func frozen(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.S
 // Kept tells whether a pod stays, when it is deleted, until it has been read.
 func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, contract.FinalizerRecord) }
 
+// inFlight is how long after a Job's deletion a pod of it may still appear, whose making was under way.
+const inFlight = 15 * time.Second
+
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
-// it is waited for any more. pods must be live where a decision hangs on the second.
-func Ended(job *batchv1.Job, pods []*corev1.Pod) bool {
-	return Finished(job) || job.DeletionTimestamp != nil && !Unfinished(pods)
+// it runs any more, nor will. pods must be live where a decision hangs on the second.
+func Ended(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
+	return Finished(job) || job.DeletionTimestamp != nil && !Unfinished(pods) && !now.Before(settledAt(job, pods))
+}
+
+// settledAt is when it is known of a deleted Job without a pod that none will come.
+func settledAt(job *batchv1.Job, pods []*corev1.Pod) time.Time {
+	if len(pods) > 0 || !podless(job) {
+		return time.Time{}
+	}
+	return job.DeletionTimestamp.Add(inFlight)
+}
+
+// podless: no pod of the Job was ever counted. Every pod is kept until it has been read, so where there is none
+// to read either, none ever was: admission refused it, or a queue never let the Job go.
+func podless(job *batchv1.Job) bool {
+	s := job.Status
+	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
+	return s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
 }
 
 // Finished tells whether a Job is Complete or Failed.
@@ -91,6 +110,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	}
 	if c != nil {
 		readCondition(&out, c, pod != nil)
+	}
+	if pod == nil && podless(job) && out.Verdict != contract.Done {
+		out.Verdict, out.Message = contract.NotStarted, ""
 	}
 	if until := unseen(job, pod); until.After(out.Finished) {
 		out.Quiet = until

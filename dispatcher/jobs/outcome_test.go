@@ -38,6 +38,12 @@ func terminating(job *batchv1.Job) *batchv1.Job {
 	return job
 }
 
+// counted is a Job that counts a failed pod.
+func counted(job *batchv1.Job) *batchv1.Job {
+	job.Status.Failed = 1
+	return job
+}
+
 // exited is a pod whose container ended with this code and message.
 func exited(code int32, message string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}
@@ -157,7 +163,7 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
 		},
 		"the Job's deadline counts without a pod too": {
-			deadline(), nil,
+			counted(deadline()), nil,
 			jobs.Outcome{
 				Verdict: contract.TryAgain, Reason: "DeadlineExceeded",
 				Message: "past its deadline, and no pod is left to read: in Kubernetes' words", Finished: ended,
@@ -184,7 +190,11 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
 			},
 		},
-		"no pod to read is unknown": {failed(), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: ended}},
+		"no pod to read is unknown": {counted(failed()), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: ended}},
+		"a Job whose pods were refused until its deadline": {
+			deadline(), nil,
+			jobs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Finished: ended},
+		},
 		"complete without a pod is done": {
 			jobThat(batchv1.JobComplete, "CompletionsReached"), nil,
 			jobs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
@@ -195,7 +205,11 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: "again", Finished: now},
 		},
 		"a Job deleted by hand before it had a pod": {
-			terminating(jobThat("", "")), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},
+			terminating(jobThat("", "")), nil,
+			jobs.Outcome{Verdict: contract.NotStarted, Finished: now},
+		},
+		"a Job deleted by hand, and its pod without a trace": {
+			counted(terminating(jobThat("", ""))), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"an init container failed": {
 			failed(), []*corev1.Pod{exited(1, "", neverRan)}, jobs.Outcome{Verdict: contract.TryAgain, Finished: ended},
@@ -257,11 +271,15 @@ func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 		"deleted, its pod waits":             {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
 		"deleted, its node is lost":          {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
 		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
-		"deleted, no pod":                    {terminating(jobThat("", "")), nil, true},
+		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
 	} {
-		if got := jobs.Ended(test.job, test.pods); got != test.want {
+		if got := jobs.Ended(test.job, test.pods, ended); got != test.want {
 			t.Errorf("%s: Ended = %v", name, got)
 		}
+	}
+	never := terminating(jobThat("", ""))
+	if jobs.Ended(never, nil, ended.Add(14*time.Second)) || !jobs.Ended(never, nil, ended.Add(15*time.Second)) {
+		t.Error("a Job that was deleted while its first pod may be under way")
 	}
 }
 

@@ -40,11 +40,12 @@ type Warning struct{ Reason, Note string }
 // TroubleOf tells why a live Job makes no progress, or nil; and when to look again, zero if a change
 // will tell. warning is the newest event about it; a trouble without a Note asks for one.
 func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Trouble, time.Time) {
-	if job.Spec.Suspend != nil && *job.Spec.Suspend {
-		return suspended(job, now)
-	}
 	pod := newest(pods)
 	switch {
+	case pod == nil && job.DeletionTimestamp != nil:
+		return nil, settledAt(job, pods)
+	case job.Spec.Suspend != nil && *job.Spec.Suspend:
+		return suspended(job, now)
 	case pod == nil:
 		return silent(job.CreationTimestamp.Time, "no pod of it could be made", unnamed(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:

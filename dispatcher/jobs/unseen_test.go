@@ -69,7 +69,7 @@ func TestWhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !jobs.Ended(tt.job, tt.pods) {
+			if !jobs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
 				t.Fatal("its Job is waited for")
 			}
 			got := jobs.Read(tt.job, tt.pods, ended)
@@ -89,10 +89,10 @@ func TestWhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 
 func TestAPodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 	pods := []*corev1.Pod{started(byForce)}
-	if jobs.Ended(jobThat("", ""), pods) {
+	if jobs.Ended(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
 	}
-	if !jobs.Ended(terminating(jobThat("", "")), pods) {
+	if !jobs.Ended(terminating(jobThat("", "")), pods, ended) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }
