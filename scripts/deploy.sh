@@ -14,7 +14,8 @@ test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
 kubectl apply -k "${FLEX_DEPLOY:-deploy/node-directories}" >/dev/null
-kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml -f configmaps/ >/dev/null
+kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
+  -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null
 
 scripts/cinder-secret.sh
 

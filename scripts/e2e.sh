@@ -26,7 +26,7 @@ run_tests() {
   say "compiling the tests"
   go test -c -tags "${E2E_TAGS:-e2e}" -o "$TMP/e2e.test" ./test/e2e
   say "running the tests"
-  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 15m -test.parallel 4 \
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 25m -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
@@ -94,7 +94,8 @@ lab_lock
 leftovers >"$TMP/before"
 trap finish EXIT
 trap 'exit 130' INT TERM
-up cluster "$LAB_KUBECONFIG"
+# Without this gate the API server drops the namespace of a claim's dataSourceRef.
+FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
 FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
 run_tests

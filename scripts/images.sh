@@ -33,4 +33,8 @@ need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buil
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
 bash_image directory-provisioner scripts/directory-provisioner.sh
+bash_image file-server-provisioner scripts/file-server-provisioner.sh
 bash_image custom-iscsi-provision scripts/environment-provisioner.sh
+bash_image nfs-provisioner scripts/nfs-provisioner.sh
+bash_image seed-provisioner scripts/seed-provisioner.sh
+bash_image isolated-provisioner scripts/isolated-provisioner.sh

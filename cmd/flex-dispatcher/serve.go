@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // who leads
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"               // depth, latency and retries of the queue
@@ -44,6 +45,9 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
 	s.controller.Grants = controller.ReferenceGrants{Client: copies}
+	if s.leaderElect {
+		s.controller.Lease = leaseName
+	}
 	if err := controller.CheckAccess(ctx, client, s.controller); err != nil {
 		return err
 	}
@@ -56,6 +60,7 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	c.RegisterMetrics(processMetrics{})
 	var ready atomic.Bool
 	if err := s.listenHealth(ctx, &ready); err != nil {
 		return err
@@ -110,8 +115,24 @@ func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *con
 
 // listenHealth serves /metrics, /healthz, and /readyz once the caches are filled.
 func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
+	server := &http.Server{Handler: healthHandler(ready), ReadHeaderTimeout: 5 * time.Second}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen for health checks: %w", err)
+	}
+	klog.FromContext(ctx).Info("serving metrics and health checks", "address", listener.Addr().String())
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			klog.FromContext(ctx).Error(err, "health checks are not served any more")
+		}
+	}()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return nil
+}
+
+func healthHandler(ready *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
-	controller.RegisterMetrics()
 	mux.Handle("/metrics", legacyregistry.Handler())
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -121,17 +142,16 @@ func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", s.listen)
-	if err != nil {
-		return fmt.Errorf("listen for health checks: %w", err)
-	}
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "health checks are not served any more")
-		}
-	}()
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	return nil
+	return mux
+}
+
+// processMetrics is the process's own registry, in which client-go's series are as well.
+type processMetrics struct{}
+
+// MustRegister adds series that are kept.
+func (processMetrics) MustRegister(m ...metrics.Registerable) { legacyregistry.MustRegister(m...) }
+
+// CustomMustRegister adds series that are counted when they are asked for.
+func (processMetrics) CustomMustRegister(m ...metrics.StableCollector) {
+	legacyregistry.CustomMustRegister(m...)
 }

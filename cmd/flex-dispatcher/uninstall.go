@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
@@ -29,7 +30,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := controller.Survey(cmd.Context(), client)
+			held, err := controller.Survey(cmd.Context(), client, s.controller.Provisioner)
 			if err != nil {
 				return err
 			}
@@ -43,6 +44,7 @@ func uninstall() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name; what is held for another stays held")
 	cmd.Flags().BoolVar(&yes, "yes", false, "release the finalizers")
 	return cmd
 }

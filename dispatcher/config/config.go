@@ -28,6 +28,7 @@ type Config struct {
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
 	MaxParallel    int           // unfinished Jobs of the class
+	BatchSize      int           // requests that one Job may serve
 	Copies         bool          // the image can copy a claim
 	Writer         Writer        // who writes the PV
 	// Properties of the config and parameters of the class, for the container.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,7 +208,18 @@ func (p *parser) podTemplate() {
 		p.noToken(template)
 	}
 	p.cfg.Template = []byte(text)
+	p.ownLabelsUntouched(template)
 	p.verdictUntouched(template)
+}
+
+// ownLabelsUntouched: a template's labels stand on the Job as well, and by ours the claim's Jobs are found.
+func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
+	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
+		domain, _, _ := strings.Cut(label, "/")
+		if own := strings.TrimSuffix(contract.Domain, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
+			p.invalid(keyPodTemplate, label, "labels of %s are the dispatcher's", own)
+		}
+	}
 }
 
 // noToken: where the dispatcher writes the PV the container gets no token, by no way.
@@ -251,10 +263,18 @@ func (p *parser) limits() {
 		p.cfg.Timeout = d
 	}
 	p.cfg.MaxAttempts = p.number(keyMaxAttempts, 0, 0)
-	if p.number(keyBatchSize, 1, 1) > 1 {
-		p.invalid(keyBatchSize, p.get(keyBatchSize), "this version runs one request at a time: leave it out, or 1")
-	}
 	p.cfg.MaxParallel = p.number(keyMaxParallel, defaultParallel, 1)
+	p.batchSize()
+}
+
+func (p *parser) batchSize() {
+	p.cfg.BatchSize = p.number(keyBatchSize, 1, 1)
+	switch text := p.get(keyBatchSize); {
+	case p.cfg.BatchSize > contract.MaxBatch:
+		p.invalid(keyBatchSize, text, "must be at most %d: the results of more requests would not fit into a termination message", contract.MaxBatch)
+	case p.cfg.BatchSize > 1 && p.cfg.Writer == DispatcherWrites:
+		p.invalid(keyBatchSize, text, "must be 1 with %s: %s, since the termination message holds one volume's source", keyWritePV, DispatcherWrites)
+	}
 }
 
 // dataSources must be declared: an image that ignores the request's source would hand out an empty

@@ -18,7 +18,7 @@ func TestDefaultsNeedOnlyAnImageAndAServiceAccount(t *testing.T) {
 	s := source()
 	want := config.Config{
 		Source: s, Image: "localhost/gold:v1", Verbs: []contract.Verb{contract.Provision}, ServiceAccount: "gold",
-		RunOn: config.RunAnywhere, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20,
+		RunOn: config.RunAnywhere, Timeout: 10 * time.Minute, MaxAttempts: 0, MaxParallel: 20, BatchSize: 1,
 		Properties: map[string]string{}, Writer: config.ContainerWrites,
 	}
 	if got := parse(t, s); !reflect.DeepEqual(got, want) {
@@ -49,7 +49,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
 		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Copies }},
 		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
-		"batch-size":        {"1", func(config.Config) bool { return true }},
+		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
 		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
@@ -99,6 +99,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit is the verdict"}},
 		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit is the verdict"}},
 		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "the dispatcher's"}},
+		"template labels as we do":    {set("pod-template", "metadata: {labels: {flex-provisioner.io/claim-uid: x}}"), "pod-template", []string{"flex-provisioner.io/claim-uid", "the dispatcher's"}},
+		"template labels below ours":  {set("pod-template", "metadata: {labels: {claim.flex-provisioner.io/x: x}}"), "pod-template", []string{"the dispatcher's"}},
 		"timeout is no duration":      {set("timeout", "10"), "timeout", []string{"10m"}},
 		"timeout too short":           {set("timeout", "999ms"), "timeout", []string{"a second or more"}},
 		"attempts below 0":            {set("max-attempts", "-1"), "max-attempts", []string{"0 or more"}},
@@ -122,6 +124,21 @@ func TestReclaimPolicyDeleteWantsTheVerbDelete(t *testing.T) {
 func TestRunOnSelectedNodeWantsWaitForFirstConsumer(t *testing.T) {
 	mustFault(t, faultsOf(source(set("run-on", "selected-node"), binding("WaitForFirstConsumer"))), nil)
 	mustFault(t, faultsOf(source(set("run-on", "any"), binding("Immediate"))), nil)
+}
+
+func TestItem10ABatchSizeHasItsBounds(t *testing.T) {
+	for value, words := range map[string]string{
+		"1": "", "2": "", "64": "", "65": "at most 64", "0": "a whole number, 1 or more", "many": "a whole number, 1 or more",
+	} {
+		var want map[string][]string
+		if words != "" {
+			want = map[string][]string{"data[batch-size]": {words}}
+		}
+		mustFault(t, faultsOf(source(set("batch-size", value))), want)
+	}
+	mustFault(t, faultsOf(source(set("batch-size", "2"), set("write-pv", "dispatcher"))),
+		map[string][]string{"data[batch-size]": {"must be 1 with write-pv: dispatcher"}})
+	mustFault(t, faultsOf(source(set("batch-size", "1"), set("write-pv", "dispatcher"))), nil)
 }
 
 func TestAPluginNameOfOurOwnIsAccepted(t *testing.T) {

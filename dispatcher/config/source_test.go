@@ -57,7 +57,7 @@ func TestEncodedSourcesDecodeToThemselves(t *testing.T) {
 	}
 }
 
-func TestARevisionIsNamedAfterAllThatItHolds(t *testing.T) {
+func TestRule09ARevisionIsNamedAfterAllThatItHolds(t *testing.T) {
 	base := source(param("pool", "fast"))
 	name := base.RevisionName()
 	if again := source(param("pool", "fast")); again.RevisionName() != name {

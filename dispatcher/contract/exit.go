@@ -30,6 +30,8 @@ const (
 	// read.
 	Disrupted Verdict = "Disrupted"
 	Unknown   Verdict = "Unknown"
+	// Unlisted is no exit code: a batch failed, or may have, and said nothing of this request.
+	Unlisted Verdict = "Unlisted"
 )
 
 // VerdictOf says what an exit code means.
@@ -56,4 +58,4 @@ func (v Verdict) MadeNothing() bool {
 }
 
 // Counted tells whether a run that ended so counts as an attempt: what others did to it does not.
-func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown }
+func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown && v != Unlisted }

@@ -10,6 +10,13 @@ const ClaimPrefix = "claim: "
 // MaxMessage is how much of a run's output the kubelet keeps, in bytes.
 const MaxMessage = 4096
 
+// MaxBatch is the largest batch-size: of more requests the results would not fit into a termination message.
+const MaxBatch = MaxMessage / 64
+
+// MaxFiles is how large the files of a batch may be together, in bytes: they travel in the pod's annotations,
+// which may be 256 KiB large.
+const MaxFiles = 200 << 10
+
 // ForClaim returns the lines of a termination message that are for the claim's user, without their
 // prefix, joined by spaces.
 func ForClaim(message string) string {

@@ -34,8 +34,11 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "flex-dispatcher"
-	// LabelClaimUID holds the claim's UID, on a Job and on its pods.
+	// LabelClaimUID holds the UID of the claim after which a Job is named, on the Job and on its pods.
 	LabelClaimUID = Domain + "claim-uid"
+	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and of
+	// its pods: by it all Jobs of a claim are found.
+	LabelMember = "claim." + Domain
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = Domain + "verb"
 	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than a
@@ -69,7 +72,7 @@ const AnnUnusedSince = Domain + "unused-since"
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
 	AnnUIDs = Domain + "uids"
-	// AnnNamespace is the namespace of the claim: namespaces take turns.
+	// AnnNamespace is the namespace of the claim: namespaces take turns. Of a batch, the first claim's.
 	AnnNamespace = Domain + "claim-namespace"
 	// AnnRequestHash is the hash of what the claim asks for.
 	AnnRequestHash = Domain + "request-hash"
@@ -88,7 +91,15 @@ const (
 	AnnNode = Domain + "node"
 	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.
 	AnnOutcome = Domain + "outcome"
+	// AnnWaived is "true" of a claim that does not need its batch, whose Job has not started, any more.
+	AnnWaived = Domain + "waived"
+	// AnnReleased is "true" of a claim whose record in a batch has done its work, while another's has not.
+	AnnReleased = Domain + "released"
 )
+
+// MemberAnnotation is the key under which a Job that serves several claims carries an annotation of one of
+// them.
+func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
 
 // Annotations of a Job's pod, mounted as files by the downward API.
 const (

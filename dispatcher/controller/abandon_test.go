@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
+func TestRule07AClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
@@ -28,7 +28,7 @@ func TestAClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 	})
 }
 
-func TestAVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
+func TestRule07AVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -44,7 +44,7 @@ func TestAVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
 	})
 }
 
-func TestAClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
+func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
@@ -62,7 +62,7 @@ func TestAClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 }
 
 // The pod may only be held up: the record keeps the claim's request until its undo has succeeded.
-func TestAnUndoThatFailsIsTriedAgainUntilItSucceeds(t *testing.T) {
+func TestRule01TheRecordStaysUntilItsUndoHasSucceeded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(func(r *run) ending {
 			if r.verb == contract.Delete && r.number < 4 {
@@ -106,7 +106,7 @@ func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestNoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
+func TestRule07NoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 	for _, code := range []int32{64, 77, 78} {
 		inWorld(t, func(w *world) {
 			w.goldClass(always(fails(code, "")))
@@ -121,7 +121,7 @@ func TestNoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 	}
 }
 
-func TestOneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
+func TestRule07OneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(script(halfway(75), fails(77, ""), fails(77, ""), fails(77, "")))
 		w.start()
@@ -134,7 +134,7 @@ func TestOneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
 	})
 }
 
-func TestAClaimBoundElsewhereIsUndone(t *testing.T) {
+func TestRule07AClaimBoundElsewhereIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
@@ -150,7 +150,7 @@ func TestAClaimBoundElsewhereIsUndone(t *testing.T) {
 }
 
 // A pod that uses the claim holds it: until it has gone, it may be served no more, and not be undone.
-func TestAClaimThatIsLeavingGetsNoJob(t *testing.T) {
+func TestRule07AClaimThatIsLeavingGetsNoJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.mounted["data"] = true

@@ -36,20 +36,35 @@ var (
 	}
 )
 
+// Needs of the leader's election. Nobody can name the lease that is to be created.
+var (
+	leaseNeeds    = []need{{"coordination.k8s.io", "leases", []string{"create"}}}
+	ownLeaseNeeds = []need{{"coordination.k8s.io", "leases", []string{"get", "update"}}}
+)
+
+// scope is where something is needed: a namespace or, without one, the cluster; and of which object,
+// without a name of all.
+type scope struct{ namespace, name string }
+
 // CheckAccess asks the API server whether the dispatcher may do all that it needs. The error names every
 // verb that is missing, instead of one watch after another failing later.
 func CheckAccess(ctx context.Context, client kubernetes.Interface, opts Options) error {
-	missing, err := denied(ctx, client, "", clusterNeeds)
+	missing, err := denied(ctx, client, scope{}, clusterNeeds)
 	if err != nil {
 		return err
 	}
 	for _, ns := range opts.Namespaces {
-		more, err := denied(ctx, client, ns, namespaceNeeds)
+		more, err := denied(ctx, client, scope{namespace: ns}, namespaceNeeds)
 		if err != nil {
 			return err
 		}
 		missing = append(missing, more...)
 	}
+	more, err := leaseDenied(ctx, client, opts)
+	if err != nil {
+		return err
+	}
+	missing = append(missing, more...)
 	if len(missing) > 0 {
 		return fmt.Errorf("the ServiceAccount lacks permissions: %s; compare its roles with deploy/base/dispatcher-rbac.yaml",
 			strings.Join(missing, "; "))
@@ -57,34 +72,49 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, opts Options)
 	return nil
 }
 
-func denied(ctx context.Context, client kubernetes.Interface, namespace string, needs []need) ([]string, error) {
+func leaseDenied(ctx context.Context, client kubernetes.Interface, opts Options) ([]string, error) {
+	if opts.Lease == "" {
+		return nil, nil
+	}
+	missing, err := denied(ctx, client, scope{namespace: opts.Namespaces[0]}, leaseNeeds)
+	if err != nil {
+		return nil, err
+	}
+	own, err := denied(ctx, client, scope{opts.Namespaces[0], opts.Lease}, ownLeaseNeeds)
+	return append(missing, own...), err
+}
+
+func denied(ctx context.Context, client kubernetes.Interface, in scope, needs []need) ([]string, error) {
 	var missing []string
 	for _, n := range needs {
 		name, subresource, _ := strings.Cut(n.resource, "/")
 		for _, verb := range n.verbs {
 			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Group: n.group, Resource: name, Subresource: subresource, Verb: verb,
+					Namespace: in.namespace, Name: in.name, Group: n.group, Resource: name, Subresource: subresource, Verb: verb,
 				}},
 			}, metav1.CreateOptions{})
 			if err != nil {
 				return nil, fmt.Errorf("ask whether the dispatcher may %s %s: %w", verb, n.resource, err)
 			}
 			if !review.Status.Allowed {
-				missing = append(missing, n.missing(verb, namespace))
+				missing = append(missing, n.missing(verb, in))
 			}
 		}
 	}
 	return missing, nil
 }
 
-func (n need) missing(verb, namespace string) string {
+func (n need) missing(verb string, in scope) string {
 	text := verb + " " + n.resource
 	if n.group != "" {
 		text += "." + n.group
 	}
-	if namespace == "" {
+	if in.name != "" {
+		text += " " + in.name
+	}
+	if in.namespace == "" {
 		return text + " in the cluster"
 	}
-	return text + " in the namespace " + namespace
+	return text + " in the namespace " + in.namespace
 }

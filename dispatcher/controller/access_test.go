@@ -30,18 +30,22 @@ func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset 
 
 // The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
 // namespace.
-func TestTheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+func TestItem12TheShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	roles := shippedRoles(t)
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		role := "flex-dispatcher"
 		if a.Namespace != "" {
 			role = "flex-dispatcher-configs"
 		}
+		if a.Resource == "leases" {
+			role = "flex-dispatcher-lease"
+		}
 		return slices.ContainsFunc(roles[role], func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, resourceAsked(a)) && slices.Contains(r.Verbs, a.Verb)
+			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, resourceAsked(a)) && slices.Contains(r.Verbs, a.Verb) &&
+				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
 		})
 	})
-	opts := controller.Options{Namespaces: []string{"flex-provisioner", "other"}}
+	opts := controller.Options{Namespaces: []string{"flex-provisioner", "other"}, Lease: "flex-dispatcher"}
 	if err := controller.CheckAccess(t.Context(), client, opts); err != nil {
 		t.Error(err)
 	}
@@ -55,20 +59,24 @@ func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	return a.Resource + "/" + a.Subresource
 }
 
-func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
+func TestItem12EveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
-		return a.Resource != "jobs" && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
+		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
 	})
-	err := controller.CheckAccess(t.Context(), client, controller.Options{Namespaces: []string{"flex-provisioner"}})
+	err := controller.CheckAccess(t.Context(), client, controller.Options{Namespaces: []string{"flex-provisioner", "other"}, Lease: "flex-dispatcher"})
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
 	for _, words := range []string{
-		"patch persistentvolumeclaims/status in the cluster", "delete persistentvolumes in the cluster", "create jobs.batch in the namespace flex-provisioner", "patch jobs.batch", "dispatcher-rbac.yaml",
+		"patch persistentvolumeclaims/status in the cluster", "delete persistentvolumes in the cluster", "create jobs.batch in the namespace flex-provisioner", "patch jobs.batch",
+		"get leases.coordination.k8s.io flex-dispatcher in the namespace flex-provisioner", "dispatcher-rbac.yaml",
 	} {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("%q is not in: %v", words, err)
 		}
+	}
+	if strings.Contains(err.Error(), "flex-dispatcher in the namespace other") {
+		t.Errorf("the lease is not in the namespace other: %v", err)
 	}
 }
 
@@ -84,7 +92,7 @@ func shippedRoles(t *testing.T) map[string][]rbacv1.PolicyRule {
 		if err := yaml.Unmarshal(document, &role); err != nil {
 			t.Fatal(err)
 		}
-		if role.Kind == "ClusterRole" {
+		if role.Kind == "ClusterRole" || role.Kind == "Role" {
 			roles[role.Name] = role.Rules
 		}
 	}

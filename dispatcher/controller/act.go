@@ -16,6 +16,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // fieldManager owns what the dispatcher writes on claims.
@@ -49,6 +50,8 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 		return 0, c.keepPods(ctx, o.jobs[a.Run.Name])
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
+	case decide.Waive:
+		return 0, c.note(ctx, o, a.Run, contract.AnnWaived)
 	case decide.LetGo:
 		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
@@ -56,13 +59,15 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	case decide.Settle:
 		return 0, c.settle(ctx, o, a)
 	case decide.Show:
-		return 0, c.show(ctx, o, a)
+		return c.show(ctx, o, a)
 	case decide.Release:
 		return 0, c.release(ctx, o, a)
 	case decide.Hold:
 		return 0, c.setFinalizers(ctx, o.pv, append(slices.Clone(o.pv.Finalizers), contract.FinalizerStorage))
 	case decide.Unhold:
 		return 0, c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
+	case decide.Withdraw:
+		return 0, c.withdraw(ctx, o)
 	case decide.Remove:
 		return 0, c.remove(ctx, o.pv)
 	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
@@ -92,22 +97,24 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 	err = c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
 		"uid":             job.UID,
 		"resourceVersion": job.ResourceVersion,
-		"annotations":     map[string]any{contract.AnnOutcome: string(outcome)},
+		"annotations":     map[string]any{jobs.Key(job, string(o.uid), contract.AnnOutcome): string(outcome)},
 	}})
 	switch {
 	case apierrors.IsConflict(err):
+		c.lookAgain(o, a.Run)
 		return nil
 	case err != nil:
 		return err
 	}
 	c.tellSettled(o, a)
-	count(o, a, classOf(o))
+	klog.FromContext(ctx).Info("ended", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "verdict", a.Run.Outcome.Verdict, "success", a.Success)
+	c.series.count(o, a, classOf(o))
 	return nil
 }
 
 // show writes a run's result on the claim. The UID stands in the patch: another claim of the same name
 // must not get it.
-func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) error {
+func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) (time.Duration, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
 		WithAnnotations(result(a.Run, a.Success, o.pv))
@@ -115,31 +122,84 @@ func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) er
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil // the claim has gone; the watch says so too
+		return 0, nil // the claim has gone; the watch says so too
+	case refused(err):
+		return c.withoutShowing(ctx, o, a, err)
 	case err != nil:
-		return fmt.Errorf("write the result on the claim %s: %w", o.at, err)
+		return 0, fmt.Errorf("write the result on the claim %s: %w", o.at, err)
 	}
-	return nil
+	return 0, nil
 }
 
-// release lets a Job expire that is no record any more.
-func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) error {
-	job := o.jobs[a.Run.Name]
-	keep := keepFailed
-	if a.Run.Outcome.Verdict == contract.Done {
-		keep = keepDone
+// withoutShowing goes on where a claim must not be written on: an admission webhook or policy refuses it,
+// perhaps for good, and the record would be held and nothing be retried until a person finds out. The Job's
+// event says so instead.
+func (c *Controller) withoutShowing(ctx context.Context, o *observation, show decide.Show, cause error) (time.Duration, error) {
+	c.tellUnshown(o, show, cause)
+	seen, err := c.observe(ctx, c.live(o), o.uid)
+	if err != nil {
+		return 0, err
 	}
+	for i := range seen.view.Runs {
+		if r := &seen.view.Runs[i]; r.Name == show.Run.Name {
+			r.Shown = true
+		}
+	}
+	return c.act(ctx, seen, decide.Decide(seen.view))
+}
+
+// refused tells whether the API server will not have a write, whoever asks again: by an admission webhook or
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+// release lets a Job expire that is no record any more; where it is still another claim's, it says on it
+// that it is not this one's.
+func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) (err error) {
+	job := o.jobs[a.Run.Name]
+	if a.Run.Others.Held {
+		err = c.note(ctx, o, a.Run, contract.AnnReleased)
+	} else {
+		err = c.expire(ctx, o, a.Run)
+	}
+	if err == nil && a.Left != "" {
+		c.tellLeft(o, job, a.Left)
+	}
+	return err
+}
+
+func (c *Controller) expire(ctx context.Context, o *observation, run decide.Run) error {
+	job := o.jobs[run.Name]
+	held := max(c.clock.Now().Sub(run.Outcome.Finished), 0)
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{
 		"metadata": map[string]any{
 			"uid": job.UID, "resourceVersion": job.ResourceVersion,
 			"finalizers": without(job.Finalizers, contract.FinalizerRecord),
 		},
-		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep / time.Second)},
+		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(held, jobs.AllDone(job)) / time.Second)},
 	})
-	if err == nil && a.Left != "" {
-		c.tellLeft(o, job, a.Left)
+	return c.orLookAgain(err, o, run)
+}
+
+// note writes on a Job that serves several claims what is so for this one, unless the Job has changed since
+// it was looked at: what it says of the others decides what is to be written.
+func (c *Controller) note(ctx context.Context, o *observation, run decide.Run, annotation string) error {
+	job := o.jobs[run.Name]
+	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
+		"uid": job.UID, "resourceVersion": job.ResourceVersion,
+		"annotations": map[string]any{jobs.Key(job, string(o.uid), annotation): "true"},
+	}})
+	return c.orLookAgain(err, o, run)
+}
+
+// keep is how long after its end a Job is to be kept that is released now, so long after it. Kubernetes counts
+// from the end: a Job that was held for long would go before anybody could look at it.
+func keep(held time.Duration, done bool) time.Duration {
+	if done {
+		return held + keepDone
 	}
-	return err
+	return held + keepFailed
 }
 
 func (c *Controller) patchJob(ctx context.Context, namespace, name string, patch map[string]any) error {
@@ -176,6 +236,22 @@ func finalizersPatch(obj metav1.Object, finalizers []string) ([]byte, error) {
 		return nil, fmt.Errorf("encode the finalizers of %s: %w", obj.GetName(), err)
 	}
 	return b, nil
+}
+
+// withdraw deletes a PV that has just been seen to be unbound, unless it has changed since: it may be bound
+// by now.
+func (c *Controller) withdraw(ctx context.Context, o *observation) error {
+	err := c.client.CoreV1().PersistentVolumes().Delete(ctx, o.pv.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.pv.UID, ResourceVersion: &o.pv.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil // the watch brings what it is now
+	case err != nil:
+		return fmt.Errorf("withdraw the PersistentVolume %s: %w", o.pv.Name, err)
+	}
+	c.event(o.claim, o.pv, corev1.EventTypeWarning, reasonWithdrawn, o.view.Volume.Unfit+": it is deleted with its volume, and the claim is served anew")
+	return nil
 }
 
 // remove deletes a PV. Our finalizer holds it until the next step takes that off, so that a crash

@@ -43,7 +43,8 @@ func (c *Controller) nextRevision(ctx context.Context) bool {
 }
 
 // collect takes one step for one revision, "namespace/name". The caches tell when to look; before a
-// revision goes, the API server is asked as well. It returns when to look again, as sync does.
+// revision is marked or goes, the API server is asked as well: of two leaders whose caches differ, one
+// would put the mark on as fast as the other takes it off. It returns when to look again, as sync does.
 func (c *Controller) collect(ctx context.Context, name string) (time.Duration, error) {
 	stored := c.revision(name)
 	if stored == nil {
@@ -51,7 +52,7 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 	}
 	seen := decide.Revision{Used: c.used(name, stored), Marked: markedSince(stored)}
 	step, at := decide.Collected(seen, c.clock.Now())
-	if step == decide.Collect {
+	if step == decide.Mark || step == decide.Collect {
 		named, err := c.named(ctx, name)
 		if err != nil {
 			return 0, err

@@ -127,7 +127,7 @@ func TestItem03AConfigThatComesBackTakesTheMarkOffBeforeItServes(t *testing.T) {
 }
 
 // A PV appears between mark and delete, and the caches have not heard of it.
-func TestItem03ThePVThatNoCacheShowsKeepsItsRevision(t *testing.T) {
+func TestRule09ThePVThatNoCacheShowsKeepsItsRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, second := w.twoRevisions()
 		old := w.lastVolumeGoes(first)

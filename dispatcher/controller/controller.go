@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,8 @@ type Options struct {
 	Provisioner string
 	// Namespaces are where configs are read and their Jobs run; the first is the dispatcher's own.
 	Namespaces []string
+	// Lease is the name of the leader's lease in the first namespace; empty: there is no election.
+	Lease string
 	// Allowed is what pods may do beyond Pod Security "restricted", by namespace.
 	Allowed jobs.Allowances
 	// KubeAPI is the API server's URL as images see it.
@@ -52,13 +55,16 @@ type Controller struct {
 	revisions workqueue.TypedRateLimitingInterface[string]
 	caches    caches
 	turns     turns
+	series    series
+	// leading: this replica decides; the others only fill their caches.
+	leading atomic.Bool
 }
 
 // New makes a Controller; nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		client: client, opts: opts, clock: clk, recorder: recorder,
-		turns: newTurns(),
+		turns: newTurns(), series: newSeries(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
@@ -89,6 +95,8 @@ func (c *Controller) Stopped() { c.caches.shutdown() }
 
 // Run decides and acts until ctx ends. Only the leader may be in it.
 func (c *Controller) Run(ctx context.Context) {
+	c.leading.Store(true)
+	defer c.leading.Store(false)
 	var workers sync.WaitGroup
 	for range c.opts.Workers {
 		workers.Go(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
+func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works, "verbs", "provision,delete")
 		w.start()
@@ -31,7 +31,7 @@ func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	})
 }
 
-func TestAnExpandRunsWithTheRevisionThatMadeTheVolume(t *testing.T) {
+func TestRule09AnExpandRunsWithTheRevisionThatMadeTheVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works)
 		w.images[newer] = image{does: fails(78, "")}
@@ -85,7 +85,7 @@ func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *tes
 	})
 }
 
-func TestAClaimThatIsLeavingExpandsNoMore(t *testing.T) {
+func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works)
 		w.start()
@@ -151,7 +151,7 @@ func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
 }
 
 // A populator has filled the volume and handed it on: its claim's UID is not the volume's.
-func TestAClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
+func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works)
 		w.start()
@@ -173,7 +173,7 @@ func TestAClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
 	})
 }
 
-func TestAClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
+func TestItem05AClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(works)
 		w.start()

@@ -55,7 +55,7 @@ func expanding(steps ...func(*run) ending) func(*run) ending {
 	}
 }
 
-func TestAVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
+func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 		"NFS":   func(*corev1.PersistentVolumeClaim) {},
 		"Block": func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
@@ -92,7 +92,7 @@ func TestAVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
+func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(making(asLocal))
 		w.start()
@@ -110,7 +110,7 @@ func TestTheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	})
 }
 
-func TestAFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *testing.T) {
+func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(making(asISCSI))
 		w.start()
@@ -133,7 +133,7 @@ func TestAFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *test
 	})
 }
 
-func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
+func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	for name, line := range map[string]string{
 		"a quantity": `{"uid":"%s","code":0,"capacity":"4Gi"}`,
 		"bytes":      `{"uid":"%s","code":0,"capacity":4294967296,"pending":"nothing"}`,
@@ -157,7 +157,7 @@ func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	}
 }
 
-func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
+func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(expanding(func(r *run) ending {
 			return ending{0, `{"uid":"` + r.request.UID + `","code":0,"capacity":"2Gi"}`}
@@ -174,7 +174,7 @@ func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	})
 }
 
-func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
+func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(func(r *run) ending {
 			if r.verb == contract.Expand && r.request.Size > 10<<30 {
@@ -201,7 +201,7 @@ func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	})
 }
 
-func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
+func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		again := fails(75, "claim: busy")
 		w.growingClass(expanding(again, again, again))
@@ -219,7 +219,7 @@ func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 }
 
 // A run that failed may have made the volume larger all the same: it is brought to that size first.
-func TestARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.T) {
+func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.growingClass(expanding(func(r *run) ending {
 			r.grow()

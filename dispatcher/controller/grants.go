@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// referenceGrants is the API by which one namespace consents to references from another. Kubernetes
-// itself uses it for data sources across namespaces.
-var referenceGrants = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1beta1", Resource: "referencegrants"}
+// The API by which one namespace consents to references from another; Kubernetes itself uses it for data
+// sources across namespaces. A cluster serves one of its versions or more, and each shows all grants.
+const grantGroup, grantResource = "gateway.networking.k8s.io", "referencegrants"
+
+var grantVersions = []string{"v1", "v1beta1"}
 
 // ReferenceGrants reads consent from ReferenceGrants. Where that API is not served nobody consents.
 type ReferenceGrants struct{ Client dynamic.Interface }
@@ -42,19 +44,32 @@ type grantTo struct {
 	Name  *string `json:"name"` // nil: all of them
 }
 
-// Allows implements Grants.
+// Allows implements Grants. It asks anew each time, so that an API that is installed later is noticed.
 func (g ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
-	list, err := g.Client.Resource(referenceGrants).Namespace(source.Namespace).List(ctx, metav1.ListOptions{})
-	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
+	list, err := g.list(ctx, source.Namespace)
+	if err != nil {
 		return false, fmt.Errorf("look for ReferenceGrants in %s: %w", source.Namespace, err)
 	}
-	return slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool {
+	return slices.ContainsFunc(list, func(u unstructured.Unstructured) bool {
 		var one grant
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &one) == nil && one.allows(source.Name, to)
 	}), nil
+}
+
+// list returns a namespace's grants by the first version that is served; none, where none is.
+func (g ReferenceGrants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+	for _, version := range grantVersions {
+		api := schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}
+		list, err := g.Client.Resource(api).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, err
+		default:
+			return list.Items, nil
+		}
+	}
+	return nil, nil
 }
 
 func (g grant) allows(name, to string) bool {

@@ -16,7 +16,7 @@ import (
 // seeGrowth finds what the claim that the volume serves asks for beyond what it has, and how far it has
 // come. After a populator that is another claim than the one of the UID.
 func (c *Controller) seeGrowth(ctx context.Context, look looker, o *observation) (err error) {
-	if !o.view.Volume.Proven() {
+	if !o.view.Volume.Serves() {
 		return nil
 	}
 	for i := range o.view.Runs {

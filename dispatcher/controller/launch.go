@@ -5,41 +5,57 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// launch creates the Job of a run. One that exists already under its name is never taken for it: it was
-// made by another leader a moment ago, and the next look shows it. It returns when to look again, as
-// act does.
+// launch creates the Job of a run, and of others that wait and can share it. One that exists already under
+// its name is never taken for it: it was made by another leader a moment ago, and the next look shows it. It
+// returns when to look again, as act does.
 func (c *Controller) launch(ctx context.Context, o *observation, a decide.Launch) (time.Duration, error) {
 	plan, err := c.plan(ctx, o, a)
 	if err != nil {
 		return 0, err
 	}
+	job, err := c.launchTogether(ctx, o, a, plan)
+	if job == nil && err == nil {
+		job, err = c.create(ctx, o, plan)
+	}
+	if refused(err) {
+		c.tellProblem(o, *problem("LaunchFailed", "the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err))
+	}
+	if err != nil {
+		c.admit(counterOf(plan.Config.Source))
+		return 0, err
+	}
+	c.tellLaunched(ctx, o, job, a)
+	if a.Verb == contract.Provision {
+		c.tellWarnings(o.serve)
+	}
+	return 0, nil
+}
+
+// create builds the Job of a plan and creates it, with the turn of the first UID. It returns the Job as it
+// was made, or was to be.
+func (c *Controller) create(ctx context.Context, o *observation, plan jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(plan)
 	if err != nil {
-		return 0, fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
+		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.at, err)
 	}
 	c.turns.use(o.uid, job)
 	made, err := c.client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		c.unused(job)
+		c.turns.unused(job)
+		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	switch {
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		c.tellProblem(o, *problem("LaunchFailed", "the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err))
-		fallthrough
-	case err != nil:
-		return 0, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
-	}
-	c.tellLaunched(o, made, a)
-	return 0, nil
+	return made, nil
 }
 
 // plan gathers what the Job is built from: the claim's request on provision, the PV's on delete and
@@ -63,8 +79,8 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		}
 		p.PV = jobs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
 	case a.Undo:
-		undone := jobs.Name(contract.Provision, string(o.uid), a.After)
-		request, pv, err := jobs.Recorded(o.jobs[undone].Spec.Template.Annotations)
+		undone := o.provision(a.After)
+		request, pv, err := jobs.Recorded(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
 		}
@@ -78,6 +94,24 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		p.Hash, p.Request.Size = o.view.Expand.Hash, o.size.Value()
 	}
 	return p, nil
+}
+
+// provision names the provision Job with a number: it need not bear this UID's name.
+func (o *observation) provision(number int) string {
+	for _, r := range o.view.Runs {
+		if r.Verb == contract.Provision && r.Number == number {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// configFor is the config under which a verb would run.
+func (o *observation) configFor(verb contract.Verb) config.Config {
+	if verb == contract.Provision {
+		return o.serve.cfg
+	}
+	return o.clean.cfg
 }
 
 // topologyLabels tell where a node is.

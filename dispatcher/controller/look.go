@@ -112,7 +112,7 @@ func (l live) volume(ctx context.Context, name string) (*corev1.PersistentVolume
 func (l live) jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 	var out []*batchv1.Job
 	for _, ns := range l.namespaces {
-		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelClaimUID + "=" + string(uid)})
+		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelMember + string(uid)})
 		if err != nil {
 			return nil, fmt.Errorf("list the Jobs of the claim %s in %s: %w", uid, ns, err)
 		}

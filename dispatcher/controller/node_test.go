@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-func TestWaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
+func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: works}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
@@ -71,7 +71,7 @@ func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T)
 }
 
 // The PV controller's annotation stays when the scheduler takes its node back.
-func TestAClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
+func TestRule11AClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: works}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
@@ -86,7 +86,7 @@ func TestAClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 	})
 }
 
-func TestAnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
+func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: script(halfway(73))}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
@@ -104,7 +104,7 @@ func TestAnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	})
 }
 
-func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
+func TestRule05APodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: works, takes: 5 * time.Minute}
@@ -127,7 +127,7 @@ func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 	})
 }
 
-func TestAClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
+func TestRule05AClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: always(halfway(75)), takes: 5 * time.Minute}
@@ -146,7 +146,7 @@ func TestAClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
 	})
 }
 
-func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
+func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")
 		w.stuck["data"] = true

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -46,6 +47,9 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		return nil, err
 	}
 	o.view.Volume = volume
+	if o.view.Stray, err = c.seeStray(ctx, look, o); err != nil {
+		return nil, err
+	}
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
 	if o.view.Claim == decide.ClaimPending {
 		if o.serve, err = c.resolveServe(ctx, o.claim); err != nil {
@@ -59,7 +63,7 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		return nil, err
 	}
 	for i := range o.view.Runs {
-		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Proven(), o.pv))
+		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Serves(), o.pv))
 	}
 	return o, nil
 }
@@ -91,21 +95,21 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 		return err
 	}
 	for _, job := range all {
-		run, err := c.seeRun(ctx, look, job)
+		run, err := c.seeRun(ctx, look, job, string(o.uid))
 		if err != nil {
 			return err
 		}
 		o.jobs[job.Name] = job
 		o.view.Runs = append(o.view.Runs, run)
-		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
+		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations, string(o.uid)); err == nil {
 			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 		}
 	}
 	return nil
 }
 
-func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) (decide.Run, error) {
-	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job)}
+func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, uid string) (decide.Run, error) {
+	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job, uid)}
 	run.Leaving = job.DeletionTimestamp != nil
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
@@ -122,12 +126,25 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job) 
 	if run.Live = !jobs.Ended(job, pods); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
-	run.Outcome = jobs.Read(job, pods, c.clock.Now())
+	run.Outcome = jobs.ReadFor(job, uid, pods, c.clock.Now())
+	run.Output = output(job, run, pods)
 	run.Short = run.Record.Short(run.Outcome)
 	if run.Offers && run.Verb == contract.Provision {
 		_, run.Refused = c.offer(job, pods)
 	}
 	return run, nil
+}
+
+// output is what is told of a run on its Job: once, whichever of its claims settles first.
+func output(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
+	switch {
+	case len(run.UIDs) < 2:
+		return run.Outcome.Message
+	case jobs.AnySettled(job):
+		return ""
+	default:
+		return jobs.Said(pods)
+	}
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {
@@ -138,11 +155,15 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	v := decide.Volume{
 		Exists:   true,
 		UID:      string(pv.UID),
-		Fault:    jobs.Proof(pv, string(o.uid)),
+		Fault:    c.faultOf(pv, string(o.uid)),
 		Released: released(pv),
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Leaving:  pv.DeletionTimestamp != nil,
+		Unbound:  jobs.Unbound(pv),
+	}
+	if waits := o.claim != nil && o.claim.Spec.VolumeName == ""; waits && pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
+		v.Unfit, v.Loose = jobs.Unfit(pv, o.claim), jobs.Loose(pv, o.claim)
 	}
 	ref := pv.Spec.ClaimRef
 	if !v.Released || ref == nil || ref.UID == "" {
@@ -151,6 +172,16 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
 	return v, err
+}
+
+// faultOf is why a PV is no proof of a run of ours; empty: it is one. A PV of another provisioner is the
+// business of that one's dispatcher alone: two would grow one volume, and tell its claim two stories.
+func (c *Controller) faultOf(pv *corev1.PersistentVolume, uid string) string {
+	if ofAnother(pv.Annotations, c.opts.Provisioner) {
+		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
+			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, c.opts.Provisioner)
+	}
+	return jobs.Proof(pv, uid)
 }
 
 func released(pv *corev1.PersistentVolume) bool {

@@ -9,13 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // offer is the PV that a container with write-pv: dispatcher describes, or why it cannot be written.
 func (c *Controller) offer(job *batchv1.Job, pods []*corev1.Pod) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := jobs.Recorded(job.Spec.Template.Annotations)
+	_, skeleton, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -31,7 +31,7 @@ func (w *world) most() int {
 	return most
 }
 
-func TestNoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
+func TestItem11NoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
 	const claims, parallel = 30, 4
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
@@ -105,7 +105,7 @@ func TestOneClassDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-func TestAJobThatCannotStartGivesItsSlotToOthers(t *testing.T) {
+func TestItem11AJobThatCannotStartGivesItsSlotToOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "max-parallel", "1")
 		w.start()

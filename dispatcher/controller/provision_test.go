@@ -35,7 +35,7 @@ func TestAClaimIsBoundByOneJob(t *testing.T) {
 	})
 }
 
-func TestOutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
+func TestItem01OutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(script(fails(75, "claim: no such type\n+ curl -u admin:s3cret")))
 		w.start()
@@ -58,7 +58,7 @@ func TestOutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
 // jobName is how events call the Job that was created as number i.
 func (w *world) jobName(i int) string { return "Job/" + w.made("")[i].name }
 
-func TestExitZeroWithoutAPVIsAFailure(t *testing.T) {
+func TestItem02ExitZeroWithoutAPVIsAFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(script(fails(0, "claim: all is well")))
 		w.start()
@@ -73,7 +73,7 @@ func TestExitZeroWithoutAPVIsAFailure(t *testing.T) {
 	})
 }
 
-func TestAPVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
+func TestItem02APVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(func(r *run) ending { works(r); return ending{1, "cannot notify anybody"} }))
 		w.start()
@@ -88,7 +88,7 @@ func TestAPVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
 	})
 }
 
-func TestAPVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
+func TestItem02APVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"no UID":      func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) },
 		"another's":   func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = "another" },
@@ -110,7 +110,7 @@ func TestAPVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
+func TestItem02ARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")
 		w.images[gold] = image{does: works, takes: 100 * time.Hour}
@@ -123,7 +123,7 @@ func TestARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
 	})
 }
 
-func TestWhatOthersDoToARunIsNotCounted(t *testing.T) {
+func TestItem01WhatOthersDoToARunIsNotCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "max-attempts", "1")
 		w.images[gold] = image{does: works, takes: time.Minute}
@@ -148,7 +148,7 @@ func (w *world) running() []*corev1.Pod {
 	return slices.DeleteFunc(every[*corev1.Pod](w), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-func TestADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
+func TestRule04ADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: works, takes: time.Minute}
@@ -167,7 +167,7 @@ func TestADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
 	})
 }
 
-func TestAJobDeletedByHandIsWaitedForWhileItsPodRuns(t *testing.T) {
+func TestRule05AJobDeletedByHandIsWaitedForWhileItsPodRuns(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: script(fails(75, "")), takes: 5 * time.Minute}
@@ -187,7 +187,7 @@ func TestAJobDeletedByHandIsWaitedForWhileItsPodRuns(t *testing.T) {
 	})
 }
 
-func TestAJobDeletedByHandMayStillSucceed(t *testing.T) {
+func TestRule05AJobDeletedByHandMayStillSucceed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()

@@ -32,7 +32,7 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 	edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
-func TestADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
+func TestRule08ADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -54,7 +54,7 @@ func TestADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
 	})
 }
 
-func TestADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
+func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(func(r *run) ending {
 			if r.verb == contract.Delete && r.number < 4 {
@@ -78,7 +78,7 @@ func TestADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 	})
 }
 
-func TestARetainedVolumeStays(t *testing.T) {
+func TestRule08ARetainedVolumeStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: works}
 		w.class("gold", corev1.PersistentVolumeReclaimRetain)
@@ -100,7 +100,7 @@ func TestARetainedVolumeStays(t *testing.T) {
 	})
 }
 
-func TestTheFinalizerFollowsThePolicyBothWays(t *testing.T) {
+func TestRule08TheFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -119,7 +119,7 @@ func TestTheFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	})
 }
 
-func TestAPVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
+func TestRule08APVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -138,7 +138,7 @@ func TestAPVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
 
 // An administrator who takes the UID out of the claimRef gives the volume to the next claim of that
 // name. The phase says Released until the PV controller has looked again.
-func TestAReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
+func TestRule08AReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 	for name, uid := range map[string]types.UID{"to whoever has that name": "", "to nobody yet": "99999999-0000-4000-8000-000000000000"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -165,7 +165,7 @@ func TestAReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 }
 
 // A populator fills a volume through a claim of its own and then points the PV to the user's.
-func TestAPVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
+func TestRule06APVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -198,13 +198,18 @@ func TestAPVOfNoRunAtAllIsReclaimedUnderItsRevision(t *testing.T) {
 	})
 }
 
-func TestWithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
-	for name, lose := range map[string]func(*world, *corev1.PersistentVolume){
-		"its name is wrong": func(w *world, pv *corev1.PersistentVolume) {
-			edit(w, admin, pv, func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnRevision] = home + "/gone" })
+func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
+	for name, test := range map[string]struct {
+		lose func(*corev1.PersistentVolume)
+		says []string
+	}{
+		"its name is wrong": {
+			func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnRevision] = home + "/gone" },
+			[]string{contract.AnnRevision, home + "/gone", "restore that ControllerRevision", "Retain"},
 		},
-		"its name is lost": func(w *world, pv *corev1.PersistentVolume) {
-			edit(w, admin, pv, func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnRevision) })
+		"its name is lost": {
+			func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnRevision) },
+			[]string{contract.AnnRevision, "namespace/name", "kubectl get controllerrevisions", "Retain"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,11 +219,11 @@ func TestWithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 				claim := w.settled("data")
 				was := w.pvOf(claim).Annotations[contract.AnnRevision]
 				w.run(time.Hour)
-				lose(w, w.pvOf(claim))
+				edit(w, admin, w.pvOf(claim), test.lose)
 				drop(w, user, claim)
 				w.run(time.Hour)
 				w.mustRun("provision")
-				w.mustSay("PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", contract.AnnRevision)
+				w.mustSay("PersistentVolume/"+w.pvOf(claim).Name, "RevisionMissing", test.says...)
 				edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnRevision, was) })
 				w.until("nothing is left", time.Minute, w.empty)
 			})
@@ -282,6 +287,35 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 		w.run(time.Hour)
 		if w.storage[string(first.UID)] || !w.storage[string(second.UID)] {
 			w.t.Errorf("left are %v, want the second's only", w.storage)
+		}
+	})
+}
+
+// A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
+// grown nor deleted, nor is anything told of it.
+func TestAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.growingClass(works)
+		w.start()
+		claim := w.settled("data")
+		edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) {
+			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
+		})
+		w.ask("2Gi")
+		w.run(time.Minute)
+		drop(w, user, w.now("data"))
+		w.run(time.Hour)
+		w.mustRun("provision")
+		pv := w.pvOf(claim)
+		if pv == nil || !slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+			w.t.Fatalf("the PV is %+v", pv)
+		}
+		for _, about := range []string{"PersistentVolumeClaim/data", "PersistentVolume/" + pv.Name} {
+			for _, e := range w.events.said(about, "") {
+				if e.kind == corev1.EventTypeWarning {
+					w.t.Errorf("told: %+v", e)
+				}
+			}
 		}
 	})
 }

@@ -85,13 +85,15 @@ func (c *Controller) resolveClean(o *observation) resolved {
 	name := o.madeUnder()
 	if name == "" {
 		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
-			"nothing tells under which config the volume was made: name its ControllerRevision in the PV's annotation %s", contract.AnnRevision)}}
+			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
+				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
+			contract.AnnRevision, contract.LabelManagedBy, contract.ManagedBy)}}
 	}
 	stored := c.revision(name)
 	if stored == nil {
 		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
-				"or name another in the PV's annotation %s", name, contract.AnnRevision)}}
+				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
 	}
 	src, err := config.DecodeSource(stored.Data.Raw)
 	if err != nil {

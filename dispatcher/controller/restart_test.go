@@ -14,7 +14,7 @@ import (
 // often the dispatcher dies.
 type life func(w *world, last int64) string
 
-var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown}
+var stories = map[string]life{"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown, "withdrawn": withdrawn}
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
 func bornAndDeleted(w *world, last int64) string {
@@ -76,6 +76,22 @@ func movedOn(w *world, last int64) string {
 	return w.sum()
 }
 
+// withdrawn: the first PV is too small, the second is for nobody besides, and the third serves.
+func withdrawn(w *world, last int64) string {
+	w.goldClass(script(spoils(tooSmall), spoils(smallForNobody)))
+	w.start(last)
+	claim := w.claim("data")
+	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
+	w.until("its records are released", 9*time.Hour, func() bool { return len(w.records()) == 0 })
+	w.mustShow(map[string]string{"result": "succeeded", "attempts": "3"})
+	if !w.storage[string(claim.UID)] {
+		w.t.Error("the volume is not there")
+	}
+	drop(w, user, claim)
+	w.until("nothing is left", 9*time.Hour, w.empty)
+	return w.sum()
+}
+
 // grown: a claim is bound, asks for too much, for less, gets that after a failure, and is deleted.
 func grown(w *world, last int64) string {
 	w.growingClass(func(r *run) ending {
@@ -127,7 +143,7 @@ func (w *world) dispatcherWrites() int64 {
 
 // Whatever the write after which it dies, and however long it stays away, another dispatcher takes up
 // where it left off: the same Jobs, the same runs, the same end.
-func TestADispatcherThatDiesBetweenAnyTwoStepsChangesNothing(t *testing.T) {
+func TestItem12ADispatcherThatDiesBetweenAnyTwoStepsChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { everyDeath(t, story, 0) })
 	}
@@ -158,7 +174,7 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 }
 
 // A dispatcher dies after every single write: no two steps are ever made by the same process.
-func TestADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
+func TestItem12ADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string
@@ -174,7 +190,7 @@ func TestADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 }
 
 // Two leaders for a moment: neither the Jobs nor the storage may double.
-func TestTwoDispatchersAtOnceAreHarmless(t *testing.T) {
+func TestRule14TwoDispatchersAtOnceDoTheSame(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string

@@ -30,7 +30,7 @@ func (w *world) pauses(verb contract.Verb) []time.Duration {
 	return out
 }
 
-func TestFailuresAreRetriedWithDoublingPauses(t *testing.T) {
+func TestItem01FailuresAreRetriedWithDoublingPauses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fail := fails(75, "claim: the storage is restarting\n+ curl -u admin:s3cret")
 		w.goldClass(script(slices.Repeat([]func(*run) ending{fail}, 11)...))
@@ -52,7 +52,7 @@ func TestFailuresAreRetriedWithDoublingPauses(t *testing.T) {
 	})
 }
 
-func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
+func TestItem01ARefusedClaimIsNoRetryStorm(t *testing.T) {
 	for code, most := range map[int32]int{65: 4, 64: 4, 78: 4, 73: 7, 77: 7} {
 		inWorld(t, func(w *world) {
 			w.goldClass(always(fails(code, "claim: RWX on a block device")))
@@ -67,7 +67,7 @@ func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
 	}
 }
 
-func TestARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
+func TestItem01ARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(func(r *run) ending {
 			if r.verb == contract.Provision && r.request.Size > 1<<30 {
@@ -91,7 +91,7 @@ func TestARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
 	})
 }
 
-func TestAUserScribblingOnTheClaimChangesNothing(t *testing.T) {
+func TestRule02AUserScribblingOnTheClaimChangesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(fails(75, "claim: not yet")))
 		w.start()
@@ -117,7 +117,7 @@ func TestAUserScribblingOnTheClaimChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
+func TestItem01AfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(fails(75, "")), "max-attempts", "3")
 		w.start()

@@ -13,7 +13,7 @@ import (
 
 const newer = "localhost/gold:v2"
 
-func TestAVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -31,7 +31,7 @@ func TestAVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestAnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
@@ -46,7 +46,7 @@ func TestAnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestAChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
+func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[newer] = image{does: works}
@@ -70,7 +70,7 @@ func TestAChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
 	})
 }
 
-func TestAChangedConfigIsTriedAtOnceAfterARefusal(t *testing.T) {
+func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32
 		want []string
@@ -99,7 +99,7 @@ func TestAChangedConfigIsTriedAtOnceAfterARefusal(t *testing.T) {
 	}
 }
 
-func TestAnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
+func TestRule09AnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[newer] = image{does: works}
@@ -130,7 +130,7 @@ func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
 	})
 }
 
-func TestAFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
+func TestItem03AFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()

@@ -33,7 +33,7 @@ func TestAClaimWithoutAConfigWaitsForItAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestTwoConfigsForOneClassAreBothNamedAndNeitherServes(t *testing.T) {
+func TestRule12TwoConfigsForOneClassAreBothNamedAndNeitherServes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.config("first", "gold")
@@ -48,7 +48,7 @@ func TestTwoConfigsForOneClassAreBothNamedAndNeitherServes(t *testing.T) {
 	})
 }
 
-func TestAnInvalidConfigIsToldWithAllItsFaultsWhereTheyAre(t *testing.T) {
+func TestItem03AnInvalidConfigIsToldWithAllItsFaultsWhereTheyAre(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.config("gold", "gold", "timeout", "soon", "nodeSelector", "a=b")
@@ -67,7 +67,7 @@ func TestAnInvalidConfigIsToldWithAllItsFaultsWhereTheyAre(t *testing.T) {
 	})
 }
 
-func TestATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
+func TestItem04ATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
 	const template = "spec: {hostNetwork: true}"
 	inWorld(t, func(w *world) {
 		w.bare()
@@ -80,7 +80,7 @@ func TestATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
 	})
 }
 
-func TestAServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
+func TestItem01AServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images[gold] = image{does: works}
 		w.class("gold", corev1.PersistentVolumeReclaimDelete)
@@ -97,7 +97,7 @@ func TestAServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
 	})
 }
 
-func TestConfigsElsewhereServeNobodyUnlessTheClassNamesTheirNamespace(t *testing.T) {
+func TestItem03ConfigsElsewhereServeNobodyUnlessTheClassNamesTheirNamespace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.options.Namespaces = []string{home, "team"}
@@ -143,7 +143,7 @@ func TestAClassThatNamesANamespaceWhichIsNotServedIsToldSo(t *testing.T) {
 	})
 }
 
-func TestClaimsThatAreNotOursAreLeftAlone(t *testing.T) {
+func TestRule11ClaimsThatAreNotOursAreLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 		"another provisioner's class": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("theirs") },
 		"no such class":               func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("none") },
@@ -182,7 +182,7 @@ func copyOf(name string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
-func TestACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T) {
+func TestItem06ACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -198,8 +198,8 @@ func TestACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T) {
 	})
 }
 
-// TestACopysRequestSaysWhoseVolumeItIs: the source claim by name and UID, and its PV.
-func TestACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
+// TestItem06ACopysRequestSaysWhoseVolumeItIs: the source claim by name and UID, and its PV.
+func TestItem06ACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "data-sources", "PersistentVolumeClaim")
 		w.start()
@@ -216,7 +216,7 @@ func TestACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
 	})
 }
 
-func TestACopyWaitsForItsSource(t *testing.T) {
+func TestItem06ACopyWaitsForItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -258,7 +258,7 @@ func TestAPlainTextTokenWorksAndItsAdministratorIsWarned(t *testing.T) {
 	})
 }
 
-func TestWhoAskedIsPassedOnOnlyWhereItCanBeTrusted(t *testing.T) {
+func TestItem08WhoAskedIsPassedOnOnlyWhereItCanBeTrusted(t *testing.T) {
 	for trust, want := range map[bool]string{true: "alice", false: ""} {
 		inWorld(t, func(w *world) {
 			w.options.TrustUsername = trust

@@ -22,7 +22,7 @@ func (w *world) poke(name string) {
 	synctest.Wait()
 }
 
-func TestAJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
+func TestRule02AJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -54,7 +54,7 @@ func TestAPVThatTheCacheDoesNotShowYetIsASuccess(t *testing.T) {
 	})
 }
 
-func TestAClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
+func TestRule07AClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(always(halfway(75)))
 		w.start()
@@ -73,7 +73,7 @@ func TestAClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
 }
 
 // The cache shows a PV as released; meanwhile an administrator has given it to the claim that is back.
-func TestAPVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
+func TestRule08APVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.start()
@@ -137,7 +137,7 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 	}
 }
 
-func TestAJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
+func TestItem01AJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "max-parallel", "1")
 		w.server.refusing(func(_, _ string, obj object) error {

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"strconv"
 	"strings"
@@ -11,9 +13,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -23,18 +27,20 @@ const (
 	reasonFailed       = "ProvisioningFailed"
 	reasonDeleting     = "Deleting"
 	reasonDeleteFailed = "VolumeFailedDelete"
+	reasonWithdrawn    = "VolumeWithdrawn"
+	reasonDiffers      = "VolumeDiffers"
 	reasonUndoing      = "Undoing"
 	reasonUndoFailed   = "UndoFailed"
 	reasonOutput       = "ContainerOutput"
 	reasonLeft         = "LeftBehind"
+	reasonUnshown      = "ResultNotShown"
 	reasonWarning      = "ConfigWarning"
 )
 
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// event writes one event. related stands in the key by which the recorder counts repeats, so the Job or
-// the ConfigMap that is the cause belongs there: a new cause then makes a new event.
+// event writes one event, about an object and the Job or ConfigMap that is the cause.
 func (c *Controller) event(regarding, related runtime.Object, kind, reason, note string) {
 	if len(note) > maxNote {
 		cut := maxNote
@@ -43,7 +49,16 @@ func (c *Controller) event(regarding, related runtime.Object, kind, reason, note
 		}
 		note = note[:cut] + "…"
 	}
-	c.recorder.Eventf(regarding, related, kind, reason, reason, "%s", note)
+	c.recorder.Eventf(regarding, related, kind, reason, actionOf(reason, note), "%s", note)
+}
+
+// actionOf stands in the key by which the recorder counts repeats, and the note does not: with the same
+// action a claim would go on telling the first cause for minutes when there is another.
+func actionOf(reason, note string) string {
+	const room = 100 // of the API server's 128 for an action; a reason may be somebody else's
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(note)) // it never fails
+	return fmt.Sprintf("%s-%08x", reason[:min(len(reason), room)], sum.Sum32())
 }
 
 // tellProblem tells the claim's user, and the administrator where the config is at fault. What concerns
@@ -70,12 +85,12 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 	}
 }
 
-func (c *Controller) tellLaunched(o *observation, job *batchv1.Job, a decide.Launch) {
+func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batchv1.Job, a decide.Launch) {
+	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "attempt", a.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	switch {
 	case a.Verb == contract.Provision:
 		c.event(o.claim, job, corev1.EventTypeNormal, reasonProvisioning, note)
-		c.tellWarnings(o.serve)
 	case a.Verb == contract.Expand:
 		c.tellExpanding(o, job, note)
 	case a.Undo:
@@ -96,17 +111,31 @@ func (c *Controller) tellWarnings(r resolved) {
 // output goes to the Job only.
 func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 	job := o.jobs[a.Run.Name]
-	out := a.Run.Outcome
-	if out.Message != "" {
-		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, out.Message)
+	if a.Run.Output != "" {
+		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, a.Run.Output)
 	}
 	regarding, good, bad := c.audience(o, a.Run)
 	switch {
 	case a.Success && a.Run.Verb == contract.Expand: // told when the claim has its size
 	case a.Success && regarding != runtime.Object(job):
 		c.event(regarding, job, corev1.EventTypeNormal, good, successNote(o, a))
+		c.tellOdd(o, a, job)
 	case !a.Success:
 		c.event(regarding, job, corev1.EventTypeWarning, bad, c.failureNote(o, a, job))
+	}
+}
+
+// tellOdd: a volume that serves, and is not what was asked for or not the only one, is no failure.
+func (c *Controller) tellOdd(o *observation, a decide.Settle, job *batchv1.Job) {
+	if a.Run.Verb != contract.Provision || o.claim == nil {
+		return
+	}
+	odd := jobs.Odd(o.pv, o.claim)
+	if o.view.Stray != "" {
+		odd = o.view.Stray + ": nothing deletes it when the claim goes"
+	}
+	if odd != "" {
+		c.event(o.claim, job, corev1.EventTypeWarning, reasonDiffers, odd)
 	}
 }
 
@@ -134,7 +163,7 @@ func successNote(o *observation, a decide.Settle) string {
 		return "the volume has been deleted from the storage"
 	}
 	note := "the PersistentVolume " + contract.PVName(string(o.uid)) + " is ready"
-	if a.Run.Outcome.Verdict != contract.Done {
+	if v := a.Run.Outcome.Verdict; v != contract.Done && v != contract.Unlisted {
 		note += ", although the container ended with " + a.Run.Outcome.String()
 	}
 	return note
@@ -143,22 +172,9 @@ func successNote(o *observation, a decide.Settle) string {
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
 func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
 	out := a.Run.Outcome
-	var parts []string
-	if said := contract.ForClaim(out.Message); said != "" {
-		parts = append(parts, said)
-	} else if out.Message != "" {
-		parts = append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
-	}
-	if out.Verdict == contract.Done && a.Run.Verb == contract.Provision {
-		fault := o.view.Volume.Fault
-		switch {
-		case fault != "":
-		case a.Run.Refused != "":
-			fault = a.Run.Refused
-		default:
-			fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
-		}
-		parts = append(parts, "the container ended with exit code 0, but "+fault)
+	parts := said(out, job)
+	if fault := provisionFault(o, a.Run); fault != "" {
+		parts = append(parts, fault)
 	}
 	if a.Run.Short {
 		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", a.Run.Reached(out), a.Run.Size()))
@@ -170,9 +186,50 @@ func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.J
 	return strings.Join(parts, "; ")
 }
 
+// provisionFault is why a provision has failed beside its exit code, or although that is 0; "" if nothing else is
+// known.
+func provisionFault(o *observation, run decide.Run) string {
+	vol, fault := o.view.Volume, ""
+	switch {
+	case run.Verb != contract.Provision:
+		return ""
+	case vol.Unfit != "":
+		fault = vol.Unfit
+	case vol.Fault != "":
+		fault = vol.Fault
+	case o.view.Stray != "":
+		fault = o.view.Stray
+	case run.Refused != "":
+		fault = run.Refused
+	case run.Outcome.Verdict == contract.Done:
+		fault = "it wrote no PersistentVolume " + contract.PVName(string(o.uid))
+	}
+	if run.Outcome.Verdict == contract.Done {
+		fault = "the container ended with exit code 0, but " + fault
+	}
+	return fault
+}
+
+// said is what the image has said for the claim's user, or else where the administrator reads the rest.
+func said(out jobs.Outcome, job *batchv1.Job) []string {
+	if words := contract.ForClaim(out.Message); words != "" {
+		return []string{words}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
+}
+
 func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
 	c.event(job, nil, corev1.EventTypeWarning, reasonLeft, fmt.Sprintf(
 		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.at, why))
+}
+
+func (c *Controller) tellUnshown(o *observation, a decide.Show, cause error) {
+	c.event(o.jobs[a.Run.Name], nil, corev1.EventTypeWarning, reasonUnshown, fmt.Sprintf(
+		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+		o.at, contract.Domain, cause))
 }
 
 // result is what a claim's annotations say of a run. Only lines meant for the user are in the message.

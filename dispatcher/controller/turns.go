@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/fair"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // counter is where the Jobs of a class are counted: its label, and the namespace in which they run.
@@ -31,12 +32,14 @@ type turns struct {
 	served   map[counter]map[fair.Lane]time.Time
 	given    map[types.UID]*turn
 	launched map[string]*turn // by the Job's "namespace/name"
+	// taken are those whom another UID's worker is about to launch with its own: they stand in no line.
+	taken map[types.UID]bool
 }
 
 func newTurns() turns {
 	return turns{
 		lines: map[counter]*fair.Line{}, served: map[counter]map[fair.Lane]time.Time{},
-		given: map[types.UID]*turn{}, launched: map[string]*turn{},
+		given: map[types.UID]*turn{}, launched: map[string]*turn{}, taken: map[types.UID]bool{},
 	}
 }
 
@@ -48,8 +51,19 @@ func counterOfJob(job *batchv1.Job) counter {
 	return counter{job.Namespace, job.Labels[contract.LabelClass]}
 }
 
+// laneOf is the lane whose turn a Job has used.
 func laneOf(job *batchv1.Job) fair.Lane {
 	return fair.Lane{Namespace: job.Annotations[contract.AnnNamespace], Verb: contract.Verb(job.Labels[contract.LabelVerb])}
+}
+
+// lanesOf are the lanes that a Job serves.
+func lanesOf(job *batchv1.Job) map[fair.Lane]bool {
+	lane, out := laneOf(job), map[fair.Lane]bool{}
+	for _, uid := range jobs.UIDs(job) {
+		lane.Namespace = job.Annotations[jobs.Key(job, uid, contract.AnnNamespace)]
+		out[lane] = true
+	}
+	return out
 }
 
 // slot tells whether it is a UID's turn: everybody stands in line for one, alone or not.
@@ -111,16 +125,14 @@ func (t *turns) back(uid types.UID, had *turn) bool {
 
 // standInLine lets a UID wait for its turn, which may come at once.
 func (c *Controller) standInLine(o *observation, a decide.Queue) {
-	cfg, since := o.clean.cfg, a.Since
-	if a.Verb == contract.Provision {
-		cfg = o.serve.cfg
-	}
+	cfg, since := o.configFor(a.Verb), a.Since
 	if since.IsZero() {
 		since = asked(o, a.Verb)
 	}
 	at := counterOf(cfg.Source)
 	c.turns.join(at, fair.Waiter{
 		Lane: fair.Lane{Namespace: o.at.Namespace, Verb: a.Verb}, UID: string(o.uid), Since: since, Limit: cfg.MaxParallel,
+		Group: groupOf(o, a.Verb, a.Shares),
 	})
 	c.admit(at)
 }
@@ -145,6 +157,9 @@ func asked(o *observation, verb contract.Verb) time.Time {
 func (t *turns) join(at counter, w fair.Waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.taken[types.UID(w.UID)] {
+		return // it gets a Job, or is woken
+	}
 	if t.lines[at] == nil {
 		t.lines[at] = &fair.Line{}
 	}
@@ -200,11 +215,10 @@ func (t *turns) use(uid types.UID, job *batchv1.Job) {
 }
 
 // unused: the Job was not made after all.
-func (c *Controller) unused(job *batchv1.Job) {
-	c.turns.mu.Lock()
-	delete(c.turns.launched, key(job))
-	c.turns.mu.Unlock()
-	c.admit(counterOfJob(job))
+func (t *turns) unused(job *batchv1.Job) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.launched, key(job))
 }
 
 // seen: the cache shows the Job, and so when its lane was served.
@@ -212,12 +226,14 @@ func (t *turns) seen(job *batchv1.Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.launched, key(job))
-	at, lane := counterOfJob(job), laneOf(job)
+	at := counterOfJob(job)
 	if t.served[at] == nil {
 		t.served[at] = map[fair.Lane]time.Time{}
 	}
-	if made := job.CreationTimestamp.Time; made.After(t.served[at][lane]) {
-		t.served[at][lane] = made
+	for lane := range lanesOf(job) {
+		if made := job.CreationTimestamp.Time; made.After(t.served[at][lane]) {
+			t.served[at][lane] = made
+		}
 	}
 }
 

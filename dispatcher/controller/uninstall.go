@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -27,10 +29,10 @@ type Held struct {
 }
 
 // Survey lists what carries our finalizers, in every namespace: nobody remembers which ones the dispatcher
-// served.
-func Survey(ctx context.Context, client kubernetes.Interface) (Held, error) {
+// served. What says that it is of another provisioner is left to that one's dispatcher.
+func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
 	var held Held
-	if err := held.survey(ctx, client); err != nil {
+	if err := held.survey(ctx, client, provisioner); err != nil {
 		return held, err
 	}
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
@@ -38,21 +40,34 @@ func Survey(ctx context.Context, client kubernetes.Interface) (Held, error) {
 		return held, fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
 	for _, pv := range list.Items {
-		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) && !ofAnother(pv.Annotations, provisioner) {
 			held.Volumes = append(held.Volumes, pv)
 		}
 	}
 	return held, nil
 }
 
-func (h *Held) survey(ctx context.Context, client kubernetes.Interface) error {
+// ofAnother tells that a PV, by its annotations, was made for another provisioner than this. One that does
+// not say might be ours.
+func ofAnother(pv map[string]string, provisioner string) bool {
+	by := pv[contract.AnnProvisionedBy]
+	return by != "" && by != provisioner
+}
+
+// runOfAnother tells the same of a Job or its pod, by the first PV that it was given.
+func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
+	_, pv, err := jobs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+	return err == nil && ofAnother(pv.Annotations, provisioner)
+}
+
+func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
 	mine := metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+		if slices.Contains(job.Finalizers, contract.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -61,7 +76,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface) error {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if jobs.Kept(&pod) {
+		if jobs.Kept(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
@@ -81,12 +96,8 @@ func (h Held) Print(w io.Writer) error {
 		}
 	}
 	for _, job := range h.Jobs {
-		claim := "an unreadable request"
-		if r, _, err := jobs.Recorded(job.Spec.Template.Annotations); err == nil {
-			claim = "the claim " + r.Namespace + "/" + r.Name
-		}
 		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
-			job.Namespace, job.Name, claim); err != nil {
+			job.Namespace, job.Name, claimsOf(&job)); err != nil {
 			return err
 		}
 	}
@@ -95,31 +106,68 @@ func (h Held) Print(w io.Writer) error {
 	return err
 }
 
+// claimsOf names the claims whose record a Job still is.
+func claimsOf(job *batchv1.Job) string {
+	var out []string
+	for _, uid := range jobs.UIDs(job) {
+		r, _, err := jobs.Recorded(job.Spec.Template.Annotations, uid)
+		switch {
+		case err != nil:
+			out = append(out, "an unreadable request")
+		case jobs.RecordOf(job, uid).Held:
+			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // Release takes our finalizers off. It goes on over errors of single objects and returns the first.
 func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
-		if err != nil && !apierrors.IsNotFound(err) && first == nil {
+		if err != nil && first == nil {
 			first = err
 		}
 	}
 	for _, pv := range h.Volumes {
-		patch, err := finalizersPatch(&pv, without(pv.Finalizers, contract.FinalizerStorage))
-		keep(err)
-		_, err = client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
 	}
 	for _, pod := range h.Pods {
-		patch, err := finalizersPatch(&pod, without(pod.Finalizers, contract.FinalizerRecord))
-		keep(err)
-		_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.CoreV1().Pods(pod.Namespace), &pod, contract.FinalizerRecord))
 	}
 	for _, job := range h.Jobs {
-		patch, err := finalizersPatch(&job, without(job.Finalizers, contract.FinalizerRecord))
-		keep(err)
-		_, err = client.BatchV1().Jobs(job.Namespace).Patch(ctx, job.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		keep(err)
+		keep(letGo(ctx, client.BatchV1().Jobs(job.Namespace), &job, contract.FinalizerRecord))
 	}
 	return first
+}
+
+// patcher is the part of a client that letGo needs.
+type patcher[T metav1.Object] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// letGo takes a finalizer off an object. One that has changed meanwhile is read anew: in a namespace that is
+// being deleted every object changes.
+func letGo[T metav1.Object](ctx context.Context, client patcher[T], obj T, finalizer string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := finalizersPatch(obj, without(obj.GetFinalizers(), finalizer))
+		if err != nil {
+			return err
+		}
+		_, err = client.Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, gone := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if gone != nil {
+			return gone
+		}
+		obj = now
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take the finalizer %s off %s: %w", finalizer, obj.GetName(), err)
+	}
+	return nil
 }

@@ -1,12 +1,17 @@
 package controller_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
@@ -14,7 +19,7 @@ import (
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
-func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
+func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
 	client := fake.NewClientset(
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},
@@ -23,7 +28,7 @@ func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
-	held, err := controller.Survey(t.Context(), client)
+	held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +51,77 @@ func TestUninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
 	}
-	if left, err := controller.Survey(t.Context(), client); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+	if left, err := controller.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
 	}
+}
+
+// Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the other
+// holds.
+func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
+	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(provisioner string) (pv, pod map[string]string) {
+		return map[string]string{contract.AnnProvisionedBy: provisioner}, map[string]string{
+			contract.AnnRequest: requests, contract.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
+		}
+	}
+	var objects []runtime.Object
+	for name, provisioner := range map[string]string{"ours": "example.com/ours", "theirs": "example.com/theirs"} {
+		pv, pod := by(provisioner)
+		objects = append(objects,
+			&batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}},
+				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod}}},
+			},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{contract.FinalizerRecord}}},
+			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
+		)
+	}
+	held, err := controller.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
+	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {
+		t.Fatalf("held: %d Jobs, %d pods, %d volumes, %v", len(held.Jobs), len(held.Pods), len(held.Volumes), err)
+	}
+	for _, name := range []string{held.Jobs[0].Name, held.Pods[0].Name, held.Volumes[0].Name} {
+		if name != "ours" {
+			t.Errorf("held: %s", name)
+		}
+	}
+}
+
+// An administrator has deleted the namespace already: the objects in it change under uninstall's hands, nothing
+// can be made in it any more, and it hangs on our finalizers alone.
+func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		w.claim("data")
+		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
+		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
+		w.stop()
+		client := w.server.client("uninstall", nil)
+		held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+		if err != nil || len(held.Jobs) == 0 {
+			w.t.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
+		}
+		w.server.refusing(func(_, verb string, obj object) error {
+			if verb == "create" {
+				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("the namespace is being terminated"))
+			}
+			return nil
+		})
+		for _, job := range every[*batchv1.Job](w) {
+			drop(w, "namespace-controller", job)
+		}
+		if err := held.Release(t.Context(), client); err != nil {
+			w.t.Error(err)
+		}
+		if left := every[*batchv1.Job](w); len(left) != 0 {
+			w.t.Errorf("%d Jobs keep their namespace", len(left))
+		}
+		w.server.refusing(nil)
+	})
 }

@@ -32,6 +32,8 @@ const (
 	byUnfinished = "unfinished"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
+	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
+	byOwner = "owner"
 	// bySource finds the unbound claims that ask for a copy of a claim.
 	bySource = "source"
 )
@@ -66,10 +68,11 @@ func (s caches) shutdown() {
 func (c *Controller) watch() error {
 	b := watcher{client: c.client, caches: &c.caches}
 	b.in("", "")
-	b.add(&c.caches.claims, b.factory.Core().V1().PersistentVolumeClaims().Informer(), c.claimChanged,
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	b.add(&c.caches.claims, claims, c.claimChanged, cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim})
+	b.follow(claims, c.claimUpdated)
 	b.add(&c.caches.volumes, b.factory.Core().V1().PersistentVolumes().Informer(), c.volumeChanged,
-		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed})
+		cache.Indexers{byClass: classOfVolume, byRevision: revisionNamed, byOwner: ownersOfVolume})
 	b.add(&c.caches.classes, b.factory.Storage().V1().StorageClasses().Informer(), c.classChanged, nil)
 	c.caches.spaces = map[string]space{}
 	for _, ns := range c.opts.Namespaces {
@@ -87,7 +90,9 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.add(&s.accounts, b.factory.Core().V1().ServiceAccounts().Informer(), c.accountChanged, nil)
 	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
 	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, cache.Indexers{byConfig: configOfRevision})
-	b.add(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), c.jobChanged,
+	b.handle(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), handlers(c.jobChanged, func(old, now any) {
+		c.jobUpdated(old.(*batchv1.Job), now.(*batchv1.Job))
+	}),
 		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed})
 	b.add(&s.pods, b.factory.Core().V1().Pods().Informer(), c.podChanged, cache.Indexers{byJob: jobOfPod})
 	return s
@@ -110,28 +115,43 @@ func (b *watcher) in(namespace, selector string) {
 }
 
 func (b *watcher) add(at *cache.Indexer, informer cache.SharedIndexInformer, changed func(any), indexers cache.Indexers) {
+	b.handle(at, informer, handlers(changed, func(old, now any) {
+		changed(old) // an index that an object has left wants to know as well
+		changed(now)
+	}), indexers)
+}
+
+func (b *watcher) handle(at *cache.Indexer, informer cache.SharedIndexInformer, does cache.ResourceEventHandler, indexers cache.Indexers) {
 	if b.err == nil && indexers != nil {
 		b.err = informer.AddIndexers(indexers)
 	}
 	if b.err != nil {
 		return
 	}
-	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed,
-		UpdateFunc: func(old, now any) {
-			changed(old) // an index that an object has left wants to know as well
-			changed(now)
-		},
+	handle, err := informer.AddEventHandler(does)
+	*at, b.err = informer.GetIndexer(), err
+	if err == nil {
+		b.caches.synced = append(b.caches.synced, handle.HasSynced)
+	}
+}
+
+func handlers(changed func(any), updated func(old, now any)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: updated,
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
 			changed(obj)
 		},
-	})
-	*at, b.err = informer.GetIndexer(), err
-	if err == nil {
-		b.caches.synced = append(b.caches.synced, handle.HasSynced)
+	}
+}
+
+// follow tells of updates what was before and what is now.
+func (b *watcher) follow(informer cache.SharedIndexInformer, updated func(old, now any)) {
+	if b.err == nil {
+		_, b.err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: updated})
 	}
 }
 
@@ -189,7 +209,7 @@ func revisionNamed(obj any) ([]string, error) {
 }
 
 func uidsOfJob(obj any) ([]string, error) {
-	return strings.Split(obj.(*batchv1.Job).Annotations[contract.AnnUIDs], ","), nil
+	return jobs.UIDs(obj.(*batchv1.Job)), nil
 }
 
 func jobOfPod(obj any) ([]string, error) {
@@ -210,6 +230,7 @@ func (c *Controller) claimChanged(obj any) {
 func (c *Controller) volumeChanged(obj any) {
 	pv := obj.(*corev1.PersistentVolume)
 	c.wakeVolume(pv.Name)
+	c.wakeOwners(pv)
 	c.wakeRevision(pv.Annotations[contract.AnnRevision])
 }
 
@@ -239,8 +260,10 @@ func (c *Controller) wakeJob(job *batchv1.Job) {
 }
 
 func (c *Controller) podChanged(obj any) {
-	if uid := obj.(*corev1.Pod).Labels[contract.LabelClaimUID]; uid != "" {
-		c.queue.Add(types.UID(uid))
+	for label := range obj.(*corev1.Pod).Labels {
+		if uid, ours := strings.CutPrefix(label, contract.LabelMember); ours {
+			c.queue.Add(types.UID(uid))
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ func resourceOf(obj any) string {
 		return "jobs"
 	case *storagev1.StorageClass:
 		return "storageclasses"
+	case *corev1.Event:
+		return "events"
 	case *appsv1.ControllerRevision:
 		return "controllerrevisions"
 	default:

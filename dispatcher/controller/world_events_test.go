@@ -35,8 +35,40 @@ func (r *recorder) Eventf(regarding, related runtime.Object, kind, reason, _, no
 	})
 }
 
-// lookLog counts how often a dispatcher looks at a claim, by the line that it logs each time.
-type lookLog struct{ looks *atomic.Int64 }
+// lookLog counts how often a dispatcher looks at a claim, by the line that it logs each time, and notes every other
+// line.
+type lookLog struct {
+	looks *atomic.Int64
+	lines *logLines
+}
+
+// logLines are what dispatchers log, as it would stand in a log of text.
+type logLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logLines) add(msg string, pairs []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		msg += fmt.Sprintf(" %v=%v", pairs[i], pairs[i+1])
+	}
+	l.lines = append(l.lines, msg)
+}
+
+// said are the lines that begin with a word.
+func (l *logLines) said(word string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, line := range l.lines {
+		if strings.HasPrefix(line, word+" ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
 
 // Init is klog's word for nothing.
 func (lookLog) Init(klog.RuntimeInfo) {}
@@ -45,10 +77,12 @@ func (lookLog) Init(klog.RuntimeInfo) {}
 func (lookLog) Enabled(int) bool { return true }
 
 // Info counts a line.
-func (l lookLog) Info(_ int, msg string, _ ...any) {
+func (l lookLog) Info(_ int, msg string, pairs ...any) {
 	if msg == "next" {
 		l.looks.Add(1)
+		return
 	}
+	l.lines.add(msg, pairs)
 }
 
 // Error is not counted.

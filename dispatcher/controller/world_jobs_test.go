@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -75,7 +76,7 @@ func (w *world) manage(job *batchv1.Job) {
 			return
 		}
 	}
-	request, _, err := jobs.Recorded(job.Spec.Template.Annotations)
+	request, _, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	switch {
 	case err != nil:
 		w.t.Fatalf("the files of %s: %v", job.Name, err)

@@ -1,7 +1,9 @@
 package controller_test
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,8 @@ const kubelet = "kubelet"
 type image struct {
 	takes time.Duration // 0: a second
 	does  func(*run) ending
+	// batch, when set, does several at once.
+	batch func([]*run) ending
 }
 
 // ending is how a container ends.
@@ -62,8 +66,10 @@ func (w *world) kubelets() {
 // oneAtATime is the law that no two runs of a claim overlap.
 func (w *world) oneAtATime(pod *corev1.Pod) {
 	for _, other := range every[*corev1.Pod](w) {
-		if other.Labels[contract.LabelClaimUID] == pod.Labels[contract.LabelClaimUID] && other.Status.Phase == corev1.PodRunning {
-			w.t.Errorf("%s starts while %s runs", pod.Name, other.Name)
+		for _, uid := range claimsOf(pod) {
+			if slices.Contains(claimsOf(other), uid) && other.Status.Phase == corev1.PodRunning {
+				w.t.Errorf("%s starts while %s runs", pod.Name, other.Name)
+			}
 		}
 	}
 }
@@ -81,17 +87,63 @@ func (w *world) carryOn(pod *corev1.Pod) {
 	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
 	switch done := pod.Status.StartTime.Add(takes); {
 	case done.Before(deadline) && w.due(done):
-		r := w.runOf(pod)
-		w.runs = append(w.runs, r)
-		end := does.does(r)
+		end := w.play(does, pod)
 		w.terminate(pod, end.code, end.message, "")
 	case w.due(deadline):
 		w.terminate(pod, 137, "", "DeadlineExceeded")
 	}
 }
 
-func (w *world) runOf(pod *corev1.Pod) *run {
-	request, pv, err := jobs.Recorded(pod.Annotations)
+// play lets an image do its work for every claim of a pod. Unless it is scripted otherwise, an image that
+// serves a batch does each as if it were alone, and says how each went.
+func (w *world) play(does image, pod *corev1.Pod) ending {
+	var runs []*run
+	for _, uid := range claimsOf(pod) {
+		runs = append(runs, w.runOf(pod, uid))
+	}
+	w.runs = append(w.runs, runs...)
+	switch {
+	case len(runs) == 1:
+		return does.does(runs[0])
+	case does.batch != nil:
+		return does.batch(runs)
+	default:
+		return eachByItself(runs, does.does)
+	}
+}
+
+func eachByItself(runs []*run, does func(*run) ending) ending {
+	var all ending
+	for _, r := range runs {
+		end := does(r)
+		if end.code != 0 {
+			all.code = 75
+		}
+		all.message += r.result(end.code, end.message)
+	}
+	return all
+}
+
+// result is the line that a batch says of one request.
+func (r *run) result(code int32, message string) string {
+	return string(encode(map[string]any{"uid": r.request.UID, "code": code, "message": message})) + "\n"
+}
+
+// claimsOf are the UIDs that a pod serves, in order.
+func claimsOf(pod *corev1.Pod) []string {
+	requests, err := contract.DecodeRequests([]byte(pod.Annotations[contract.AnnRequest]))
+	if err != nil {
+		panic(err)
+	}
+	var out []string
+	for _, r := range requests.Items {
+		out = append(out, r.UID)
+	}
+	return out
+}
+
+func (w *world) runOf(pod *corev1.Pod, uid string) *run {
+	request, pv, err := jobs.Recorded(pod.Annotations, uid)
 	if err != nil {
 		w.t.Fatalf("the files of %s: %v", pod.Name, err)
 	}
@@ -113,7 +165,9 @@ func (w *world) terminate(pod *corev1.Pod, code int32, message, reason string) {
 		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: contract.Container, ContainerID: "containerd://" + p.Name,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()}},
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: code, Message: message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: metav1.Now(),
+			}},
 		}}
 	})
 }

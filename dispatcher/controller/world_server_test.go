@@ -43,6 +43,8 @@ type server struct {
 	watches map[*cursor]bool
 	// held are the resources whose watches bring nothing for now: caches fall behind.
 	held map[string]bool
+	// meddle, when set, comes between a client's decision to delete something and that.
+	meddle func(at place)
 	// refuse, when set, may refuse a client's write.
 	refuse func(by, verb string, obj object) error
 }
@@ -83,7 +85,7 @@ func (s *server) client(by string, p *process) *fake.Clientset {
 		if p.killed() {
 			return true, nil, context.Canceled
 		}
-		w, err := s.watch(a.(clienttesting.WatchActionImpl))
+		w, err := s.watch(p, a.(clienttesting.WatchActionImpl))
 		return true, w, err
 	})
 	return c
@@ -134,6 +136,9 @@ func (s *server) react(by string, action clienttesting.Action) (runtime.Object, 
 		return s.patch(by, at, a)
 	case clienttesting.DeleteActionImpl:
 		at.name = a.Name
+		if s.meddle != nil {
+			s.meddle(at)
+		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:
 		return nil, fmt.Errorf("the server does not know %T", action)
@@ -252,6 +257,11 @@ func (s *server) patch(by string, at place, a clienttesting.PatchActionImpl) (ob
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	within(a.GetSubresource(), old, obj)
+	if s.refuse != nil {
+		if err := s.refuse(by, "patch", obj); err != nil {
+			return nil, err
+		}
+	}
 	return s.update(by, "patch", at, obj)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -35,10 +36,14 @@ type world struct {
 	fragile    bool            // every dispatcher dies after its first write
 	stuck      map[string]bool // claims whose Jobs get no pod, by name
 	lostNode   bool            // no kubelet ends a pod that is deleted
+	noBinder   bool            // the PV controller is down
 	looks      atomic.Int64    // of dispatchers at a claim
+	pause      func()          // before every Job that a dispatcher makes
+	log        logLines        // of dispatchers
 	options    controller.Options
 	dispatcher *process
-	next       time.Time // when the world wants to move again
+	metrics    metrics.KubeRegistry // of the dispatcher that lives
+	next       time.Time            // when the world wants to move again
 }
 
 // process is one life of a dispatcher.
@@ -50,6 +55,8 @@ type process struct {
 	writes atomic.Int64
 	// last is the number of the write after which it is killed; 0: it lives.
 	last int64
+	// behind are the resources of which its caches hear nothing for now.
+	behind map[string]bool
 }
 
 func (p *process) killed() bool { return p != nil && p.dead.Load() }
@@ -78,6 +85,7 @@ func inWorld(t *testing.T, test func(*world)) {
 		defer w.stop()
 		test(w)
 		w.mustNeverShrink()
+		w.mustKeepTheLaws()
 		if t.Failed() {
 			t.Log(w.story())
 		}
@@ -86,16 +94,18 @@ func inWorld(t *testing.T, test func(*world)) {
 
 // start brings up a dispatcher that is killed after a number of writes; 0: never.
 func (w *world) start(last ...int64) {
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks})))
-	p := &process{cancel: cancel, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.New(lookLog{&w.looks, &w.log})))
+	p := &process{cancel: cancel, done: make(chan struct{}), behind: map[string]bool{}}
 	if len(last) > 0 {
 		p.last = last[0]
 	}
 	p.client = w.server.client("dispatcher", p)
-	c, err := controller.New(p.client, w.events, clock.RealClock{}, w.options)
+	c, err := controller.New(paused{p.client, w.pause}, w.events, clock.RealClock{}, w.options)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.metrics = metrics.NewKubeRegistry()
+	c.RegisterMetrics(w.metrics)
 	if !c.Start(ctx) {
 		w.t.Fatal("the caches were not filled")
 	}

@@ -5,6 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
 const (
@@ -17,6 +20,9 @@ const (
 
 // volumes is the PV controller with its protections, as far as the dispatcher can tell.
 func (w *world) volumes() {
+	if w.noBinder {
+		return
+	}
 	pvs := every[*corev1.PersistentVolume](w)
 	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
 		switch {
@@ -31,14 +37,21 @@ func (w *world) volumes() {
 	}
 }
 
-// bind binds a claim to the PV whose claimRef names it, or asks the class's provisioner for one.
+// bind binds a claim to the PV that Kubernetes' own rules choose, or asks the class's provisioner for one.
 func (w *world) bind(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) {
-	for _, pv := range pvs {
-		ref := pv.Spec.ClaimRef
-		if ref == nil || ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID {
-			continue
+	pvs = slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return !storagehelpers.CheckAccessModes(claim, pv) })
+	pv, err := storagehelpers.FindMatchingVolume(claim, pvs, nil, nil, false, true)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if pv != nil {
+		bound, _, err := storagehelpers.GetBindVolumeToClaim(pv, claim)
+		if err != nil {
+			w.t.Fatal(err)
 		}
-		edit(w, kcm, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = claim.UID })
+		edit(w, kcm, pv, func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef, pv.Annotations = bound.Spec.ClaimRef, bound.Annotations
+		})
 		edit(w, kcm, claim, func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase, c.Status.Capacity = pv.Name, corev1.ClaimBound, pv.Spec.Capacity
 			annotate(c, "pv.kubernetes.io/bind-completed", "yes")
@@ -70,6 +83,10 @@ func (w *world) phase(pv *corev1.PersistentVolume) {
 		case claim.Spec.VolumeName == pv.Name:
 			phase = corev1.VolumeBound
 		}
+	}
+	if phase == corev1.VolumeReleased && pv.Annotations[contract.AnnProvisionedBy] == "" &&
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		phase = corev1.VolumeFailed // it finds no plugin that would delete it
 	}
 	edit(w, kcm, pv, func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
 	if pv.DeletionTimestamp != nil && phase != corev1.VolumeBound && slices.Contains(pv.Finalizers, protectsPVs) {

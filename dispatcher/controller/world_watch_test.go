@@ -19,15 +19,16 @@ type cursor struct {
 	result              chan watch.Event
 	stop                chan struct{}
 	once                sync.Once
+	of                  *process // whose it is
 }
 
-func (s *server) watch(a clienttesting.WatchActionImpl) (watch.Interface, error) {
+func (s *server) watch(p *process, a clienttesting.WatchActionImpl) (watch.Interface, error) {
 	from, err := strconv.Atoi(a.ListOptions.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	w := &cursor{
-		server: s, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
+		server: s, of: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
 		woken: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
 	}
 	s.mu.Lock()
@@ -74,6 +75,16 @@ func (s *server) hold(resource string, held bool) {
 	}
 }
 
+// lag keeps one process's caches of a resource behind, or lets them catch up.
+func (s *server) lag(p *process, resource string, behind bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.behind[resource] = behind
+	for w := range s.watches {
+		w.wake()
+	}
+}
+
 func (w *cursor) forget() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -85,7 +96,7 @@ func (w *cursor) events() []watch.Event {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	var out []watch.Event
-	if w.server.held[w.resource] {
+	if w.server.held[w.resource] || w.of != nil && w.of.behind[w.resource] {
 		return nil
 	}
 	for ; w.next < len(w.server.log); w.next++ {

@@ -31,6 +31,8 @@ type Queue struct {
 	Verb contract.Verb
 	// Since is when the retry was due; zero on a first attempt.
 	Since time.Time
+	// Shares: see Launch.
+	Shares bool
 }
 
 // Launch creates a Job.
@@ -43,6 +45,9 @@ type Launch struct {
 	Undo bool
 	// Clean: nothing of the claim's can be in the storage yet.
 	Clean bool
+	// Shares: the Job may serve other requests, too. What has failed before is tried alone, and undone
+	// alone, so that a bad request has no neighbours for long.
+	Shares bool
 }
 
 // Keep makes a pod stay, when it is deleted, until it has been read: whether its container ever ran.
@@ -50,6 +55,9 @@ type Keep struct{ Run Run }
 
 // Cancel deletes a Job that has not started and need not start any more.
 type Cancel struct{ Run Run }
+
+// Waive writes on a Job that has not started, and that others wait for, that this claim does not.
+type Waive struct{ Run Run }
 
 // LetGo lets a kept pod go, whose outcome is written.
 type LetGo struct{ Run Run }
@@ -84,6 +92,10 @@ type Hold struct{}
 // Unhold takes it off.
 type Unhold struct{}
 
+// Withdraw deletes a PV that nobody was ever bound to. Our finalizer keeps it until its volume has been
+// deleted; from now on nobody can be bound to it.
+type Withdraw struct{}
+
 // Remove deletes the PV whose volume has been deleted.
 type Remove struct{}
 
@@ -109,6 +121,7 @@ func (Queue) isAction()    {}
 func (Launch) isAction()   {}
 func (Keep) isAction()     {}
 func (Cancel) isAction()   {}
+func (Waive) isAction()    {}
 func (LetGo) isAction()    {}
 func (Write) isAction()    {}
 func (Settle) isAction()   {}
@@ -116,6 +129,7 @@ func (Show) isAction()     {}
 func (Release) isAction()  {}
 func (Hold) isAction()     {}
 func (Unhold) isAction()   {}
+func (Withdraw) isAction() {}
 func (Remove) isAction()   {}
 func (Begin) isAction()    {}
 func (Refuse) isAction()   {}
@@ -133,7 +147,7 @@ func Certain(a Action) bool {
 		return a.Success
 	case Show:
 		return a.Success
-	case Launch, Cancel, Write, Release, Unhold, Remove, Begin, Refuse, Grow, HandOver, Finish:
+	case Launch, Cancel, Waive, Write, Release, Unhold, Withdraw, Remove, Begin, Refuse, Grow, HandOver, Finish:
 		return false
 	default:
 		return false

@@ -14,8 +14,16 @@
 //	                                 H undoing ───────────────┘ done: release the record,
 //	                                                            or A again under the new target
 //
+// A PV that carries the UID and that the claim can never be bound to is no proof. Nobody was ever bound to it,
+// so it is taken back, and E goes on:
+//
+//	C unsettled ───► E failed ───► O unfit ───────────► P withdrawn ───► F reclaiming ───► G deleted ───► E
+//	                                 │       withdraw                                      let go of the PV
+//	                                 └ in use by others, or retained: told, and left to an administrator
+//
 // A run in B that cannot start is told on the claim. When nobody waits for it any more its pod is kept, its
-// Job cancelled, and C reads from the pod that its container was never made.
+// Job cancelled, and C reads from the pod that its container was never made. A Job may be the run of several
+// UIDs, each with an outcome of its own; it is cancelled when all have waived it.
 //
 // A volume that is proven (D) and in use may be asked to grow:
 //
@@ -39,6 +47,10 @@ func Decide(v View) Action {
 		}
 	}
 	switch {
+	case v.Volume.Unfit != "":
+		return unfit(v)
+	case v.withdrawn():
+		return reclaiming(v)
 	case v.Volume.Proven():
 		return proven(v)
 	case v.Claim.Abandoned():
@@ -71,9 +83,25 @@ func troubled(v View, r Run) Action {
 	case waiting && r.HasPod && !r.PodKept:
 		return Keep{Run: r}
 	case waiting && pointless(v, r):
-		return Cancel{Run: r}
+		return leave(r)
 	default:
-		return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+		return tellTrouble(r)
+	}
+}
+
+func tellTrouble(r Run) Action {
+	return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+}
+
+// leave gives up a run: the last one who waits for its Job cancels it.
+func leave(r Run) Action {
+	switch {
+	case !r.Others.Want:
+		return Cancel{Run: r}
+	case !r.Waived:
+		return Waive{Run: r}
+	default:
+		return tellTrouble(r)
 	}
 }
 
@@ -120,15 +148,15 @@ func offered(v View, r Run) bool {
 // the volume is as large as it was to be.
 func succeeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
-		return v.Volume.Proven()
+		return v.Volume.Serves()
 	}
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
-// unread: a kept pod goes when its outcome is written.
+// unread: a kept pod goes when its outcome is written, for every claim that it served.
 func unread(v View) Action {
 	for _, r := range v.Runs {
-		if !r.Live && r.Settled != nil && r.PodKept {
+		if !r.Live && r.Settled != nil && r.PodKept && !r.Others.Unsettled {
 			return LetGo{Run: r}
 		}
 	}
@@ -141,16 +169,16 @@ func unshown(v View) Action {
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Shown {
 		return nil
 	}
-	return Show{Run: *p, Success: v.Volume.Proven()}
+	return Show{Run: *p, Success: v.Volume.Serves()}
 }
 
-// superseded: an older Job is released when its successor exists, and an undo when the provision does
-// that came after it.
+// superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
+// gone, when the provision does that came after it.
 func superseded(v View) Action {
 	p := v.newest(contract.Provision)
 	for _, r := range v.Runs {
 		last := v.newest(r.Verb)
-		undone := r.Verb == contract.Delete && r.Volume == "" && p != nil && p.Number > r.After
+		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 		if r.Held && (last.Number > r.Number || undone) {
 			return Release{Run: r}
 		}
@@ -243,7 +271,10 @@ func clean(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: "DeleteNotSupported", Note: "the config under which the volume was made does not serve the verb delete: " +
 			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
 	}
-	if undo && v.Volume.Exists {
+	switch {
+	case v.Stray != "":
+		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Stray + ": it may be in use, so nothing is deleted"}
+	case undo && v.Volume.Exists:
 		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Volume.Fault + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}
@@ -277,7 +308,8 @@ func when(v View, t Target, last *Run, launch Launch) Action {
 		}
 		return tell
 	}
-	queue := Queue{Verb: launch.Verb}
+	launch.Shares = shares(launch, last)
+	queue := Queue{Verb: launch.Verb, Shares: launch.Shares}
 	if last != nil {
 		if launch.Verb != contract.Delete && exhausted(last, t) {
 			return Tell{Problem: stalled(last)}

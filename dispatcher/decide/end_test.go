@@ -34,6 +34,8 @@ func (w *world) step() bool {
 		w.at(a.Run).PodKept = true
 	case Cancel:
 		w.at(a.Run).Leaving = true
+	case Waive:
+		w.at(a.Run).Waived = true
 	case LetGo:
 		w.at(a.Run).PodKept = false
 	case Write:
@@ -52,7 +54,7 @@ func (w *world) step() bool {
 		if w.v.Volume.Leaving {
 			w.v.Volume = Volume{}
 		}
-	case Remove:
+	case Remove, Withdraw:
 		w.v.Volume.Leaving = true
 	case Begin:
 		w.v.Growth.Stage = GrowthBegun
@@ -108,14 +110,20 @@ func (w *world) turn() bool {
 			return true
 		}
 	}
+	for i := range w.v.Runs {
+		if r := &w.v.Runs[i]; r.Others.Unsettled {
+			r.Others.Unsettled = false // the neighbours' outcomes are written, too
+			return true
+		}
+	}
 	vol := &w.v.Volume
 	switch {
 	case w.v.Claim == ClaimLeaving:
-		w.v.Claim = ClaimGone
-	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "":
+		w.v.Claim, vol.Unfit, vol.Loose = ClaimGone, "", false
+	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "" && vol.Unfit == "":
 		w.v.Claim = ClaimBound
 	case vol.Exists && !vol.Released && w.v.Claim.Abandoned():
-		vol.Released, vol.Orphaned, w.v.Growth = true, true, Growth{}
+		vol.Released, vol.Orphaned, vol.Unbound, w.v.Growth = true, true, false, Growth{}
 	case vol.Exists && vol.Released && !vol.Orphaned && w.v.Claim.Abandoned():
 		vol.Orphaned = true
 	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
@@ -159,9 +167,22 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	t.Logf("%d views, %d ended bound, %d empty", views, bound, emptied)
 }
 
-// impossible: Kubernetes has no released PV of a claim that is still bound to it or pending.
+// impossible: Kubernetes has no released PV of a claim that is still bound to it or pending, unless it was
+// written for another.
 func impossible(v View) bool {
-	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned()
+	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned() && v.Volume.Unfit == ""
+}
+
+// inDoubt: an administrator must look.
+func inDoubt(v View) bool {
+	vol := v.Volume
+	if v.Stray != "" || !v.Clean.Serves {
+		return true
+	}
+	if vol.Unfit == "" {
+		return vol.Fault != ""
+	}
+	return !vol.Reclaim || !vol.Loose && !vol.Orphaned
 }
 
 // leftUndone says what an end lacks.
@@ -177,15 +198,15 @@ func leftUndone(v View) string {
 		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Serve.MaxAttempts && v.Serve.MaxAttempts > 0
 	}
 	switch {
-	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && v.Volume.Fault == "":
+	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && !inDoubt(v):
 		return "a claim that could be served was not"
 	case !v.Claim.Abandoned():
 		return ungrown(v)
-	case v.Volume.Proven() && v.Volume.Reclaim && v.Clean.Serves:
+	case v.Volume.Proven() && v.Volume.Reclaim && !inDoubt(v):
 		return "a volume to be reclaimed stayed"
 	}
 	for _, r := range v.Runs {
-		if r.Held && !v.Volume.Exists {
+		if r.Held && !v.Volume.Exists && v.Stray == "" {
 			return "a Job is held for nothing"
 		}
 	}

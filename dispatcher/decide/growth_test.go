@@ -113,7 +113,7 @@ func growth(action Action) bool {
 	switch action.(type) {
 	case Begin, Refuse, Grow, HandOver, Finish:
 		return true
-	case Wait, Tell, Pin, Queue, Launch, Keep, Cancel, LetGo, Write, Settle, Show, Release, Hold, Unhold, Remove:
+	case Wait, Tell, Pin, Queue, Launch, Keep, Cancel, Waive, LetGo, Write, Settle, Show, Release, Hold, Unhold, Withdraw, Remove:
 	}
 	return false
 }

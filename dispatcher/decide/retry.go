@@ -32,6 +32,8 @@ func pause(r *Run) time.Duration {
 		return capacityPause
 	case contract.Disrupted, contract.Unknown:
 		return uncounted
+	case contract.Unlisted:
+		return firstBackoff // alone, so the next run will tell
 	case contract.Done, contract.TryAgain, contract.NotStarted:
 		return backoff(r.Attempt)
 	default:
@@ -55,6 +57,11 @@ func attempt(last *Run) int {
 	default:
 		return last.Attempt + 1
 	}
+}
+
+// shares: no run has said anything of the request yet.
+func shares(launch Launch, last *Run) bool {
+	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
 }
 
 // moved: the target is another config, or another node, than the run's.

@@ -12,6 +12,8 @@ type View struct {
 	Now    time.Time
 	Claim  Claim
 	Volume Volume
+	// Stray tells of a PV under another name that may be the UID's volume, and in use; usually empty.
+	Stray string
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
 	// Serve is how the claim would be provisioned now.
@@ -46,6 +48,11 @@ type Volume struct {
 	UID    string // the PV's own
 	// Fault is why the PV is no proof of a finished provision; empty: it is one.
 	Fault string
+	// Unfit is why the claim, which is there and unbound, can never be bound to the PV, although that
+	// carries its UID; empty of a claim that is bound or has gone: whoever changes a PV in use knows why.
+	Unfit string
+	// Unbound: its phase says that no claim is bound to it, nor was. Loose: no claim ever can have been.
+	Unbound, Loose bool
 	// Released: its phase is Released or Failed.
 	Released bool
 	// Orphaned: a live look shows the claim of its claimRef gone or bound elsewhere.
@@ -58,6 +65,9 @@ type Volume struct {
 
 // Proven tells that the PV exists and carries the claim's UID.
 func (v Volume) Proven() bool { return v.Exists && v.Fault == "" }
+
+// Serves tells that it is what the claim asked for as well.
+func (v Volume) Serves() bool { return v.Proven() && v.Unfit == "" }
 
 // Run is one Job of the UID.
 type Run struct {
@@ -75,6 +85,8 @@ type Run struct {
 	Look    time.Time
 	// Outcome of a run that has ended.
 	Outcome jobs.Outcome
+	// Output is what its container said, of a batch to the first who settles it only.
+	Output string
 	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was
 	// to be, whatever the exit code.
 	Grew, Short bool
@@ -118,10 +130,11 @@ func (v View) newest(verb contract.Verb) *Run {
 	return last
 }
 
-// undo returns the newest run that undoes provision p, or nil.
+// undo returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too,
+// once that PV has gone.
 func (v View) undo(p *Run) *Run {
 	d := v.newest(contract.Delete)
-	if d == nil || d.Volume != "" || d.After != p.Number {
+	if d == nil || d.Volume != "" && v.Volume.Exists || d.After != p.Number {
 		return nil
 	}
 	return d

@@ -17,7 +17,7 @@ const pvUID = "pv-uid"
 // verdicts are every way in which a run ends.
 var verdicts = []contract.Verdict{
 	contract.Done, contract.BadConfig, contract.BadRequest, contract.NoCapacity, contract.NoCredentials,
-	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted,
+	contract.TryAgain, contract.Disrupted, contract.Unknown, contract.NotStarted, contract.Unlisted,
 }
 
 // every calls f with every combination of facts. How a claim would be served is known only of one that
@@ -38,7 +38,10 @@ func every(f func(View)) {
 			}
 		}
 	}
+	everyUnfit(f)
+	everyStray(f)
 	everyGrowth(f)
+	everyShared(f)
 }
 
 func volumes() []Volume {
@@ -166,8 +169,8 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 func say(v View) string {
 	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v, growth %+v, expand %+v", v.Claim, v.Volume, v.Serve, v.Clean, v.Growth, v.Expand)
 	for _, r := range v.Runs {
-		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s",
-			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict)
+		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s waived=%t others=%+v",
+			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Others)
 	}
 	return text
 }
@@ -219,12 +222,12 @@ func laws(v View, action Action) broken {
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
 		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case Settle:
-		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Proven())
+		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Serves())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("settled a run that has not ended", a.Run.Live)
 		out.law("settled twice", a.Run.Settled != nil)
 	case Show:
-		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Proven())
+		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Serves())
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
 	case Release:
 		releaseLaws(out, v, a)
@@ -243,6 +246,8 @@ func laws(v View, action Action) broken {
 		out.law("handed over what is not there, or has nothing left to do", v.Growth.Stage != GrowthStored || v.Growth.Node == NodeNothing)
 	case Finish:
 		finishLaws(out, v)
+	case Withdraw:
+		withdrawLaws(out, v)
 	case Remove:
 		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()))
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
@@ -251,8 +256,9 @@ func laws(v View, action Action) broken {
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
 	case Queue:
 		queueLaws(out, v, a)
-	case Tell, Pin:
+	case Tell, Pin, Waive:
 	}
+	shareLaws(out, v, action)
 	if growth(action) {
 		growthLaws(out, v, action)
 	}
@@ -264,6 +270,7 @@ func stuck(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
+	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
 	for _, r := range v.Runs {
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
@@ -275,7 +282,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Verb == contract.Provision:
 		p := v.newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
-		out.law("provisioned what exists", v.Volume.Proven())
+		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Unfit != "")
 		out.law("launched without a config", v.Serve.Problem != nil)
 		out.law("launched without a stored revision", !v.Serve.Pinned)
 		out.law("launched beyond max-parallel", !v.Serve.Slot)
@@ -290,7 +297,9 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
 		out.law("deleted without the verb delete", !v.Clean.Serves)
-		out.law("deleted a volume in use", !v.Volume.Released || !v.Volume.Orphaned)
+		withdrawn := v.Volume.Unbound && v.Volume.Leaving
+		out.law("deleted a volume in use", !withdrawn && (!v.Volume.Released || !v.Volume.Orphaned))
+		out.law("deleted what somebody may be bound to", withdrawn && !v.Volume.Loose && v.reclaim() == nil)
 		out.law("deleted a retained volume", !v.Volume.Reclaim)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
@@ -320,6 +329,6 @@ func releaseLaws(out *broken, v View, a Release) {
 	out.law("released a live Job", a.Run.Live)
 	out.law("released an unsettled Job", a.Run.Settled == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may have been made", !v.Volume.Proven() && !v.madeNothing(last) && a.Left == "")
+		out.law("lost the record of what may have been made", !v.Volume.Serves() && !v.madeNothing(last) && a.Left == "")
 	}
 }

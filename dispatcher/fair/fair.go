@@ -26,6 +26,8 @@ type Waiter struct {
 	Since time.Time
 	// Limit is how many Jobs its config allows the class.
 	Limit int
+	// Group are those with whom it may share a Job; empty: nobody.
+	Group string
 }
 
 // Load is what a class runs now, and when each lane was last served, as far as its Jobs still tell.
@@ -85,6 +87,15 @@ func (l *Line) Has(uid string) bool {
 // Len is how many wait.
 func (l *Line) Len() int { return len(l.at) }
 
+// Lanes is how many wait in each lane.
+func (l *Line) Lanes() map[Lane]int {
+	out := map[Lane]int{}
+	for lane, waiting := range l.lanes {
+		out[lane] = len(waiting)
+	}
+	return out
+}
+
 // Limit is how many Jobs the class may run: by the most generous config of those next in line, when a
 // volume is deleted under an older one.
 func (l *Line) Limit() int {
@@ -112,6 +123,33 @@ func (l *Line) Next(load Load, free int) []Waiter {
 		s.choose(best.Lane)
 	}
 	return chosen
+}
+
+// Take chooses who of a group goes along with a Job that is about to start, in the order of Next, and takes
+// them out of the line.
+func (l *Line) Take(group string, load Load, most int) []Waiter {
+	var same Line
+	for _, lane := range l.lanes {
+		for _, w := range lane {
+			if group != "" && w.Group == group {
+				same.add(w)
+			}
+		}
+	}
+	chosen := same.Next(load, most)
+	for _, w := range chosen {
+		l.Leave(w.UID)
+	}
+	return chosen
+}
+
+// add appends to a lane, in order.
+func (l *Line) add(w Waiter) {
+	if l.at == nil {
+		l.lanes, l.at = map[Lane][]Waiter{}, map[string]Waiter{}
+	}
+	l.lanes[w.Lane] = append(l.lanes[w.Lane], w)
+	l.at[w.UID] = w
 }
 
 func compare(a, b Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }

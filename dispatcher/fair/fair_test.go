@@ -162,3 +162,54 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 		}
 	}
 }
+
+// grouped reads waiters as waiter does, of a group each, "group namespace UID".
+func grouped(texts ...string) *fair.Line {
+	line := &fair.Line{}
+	for i, text := range texts {
+		group, rest, _ := strings.Cut(text, " ")
+		w := waiter(rest, i)
+		w.Group = strings.Trim(group, "-")
+		line.Join(w)
+	}
+	return line
+}
+
+func TestItem10WhoGoesAlong(t *testing.T) {
+	for name, test := range map[string]struct {
+		waiting []string // "group namespace UID", "-" for no group
+		running map[string]int
+		group   string
+		most    int
+		want    string
+		left    int
+	}{
+		"nobody waits":             {group: "g", most: 3},
+		"all of the group":         {waiting: []string{"g a 1", "g a 2"}, group: "g", most: 5, want: "1 2"},
+		"as many as may":           {waiting: []string{"g a 1", "g a 2", "g a 3"}, group: "g", most: 2, want: "1 2", left: 1},
+		"no company is wanted":     {waiting: []string{"g a 1"}, group: "g", want: "", left: 1},
+		"not those of another":     {waiting: []string{"h a 1", "g a 2", "- a 3", "g a 4"}, group: "g", most: 5, want: "2 4", left: 2},
+		"nobody goes with a loner": {waiting: []string{"- a 1", "g a 2"}, group: "", most: 5, left: 2},
+		"namespaces take turns":    {waiting: []string{"g a 1", "g a 2", "g a 3", "g b 4", "g c 5"}, group: "g", most: 4, want: "1 4 5 2", left: 1},
+		"the one that runs nothing comes first": {
+			waiting: []string{"g a 1", "g a 2", "g b 3"}, running: map[string]int{"a": 2}, group: "g", most: 2, want: "3 1", left: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := grouped(test.waiting...)
+			load := fair.Load{Running: map[fair.Lane]int{}}
+			for text, n := range test.running {
+				load.Running[lane(text)] = n
+			}
+			got := line.Take(test.group, load, test.most)
+			if chosen(got) != test.want || line.Len() != test.left {
+				t.Errorf("took %q and left %d, want %q and %d", chosen(got), line.Len(), test.want, test.left)
+			}
+			for _, w := range got {
+				if line.Has(w.UID) {
+					t.Errorf("%s still waits", w.UID)
+				}
+			}
+		})
+	}
+}

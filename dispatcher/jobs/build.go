@@ -5,7 +5,9 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -32,6 +34,9 @@ type Plan struct {
 	Clean bool
 	// KubeAPI is the API server's URL, for images that know nothing but their environment.
 	KubeAPI string
+	// With are the plans of the other requests that the Job serves. All have the Config, the Verb and the
+	// nodes of the first, and its Number.
+	With []Plan
 }
 
 // Name is the Job's name: a second dispatcher that plans the same run collides with the first.
@@ -47,21 +52,12 @@ func Build(p Plan) (*batchv1.Job, error) {
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       Name(p.Verb, p.Request.UID, p.Number),
-			Namespace:  p.Config.Source.Namespace,
-			Labels:     labels(p),
-			Finalizers: []string{contract.FinalizerRecord},
-			Annotations: map[string]string{
-				contract.AnnUIDs:        p.Request.UID,
-				contract.AnnNamespace:   p.Request.Namespace,
-				contract.AnnRequestHash: p.Hash,
-				contract.AnnRevision:    p.Config.Source.Revision(),
-				contract.AnnAttempt:     strconv.Itoa(p.Attempt),
-				contract.AnnAfter:       strconv.Itoa(p.After),
-				contract.AnnNode:        p.Request.SelectedNode,
-				contract.AnnVolume:      string(p.PV.UID),
-				contract.AnnClean:       strconv.FormatBool(p.Clean),
-			},
+			Name:      Name(p.Verb, p.Request.UID, p.Number),
+			Namespace: p.Config.Source.Namespace,
+			// The pod's, a template's among them: queues like Kueue look for theirs on the Job.
+			Labels:      maps.Clone(template.Labels),
+			Finalizers:  []string{contract.FinalizerRecord},
+			Annotations: annotations(p),
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:          new(int32(0)),
@@ -71,18 +67,51 @@ func Build(p Plan) (*batchv1.Job, error) {
 			Template:              template,
 		},
 	}
-	if p.Config.Writer == config.DispatcherWrites {
-		job.Annotations[contract.AnnWriter] = string(config.DispatcherWrites)
-	}
 	return job, nil
 }
 
 func labels(p Plan) map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		contract.LabelManagedBy: contract.ManagedBy,
 		contract.LabelClaimUID:  p.Request.UID,
 		contract.LabelVerb:      string(p.Verb),
 		contract.LabelClass:     config.ClassLabel(p.Config.Source.Class),
+	}
+	for _, one := range p.all() {
+		out[contract.LabelMember+one.Request.UID] = ""
+	}
+	return out
+}
+
+// annotations are the record of every claim that the Job serves.
+func annotations(p Plan) map[string]string {
+	uids := uidsOf(p.all())
+	out := map[string]string{
+		contract.AnnUIDs:      strings.Join(uids, ","),
+		contract.AnnRevision:  p.Config.Source.Revision(),
+		contract.AnnNamespace: p.Request.Namespace,
+	}
+	if p.Config.Writer == config.DispatcherWrites {
+		out[contract.AnnWriter] = string(config.DispatcherWrites)
+	}
+	for _, one := range p.all() {
+		for name, value := range one.record() {
+			out[keyOf(uids, one.Request.UID, name)] = value
+		}
+	}
+	return out
+}
+
+// record is what a Job says of one request.
+func (p Plan) record() map[string]string {
+	return map[string]string{
+		contract.AnnNamespace:   p.Request.Namespace,
+		contract.AnnRequestHash: p.Hash,
+		contract.AnnAttempt:     strconv.Itoa(p.Attempt),
+		contract.AnnAfter:       strconv.Itoa(p.After),
+		contract.AnnNode:        p.Request.SelectedNode,
+		contract.AnnVolume:      string(p.PV.UID),
+		contract.AnnClean:       strconv.FormatBool(p.Clean),
 	}
 }
 
@@ -104,20 +133,27 @@ func failOnDisruption() *batchv1.PodFailurePolicy {
 	}}}
 }
 
-// encode writes what the pod finds in its two files.
+// encode writes what the pod finds in its two files. Only a batch has a List of PVs, so that a script that
+// serves one request need not know of lists.
 func encode(p Plan) (requests, pv string, err error) {
-	requests, err = contract.Requests{
-		Version: contract.Version, Verb: p.Verb, Items: []contract.Request{p.Request},
-	}.Encode()
-	if err != nil {
+	file := contract.Requests{Version: contract.Version, Verb: p.Verb}
+	var pvs []*corev1.PersistentVolume
+	for _, one := range p.all() {
+		out := one.PV.DeepCopy()
+		out.ManagedFields = nil
+		out.APIVersion, out.Kind = "v1", "PersistentVolume"
+		file.Items, pvs = append(file.Items, one.Request), append(pvs, out)
+	}
+	if requests, err = file.Encode(); err != nil {
 		return "", "", err
 	}
-	out := p.PV.DeepCopy()
-	out.ManagedFields = nil
-	out.APIVersion, out.Kind = "v1", "PersistentVolume"
-	b, err := json.Marshal(out)
+	var content any = pvs[0]
+	if len(pvs) > 1 {
+		content = volumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: pvs}
+	}
+	b, err := json.Marshal(content)
 	if err != nil {
-		return "", "", fmt.Errorf("encode the PersistentVolume %s: %w", out.Name, err)
+		return "", "", fmt.Errorf("encode the PersistentVolume %s: %w", pvs[0].Name, err)
 	}
 	return requests, string(b), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
+func TestRule14AJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 	if got := jobs.Name(contract.Provision, uid, 3); got != "provision-"+uid+"-3" {
 		t.Errorf("got %s", got)
 	}
@@ -23,7 +23,7 @@ func TestAJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
 func TestTheContractWinsOverThePodTemplate(t *testing.T) {
 	cfg := configOf(t, "Delete", map[string]string{"env-from-secret": "login", "pod-template": `
 metadata:
-  labels: {flex-provisioner.io/claim-uid: forged, app.kubernetes.io/managed-by: me}
+  labels: {app.kubernetes.io/managed-by: me}
   annotations: {flex-provisioner.io/request: forged, flex-provisioner.io/pv: forged}
 spec:
   activeDeadlineSeconds: 86400
@@ -52,11 +52,13 @@ spec:
 	if pod.Spec.ServiceAccountName != "gold" || *pod.Spec.ActiveDeadlineSeconds != 600 || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("the pod: %s, %d s, %s", pod.Spec.ServiceAccountName, *pod.Spec.ActiveDeadlineSeconds, pod.Spec.RestartPolicy)
 	}
-	if _, _, err := jobs.Recorded(pod.Annotations); err != nil {
+	if _, _, err := jobs.Recorded(pod.Annotations, uid); err != nil {
 		t.Errorf("the request was replaced: %v", err)
 	}
-	if pod.Labels[contract.LabelClaimUID] != uid || pod.Labels[contract.LabelManagedBy] != contract.ManagedBy {
-		t.Errorf("labels %v", pod.Labels)
+	for _, labels := range []map[string]string{pod.Labels, job.Labels} {
+		if labels[contract.LabelClaimUID] != uid || labels[contract.LabelManagedBy] != contract.ManagedBy {
+			t.Errorf("labels %v", labels)
+		}
 	}
 }
 
@@ -84,7 +86,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 			t.Errorf("%s arrives as %q", name, got[name])
 		}
 	}
-	request, pv, err := jobs.Recorded(b.Spec.Template.Annotations)
+	request, pv, err := jobs.Recorded(b.Spec.Template.Annotations, uid)
 	if err != nil || !reflect.DeepEqual(request, *r) || pv.Spec.ClaimRef.Name != hostile {
 		t.Errorf("request.json and pv.json: %v, %+v", err, request)
 	}
@@ -145,7 +147,28 @@ func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 	}
 }
 
-func TestTheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
+// A disruption fails the Job instead of being ignored, which ARCHITECTURE.md argues.
+func TestRule04AJobRunsOnePodOnce(t *testing.T) {
+	job := build(t, provision(configOf(t, "Delete", map[string]string{"pod-template": "spec: {terminationGracePeriodSeconds: 5}"}), claim()))
+	if got := *job.Spec.BackoffLimit; got != 0 {
+		t.Errorf("it is retried by others, %d times", got)
+	}
+	if got := job.Spec.Template.Spec.RestartPolicy; got != corev1.RestartPolicyNever {
+		t.Errorf("its container is started again: %s", got)
+	}
+	if got := job.Spec.PodReplacementPolicy; got == nil || *got != batchv1.Failed {
+		t.Errorf("a pod that still terminates is replaced: %v", got)
+	}
+	policy := job.Spec.PodFailurePolicy
+	if policy == nil || len(policy.Rules) != 1 || policy.Rules[0].Action != batchv1.PodFailurePolicyActionFailJob {
+		t.Fatalf("a disruption does not end it: %+v", policy)
+	}
+	if on := policy.Rules[0].OnPodConditions; len(on) != 1 || on[0].Type != corev1.DisruptionTarget || on[0].Status != corev1.ConditionTrue {
+		t.Errorf("ended by %+v", on)
+	}
+}
+
+func TestRule04TheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := build(t, provision(configOf(t, "Delete", map[string]string{"timeout": "1m30.9s"}), claim()))
 	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)
@@ -172,7 +195,7 @@ func TestThePVsBookkeepingStaysOut(t *testing.T) {
 
 func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	p := provision(configOf(t, "Delete", nil), claim())
-	request, pv, err := jobs.Recorded(build(t, p).Spec.Template.Annotations)
+	request, pv, err := jobs.Recorded(build(t, p).Spec.Template.Annotations, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,18 +205,28 @@ func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	if diff := cmp.Diff(p.PV, pv); diff != "" {
 		t.Errorf("the PV (-want +got):\n%s", diff)
 	}
+	ours := `{"uid":"` + uid + `"}`
 	for name, broken := range map[string]map[string]string{
-		"nothing":      {},
-		"no PV":        {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{}]}`},
-		"two requests": {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{},{}]}`, contract.AnnPV: "{}"},
-		"another version": {
-			contract.AnnRequest: `{"version":"flex-provisioner.io/v2","verb":"delete","requests":[{}]}`, contract.AnnPV: "{}",
-		},
-		"another verb": {contract.AnnRequest: `{"version":"flex-provisioner.io/v1","verb":"x","requests":[{}]}`, contract.AnnPV: "{}"},
+		"nothing":                          {},
+		"no PV":                            requestFile("v1", "delete", ours, ""),
+		"another claim's":                  requestFile("v1", "delete", `{"uid":"other"}`, "{}"),
+		"two requests and one PV":          requestFile("v1", "delete", ours+`,{"uid":"other"}`, "{}"),
+		"two requests in a list of one PV": requestFile("v1", "delete", ours+`,{"uid":"other"}`, `{"kind":"List","items":[{}]}`),
+		"a list without a PV":              requestFile("v1", "delete", ours+`,{"uid":"other"}`, `{"kind":"List","items":[null,{}]}`),
+		"another version":                  requestFile("v2", "delete", ours, "{}"),
+		"another verb":                     requestFile("v1", "x", ours, "{}"),
 	} {
-		if _, _, err := jobs.Recorded(broken); err == nil {
+		if _, _, err := jobs.Recorded(broken, uid); err == nil {
 			t.Errorf("%s was read without an error", name)
 		}
+	}
+}
+
+// requestFile are the annotations of a pod with these requests.
+func requestFile(version, verb, requests, pv string) map[string]string {
+	return map[string]string{
+		contract.AnnRequest: `{"version":"flex-provisioner.io/` + version + `","verb":"` + verb + `","requests":[` + requests + `]}`,
+		contract.AnnPV:      pv,
 	}
 }
 
@@ -206,7 +239,7 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 		Verb: contract.Provision, UIDs: []string{uid}, Number: 12, Attempt: 7, Hash: p.Hash, Revision: cfg.Source.Revision(),
 		Node: "node-1", Clean: true, Held: true,
 	}
-	if diff := cmp.Diff(want, jobs.RecordOf(build(t, p))); diff != "" {
+	if diff := cmp.Diff(want, jobs.RecordOf(build(t, p), uid)); diff != "" {
 		t.Errorf("provision (-want +got):\n%s", diff)
 	}
 	pv := realPV(t)
@@ -216,11 +249,11 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 		Verb: contract.Delete, UIDs: []string{uid}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
 		Volume: "the-pv", Held: true,
 	}
-	if diff := cmp.Diff(want, jobs.RecordOf(d)); diff != "" {
+	if diff := cmp.Diff(want, jobs.RecordOf(d, uid)); diff != "" {
 		t.Errorf("delete (-want +got):\n%s", diff)
 	}
 	d.Finalizers = nil
-	if jobs.RecordOf(d).Held {
+	if jobs.RecordOf(d, uid).Held {
 		t.Error("a released Job is no record any more")
 	}
 }
@@ -229,7 +262,7 @@ func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
 	job := &batchv1.Job{}
 	job.Name = "no-number-here"
 	job.Annotations = map[string]string{contract.AnnAttempt: "many", contract.AnnOutcome: "{", contract.AnnUIDs: "a,b"}
-	got := jobs.RecordOf(job)
+	got := jobs.RecordOf(job, uid)
 	if got.Number != 0 || got.Attempt != 0 || got.Settled != nil || len(got.UIDs) != 2 {
 		t.Errorf("got %+v", got)
 	}

@@ -11,30 +11,37 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-// environment is the request as variables: the API properties, then the config's and the class's own.
+// environment is the request as variables: the API properties, then the config's and the class's own. In
+// a batch there are none of a single claim: an image that does not know of batches would take the first
+// request for all.
 func environment(p Plan) []corev1.EnvVar {
 	r := p.Request
 	vars := []corev1.EnvVar{{Name: "HOME", Value: homeDir}}
 	add := func(property, value string) {
 		vars = append(vars, corev1.EnvVar{Name: contract.EnvName(property), Value: literal(value)})
 	}
+	own := func(property, value string) {
+		if len(p.With) == 0 {
+			add(property, value)
+		}
+	}
 	add(contract.PropVerb, string(p.Verb))
-	add(contract.PropPVName, r.PVName)
-	add(contract.PropUsername, r.Username)
-	add(contract.PropGroup, r.Group)
+	own(contract.PropPVName, r.PVName)
+	own(contract.PropUsername, r.Username)
+	own(contract.PropGroup, r.Group)
 	add(contract.PropStorageClass, r.Class)
 	add(contract.PropServiceAccount, p.Config.ServiceAccount)
 	add(contract.PropKubeAPI, p.KubeAPI)
-	add(contract.PropSize, strconv.FormatInt(r.Size, 10))
-	add(contract.PropClaimName, r.Name)
-	add(contract.PropClaimNamespace, r.Namespace)
-	add(contract.PropClaimUID, r.UID)
-	add(contract.PropAccessModes, strings.Join(r.AccessModes, ","))
-	add(contract.PropVolumeMode, r.VolumeMode)
-	add(contract.PropMountOptions, strings.Join(r.MountOptions, ","))
-	add(contract.PropReclaimPolicy, r.ReclaimPolicy)
-	add(contract.PropSelectedNode, r.SelectedNode)
-	add(contract.PropSelectedZone, r.SelectedZone)
+	own(contract.PropSize, strconv.FormatInt(r.Size, 10))
+	own(contract.PropClaimName, r.Name)
+	own(contract.PropClaimNamespace, r.Namespace)
+	own(contract.PropClaimUID, r.UID)
+	own(contract.PropAccessModes, strings.Join(r.AccessModes, ","))
+	own(contract.PropVolumeMode, r.VolumeMode)
+	own(contract.PropMountOptions, strings.Join(r.MountOptions, ","))
+	own(contract.PropReclaimPolicy, r.ReclaimPolicy)
+	own(contract.PropSelectedNode, r.SelectedNode)
+	own(contract.PropSelectedZone, r.SelectedZone)
 	add(contract.PropUndo, strconv.FormatBool(r.Undo))
 	for _, name := range slices.Sorted(maps.Keys(r.Properties)) {
 		add(name, r.Properties[name])

@@ -98,7 +98,7 @@ func TestGoldenJobThatExpands(t *testing.T) {
 
 func TestGoldenJobThatUndoes(t *testing.T) {
 	made := build(t, provision(configOf(t, "Delete", nil), claim()))
-	request, pv, err := jobs.Recorded(made.Spec.Template.Annotations)
+	request, pv, err := jobs.Recorded(made.Spec.Template.Annotations, uid)
 	if err != nil {
 		t.Fatal(err)
 	}

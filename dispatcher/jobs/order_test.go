@@ -85,7 +85,7 @@ func TestWhatJobsBuildsToDeleteAndToUndoOrderReads(t *testing.T) {
 		t.Errorf("read %+v", deletes)
 	}
 	made := build(t, provision(cfg, claim()))
-	request, skeleton, err := jobs.Recorded(made.Spec.Template.Annotations)
+	request, skeleton, err := jobs.Recorded(made.Spec.Template.Annotations, uid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,6 +225,8 @@ func (o Outcome) String() string {
 		return "its pod was taken away"
 	case o.Verdict == contract.NotStarted:
 		return "its container never started"
+	case o.Verdict == contract.Unlisted:
+		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch says nothing of this request"
 	case o.Reason != "" && o.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
 	case o.ExitCode != nil:

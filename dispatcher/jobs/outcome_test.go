@@ -213,6 +213,7 @@ func TestOnlyWhatTheRunDidItselfCounts(t *testing.T) {
 	for verdict, want := range map[contract.Verdict]bool{
 		contract.Done: true, contract.BadConfig: true, contract.BadRequest: true, contract.NoCapacity: true,
 		contract.NoCredentials: true, contract.TryAgain: true, contract.Disrupted: false, contract.Unknown: false,
+		contract.Unlisted: false,
 	} {
 		if verdict.Counted() != want {
 			t.Errorf("%s.Counted() = %v", verdict, !want)
@@ -236,7 +237,7 @@ func TestTheNewestPodIsRead(t *testing.T) {
 	}
 }
 
-func TestAJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
+func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 	running := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}
@@ -289,7 +290,7 @@ func TestAnOutcomeSurvivesItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnOutcome: string(text)}}}
-	got := jobs.RecordOf(job).Settled
+	got := jobs.RecordOf(job, uid).Settled
 	if got == nil {
 		t.Fatal("not read back")
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
-// Record is what a Job says of itself: nothing about a claim's runs is remembered anywhere else.
+// Record is what a Job says of itself and of one claim that it serves: nothing about a claim's runs is
+// remembered anywhere else.
 type Record struct {
 	Verb           contract.Verb
 	UIDs           []string
@@ -28,34 +29,62 @@ type Record struct {
 	Clean bool
 	// Settled is the recorded outcome, or nil.
 	Settled *Outcome
-	// Held: the Job still carries its claim's record.
+	// Held: the Job still carries the claim's record.
+	Held bool
+	// Waived: the claim does not need the run any more.
+	Waived bool
+	// Others is what is known of the other claims that the Job serves.
+	Others Others
+}
+
+// Others are the other claims that a Job serves. A Job of one has none.
+type Others struct {
+	// Want: one of them has not waived the run. Unsettled: the outcome of one is not recorded.
+	Want, Unsettled bool
+	// Held: the record of one is still needed.
 	Held bool
 }
 
-// RecordOf reads a Job of ours. A damaged number reads as 0.
-func RecordOf(job *batchv1.Job) Record {
+// RecordOf reads what a Job of ours says of a claim. A damaged number reads as 0.
+func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
+	own := func(annotation string) string { return job.Annotations[Key(job, uid, annotation)] }
 	r := Record{
 		Verb:     contract.Verb(job.Labels[contract.LabelVerb]),
-		UIDs:     strings.Split(job.Annotations[contract.AnnUIDs], ","),
+		UIDs:     UIDs(job),
 		Number:   atoi(number),
-		Attempt:  atoi(job.Annotations[contract.AnnAttempt]),
-		After:    atoi(job.Annotations[contract.AnnAfter]),
-		Hash:     job.Annotations[contract.AnnRequestHash],
+		Attempt:  atoi(own(contract.AnnAttempt)),
+		After:    atoi(own(contract.AnnAfter)),
+		Hash:     own(contract.AnnRequestHash),
 		Revision: job.Annotations[contract.AnnRevision],
-		Node:     job.Annotations[contract.AnnNode],
-		Volume:   job.Annotations[contract.AnnVolume],
+		Node:     own(contract.AnnNode),
+		Volume:   own(contract.AnnVolume),
 		Offers:   job.Annotations[contract.AnnWriter] == string(config.DispatcherWrites),
-		Clean:    job.Annotations[contract.AnnClean] == "true",
-		Held:     slices.Contains(job.Finalizers, contract.FinalizerRecord),
+		Clean:    own(contract.AnnClean) == "true",
+		Held:     slices.Contains(job.Finalizers, contract.FinalizerRecord) && own(contract.AnnReleased) == "",
+		Waived:   own(contract.AnnWaived) != "",
+		Others:   othersOf(job, uid),
 	}
-	if text := job.Annotations[contract.AnnOutcome]; text != "" {
+	if text := own(contract.AnnOutcome); text != "" {
 		var o Outcome
 		if json.Unmarshal([]byte(text), &o) == nil {
 			r.Settled = &o
 		}
 	}
 	return r
+}
+
+func othersOf(job *batchv1.Job, uid string) Others {
+	var o Others
+	for _, other := range UIDs(job) {
+		if other == uid {
+			continue
+		}
+		o.Want = o.Want || job.Annotations[Key(job, other, contract.AnnWaived)] == ""
+		o.Unsettled = o.Unsettled || job.Annotations[Key(job, other, contract.AnnOutcome)] == ""
+		o.Held = o.Held || job.Annotations[Key(job, other, contract.AnnReleased)] == ""
+	}
+	return o
 }
 
 func atoi(text string) int {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,20 +110,34 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 	return r
 }
 
-// Recorded reads back what a Job asked for: the request and the PV of its pod.
-func Recorded(annotations map[string]string) (contract.Request, *corev1.PersistentVolume, error) {
+// Recorded reads back what a Job asked for on behalf of a claim: the request and the PV of its pod.
+func Recorded(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
 	requests, err := contract.DecodeRequests([]byte(annotations[contract.AnnRequest]))
 	if err != nil {
 		return contract.Request{}, nil, err
 	}
-	if len(requests.Items) != 1 {
-		return contract.Request{}, nil, fmt.Errorf("a Job of one claim holds %d requests", len(requests.Items))
+	i := slices.IndexFunc(requests.Items, func(r contract.Request) bool { return r.UID == uid })
+	if i < 0 {
+		return contract.Request{}, nil, fmt.Errorf("the Job holds %d requests, and none of the claim %s", len(requests.Items), uid)
 	}
-	pv := &corev1.PersistentVolume{}
-	if err := json.Unmarshal([]byte(annotations[contract.AnnPV]), pv); err != nil {
-		return contract.Request{}, nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
+	pv, err := recordedVolume([]byte(annotations[contract.AnnPV]), i, len(requests.Items))
+	return requests.Items[i], pv, err
+}
+
+// recordedVolume is the PV of the request with this index, in the order of the requests.
+func recordedVolume(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
+	list := volumeList{Items: []*corev1.PersistentVolume{{}}}
+	var content any = list.Items[0]
+	if requests > 1 {
+		content = &list
 	}
-	return requests.Items[0], pv, nil
+	if err := json.Unmarshal(file, content); err != nil {
+		return nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
+	}
+	if len(list.Items) != requests || list.Items[i] == nil {
+		return nil, fmt.Errorf("the Job holds %d PersistentVolumes for %d requests", len(list.Items), requests)
+	}
+	return list.Items[i], nil
 }
 
 // foreign drops annotations that are ours or Kubernetes' own.

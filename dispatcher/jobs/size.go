@@ -1,9 +1,7 @@
 package jobs
 
 import (
-	"encoding/json"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -40,21 +38,12 @@ func (r Record) Short(o Outcome) bool {
 	return reached != nil && asked != nil && reached.Cmp(*asked) < 0
 }
 
-// result is what a container may report of its run, as one line of JSON in its termination message.
-type result struct {
-	UID      string             `json:"uid"`
-	Code     int                `json:"code"`
-	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
-}
-
-// reported is the capacity that a container reports for a volume, or nil. Lines that are something else
-// are for people.
+// reported is the capacity that a container reports for a volume, or nil.
 func reported(message, uid string) *resource.Quantity {
 	var last *resource.Quantity
-	for line := range strings.Lines(message) {
-		var r result
-		if json.Unmarshal([]byte(line), &r) == nil && r.UID == uid && r.Code == contract.ExitDone && r.Capacity != nil && r.Capacity.Sign() > 0 {
-			last = resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
+	for _, r := range results(message) {
+		if size := r.capacity(); r.UID == uid && size != nil {
+			last = size
 		}
 	}
 	return last

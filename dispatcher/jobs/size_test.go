@@ -55,7 +55,7 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, pod := expanded(test.verb, test.code, test.message)
-			outcome, record := jobs.Read(job, []*corev1.Pod{pod}, time.Time{}), jobs.RecordOf(job)
+			outcome, record := jobs.Read(job, []*corev1.Pod{pod}, time.Time{}), jobs.RecordOf(job, uid)
 			got := ""
 			if reached := record.Reached(outcome); reached != nil {
 				got = reached.String()
@@ -71,7 +71,7 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 func TestADamagedSizeIsNone(t *testing.T) {
 	job, pod := expanded(contract.Expand, 0, "")
 	job.Annotations[contract.AnnRequestHash] = "x"
-	record := jobs.RecordOf(job)
+	record := jobs.RecordOf(job, uid)
 	if outcome := jobs.Read(job, []*corev1.Pod{pod}, time.Time{}); record.Reached(outcome) != nil || record.Short(outcome) {
 		t.Errorf("a size was read from a damaged Job: %v", record.Reached(outcome))
 	}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.
 	pod := newest(pods)
 	switch {
 	case pod == nil:
-		return silent(job.CreationTimestamp.Time, "no pod of it could be made", warning, now)
+		return silent(job.CreationTimestamp.Time, "no pod of it could be made", unnamed(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
 		return terminating(pod, now)
 	case pod.Status.Phase != corev1.PodPending:
@@ -56,16 +57,26 @@ func TroubleOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.
 	return silent(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
 
-// silent is a trouble whose cause only an event can tell.
+// silent is a trouble whose cause only an event can tell. Without one it has no words and is not told.
 func silent(since time.Time, what string, warning *Warning, now time.Time) (*Trouble, time.Time) {
 	if at := since.Add(patience); now.Before(at) {
 		return nil, at
 	}
-	t := &Trouble{Reason: "JobNotStarting", Unstarted: true}
+	t := &Trouble{Unstarted: true}
 	if warning != nil {
 		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
 	}
 	return t, now.Add(patience)
+}
+
+// unnamed takes the random end off the name of a pod that was refused. Each try has another, by which the
+// same cause would be told as a new one each time.
+func unnamed(w *Warning, job string) *Warning {
+	if w == nil {
+		return nil
+	}
+	pod := regexp.MustCompile(regexp.QuoteMeta(job) + "-[a-z0-9]{5}\\b")
+	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
 func suspended(job *batchv1.Job, now time.Time) (*Trouble, time.Time) {

@@ -50,9 +50,15 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 			warning: &jobs.Warning{Reason: "FailedCreate", Note: "violates PodSecurity"},
 			want:    &jobs.Trouble{Reason: "FailedCreate", Note: "no pod of it could be made: violates PodSecurity", Unstarted: true},
 		},
+		"no pod, each try of it under another name": {
+			job:   job(func(j *batchv1.Job) { j.Name = "provision-1-1" }),
+			after: 11 * time.Second, look: 21 * time.Second,
+			warning: &jobs.Warning{Reason: "FailedCreate", Note: `pods "provision-1-1-x7k2p" is forbidden: exceeded quota`},
+			want:    &jobs.Trouble{Reason: "FailedCreate", Note: `no pod of it could be made: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
+		},
 		"no pod, nobody knows why": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
-			want: &jobs.Trouble{Reason: "JobNotStarting", Unstarted: true},
+			want: &jobs.Trouble{Unstarted: true},
 		},
 		"no node fits": {
 			job: job(nil), pods: pod(func(p *corev1.Pod) {

@@ -143,8 +143,13 @@ func events(ctx context.Context, namespace string, uid types.UID) ([]eventsv1.Ev
 // event waits for an event with this reason about an object, whose note has all these parts.
 func (w *world) event(about metav1.Object, reason string, parts ...string) eventsv1.Event {
 	w.t.Helper()
+	return w.eventWithin(30*time.Second, about, reason, parts...)
+}
+
+func (w *world) eventWithin(timeout time.Duration, about metav1.Object, reason string, parts ...string) eventsv1.Event {
+	w.t.Helper()
 	var match eventsv1.Event
-	w.eventually(30*time.Second, fmt.Sprintf("an event %s of %s that says %q", reason, about.GetName(), parts), func(ctx context.Context) error {
+	w.eventually(timeout, fmt.Sprintf("an event %s of %s that says %q", reason, about.GetName(), parts), func(ctx context.Context) error {
 		found, err := events(ctx, about.GetNamespace(), about.GetUID())
 		if err != nil {
 			return err

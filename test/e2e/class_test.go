@@ -20,6 +20,7 @@ const (
 const (
 	cinderClass    = "cinder-iscsi"
 	directoryClass = "node-directory"
+	batchClass     = "file-server"
 )
 
 // class makes a storage class of ours. The change is made to it first.

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -86,11 +84,5 @@ spec:
 	claim := w.claim(w.ns, "data")
 	w.event(claim, "InvalidConfig", "hostPath", "--allow="+nodeNamespace)
 	w.event(cm, "InvalidConfig", "hostPath", "--allow="+nodeNamespace)
-	w.always(5*time.Second, "no Job may be launched", func(ctx context.Context) error {
-		jobs, err := jobsOf(ctx, string(claim.UID), "")
-		if err == nil && len(jobs) > 0 {
-			err = fmt.Errorf("there are %v", names(jobs))
-		}
-		return err
-	})
+	w.noJob(claim, 5*time.Second)
 }

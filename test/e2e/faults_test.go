@@ -140,7 +140,7 @@ func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error 
 }
 
 // The leader is deleted, and a claim made at that moment is bound all the same.
-func TestAnotherReplicaLeadsWhenTheLeaderGoes(t *testing.T) {
+func TestItem12AnotherReplicaLeadsWhenTheLeaderGoes(t *testing.T) {
 	w := newWorld(t, "leader")
 	w.whenDone(w.startDispatchers)
 	w.eventually(toBind, "both replicas to be ready", dispatchersReady)

@@ -40,6 +40,17 @@ func TestClaimDeletedInABackoffLeavesNoVolume(t *testing.T) {
 	w.event(&undo, "Undoing", w.ns+"/data")
 }
 
+// claimGone waits until a deleted claim has gone, whatever is left of it elsewhere.
+func (w *world) claimGone(claim *corev1.PersistentVolumeClaim) {
+	w.t.Helper()
+	w.eventually(toBind, "the claim "+claim.Name+" to go", func(ctx context.Context) error {
+		if _, err := lookClaim(ctx, claim); err == nil {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+}
+
 func (w *world) exitCodeOfJob(claim *corev1.PersistentVolumeClaim, number int) int32 {
 	w.t.Helper()
 	pod := w.onlyPod(w.jobs(claim, "provision")[number-1])
@@ -52,33 +63,13 @@ func (w *world) exitCodeOfJob(claim *corev1.PersistentVolumeClaim, number int) i
 // forbidPVs lets no PV of a class be written, by an answer that an image can only take for weather.
 func (w *world) forbidPVs(class string) {
 	w.t.Helper()
-	policies := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
-	_, err := policies.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumes"}},
-				},
-			}}},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("object.spec.storageClassName != %q", class),
-				Reason:     new(metav1.StatusReasonRequestEntityTooLarge),
-			}},
-		},
-	}, metav1.CreateOptions{})
-	w.must(err, "create the policy")
-	w.remove(func() { w.gone(policies.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns) })
-	bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	_, err = bindings.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: w.ns, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}, metav1.CreateOptions{})
-	w.must(err, "bind the policy")
-	w.remove(func() { w.gone(bindings.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy binding "+w.ns) })
+	w.policy(admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: creating("persistentvolumes")},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: fmt.Sprintf("object.spec.storageClassName != %q", class),
+			Reason:     new(metav1.StatusReasonRequestEntityTooLarge),
+		}},
+	})
 	w.eventually(toBind, "the API server to keep the policy", func(ctx context.Context) error {
 		_, err := kube.CoreV1().PersistentVolumes().Create(ctx, somePV(w.ns, class), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
@@ -145,12 +136,7 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 	claim := w.claim(w.cinderService(map[string]string{"pod-template": gate.template()}), "data")
 	w.reached(gate)
 	w.deleteClaim(claim)
-	w.eventually(toBind, "the claim to go although its Job runs", func(ctx context.Context) error {
-		if _, err := lookClaim(ctx, claim); err == nil {
-			return errors.New("it is there")
-		}
-		return nil
-	})
+	w.claimGone(claim)
 	gate.open()
 	w.vanished(claim)
 	// The Job did what it was asked for: there was something to take back.
@@ -160,7 +146,7 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 }
 
 // A volume is deleted under the revision that made it, when its config and its class have gone.
-func TestVolumeIsDeletedWhenConfigAndClassHaveGone(t *testing.T) {
+func TestItem03VolumeIsDeletedWhenConfigAndClassHaveGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revision")
 	class := w.class(w.ns, parameter("type", "lvm"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 
 // jobsOf lists a claim's Jobs of one verb, or of every verb if it is empty, the oldest first.
 func jobsOf(ctx context.Context, uid, verb string) ([]batchv1.Job, error) {
-	selector := "flex-provisioner.io/claim-uid=" + uid
+	selector := "claim.flex-provisioner.io/" + uid // a Job may serve several claims
 	if verb != "" {
 		selector += ",flex-provisioner.io/verb=" + verb
 	}
@@ -96,6 +97,18 @@ func (w *world) onlyPod(job batchv1.Job) corev1.Pod {
 		w.t.Fatalf("the Job %s has %d pods, not one", job.Name, len(pods))
 	}
 	return pods[0]
+}
+
+// noJob: nothing is launched for the claim within a time.
+func (w *world) noJob(claim *corev1.PersistentVolumeClaim, during time.Duration) {
+	w.t.Helper()
+	w.always(during, "no Job may be launched", func(ctx context.Context) error {
+		jobs, err := jobsOf(ctx, string(claim.UID), "")
+		if err == nil && len(jobs) > 0 {
+			err = fmt.Errorf("there are %v", names(jobs))
+		}
+		return err
+	})
 }
 
 // variable is the value of one of a Job's literal variables.

@@ -92,10 +92,11 @@ func (w *world) originalConfig() *corev1.ConfigMap {
 	return w.configMap(&cm)
 }
 
-// tom is a user who may have claims in the test's namespace, and nothing else.
-func (w *world) tom() kubernetes.Interface {
+// tom is a user who may have claims in the test's namespace, and nothing else; more verbs let him do more
+// with them.
+func (w *world) tom(more ...string) kubernetes.Interface {
 	w.t.Helper()
-	claims := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"create", "get"}}
+	claims := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: append(more, "create", "get")}
 	_, err := kube.RbacV1().Roles(w.ns).Create(w.ctx(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "tom"}, Rules: []rbacv1.PolicyRule{claims},
 	}, metav1.CreateOptions{})

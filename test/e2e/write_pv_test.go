@@ -14,15 +14,7 @@ import (
 // offers is a config whose container has no access to the cluster: it says where the volume is, and the
 // dispatcher writes the PV.
 func offers(words string) map[string]string {
-	return map[string]string{
-		"image": bashImage, "verbs": "provision,delete", "write-pv": "dispatcher",
-		"pod-template": fmt.Sprintf(`
-spec:
-  containers:
-    - name: provisioner
-      command: [/bin/bash, -c, '[ "$FLEX_VERB" = delete ] || echo "%s" > /dev/termination-log']
-`, strings.ReplaceAll(words, `"`, `\"`)),
-	}
+	return scripted(deletes+fmt.Sprintf(`echo "%s" >/dev/termination-log`, strings.ReplaceAll(words, `"`, `\"`)), nil)
 }
 
 func TestItem09DispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is the dispatcher's code as it is written: what no function can list is found there, so that a new
+// constant or event cannot be forgotten.
+type source struct {
+	t         *testing.T
+	files     map[string]*ast.File // by path below dispatcher/
+	constants map[string]constant  // by "package.Name"
+}
+
+type constant struct {
+	pkg, name, kind, value string
+}
+
+func readSource(t *testing.T) source {
+	t.Helper()
+	s := source{t: t, files: map[string]*ast.File{}, constants: map[string]constant{}}
+	base := filepath.Join(root, "dispatcher")
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		s.files[strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(base)+"/")] = file
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before := -1; before != len(s.constants); { // one may be made of others, declared later
+		before = len(s.constants)
+		s.each(func(path string, n ast.Node) {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				s.declared(path, spec)
+			}
+		})
+	}
+	return s
+}
+
+func (s source) each(visit func(path string, n ast.Node)) {
+	for path, file := range s.files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			visit(path, n)
+			return true
+		})
+	}
+}
+
+func packageOf(path string) string { return filepath.Base(filepath.Dir(path)) }
+
+func (s source) declared(path string, spec *ast.ValueSpec) {
+	kind := ""
+	if typ, ok := spec.Type.(*ast.Ident); ok {
+		kind = typ.Name
+	}
+	for i, name := range spec.Names {
+		if i >= len(spec.Values) {
+			return
+		}
+		pkg := packageOf(path)
+		if value, known := s.text(pkg, spec.Values[i]); known {
+			s.constants[pkg+"."+name.Name] = constant{pkg, name.Name, kind, value}
+		}
+	}
+}
+
+// text is the value of a string that is written out, or made of constants.
+func (s source) text(pkg string, e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		value, err := strconv.Unquote(e.Value)
+		return value, err == nil && e.Kind == token.STRING
+	case *ast.Ident:
+		c, known := s.constants[pkg+"."+e.Name]
+		return c.value, known
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok {
+			c, known := s.constants[x.Name+"."+e.Sel.Name]
+			return c.value, known
+		}
+	case *ast.BinaryExpr:
+		a, knownA := s.text(pkg, e.X)
+		b, knownB := s.text(pkg, e.Y)
+		return a + b, knownA && knownB && e.Op == token.ADD
+	}
+	return "", false
+}
+
+// named are the values of the constants whose name begins with a word, by where they are declared.
+func (s source) named(prefix string) map[string]string {
+	out := map[string]string{}
+	for key, c := range s.constants {
+		if strings.HasPrefix(c.name, prefix) {
+			out[c.value] = key
+		}
+	}
+	return out
+}
+
+// reasons are those of all events that the dispatcher words itself. Those of Kubernetes, which it passes on, are no
+// constants.
+func (s source) reasons() map[string]string {
+	out := s.named("reason")
+	take := func(path string, e ast.Expr) bool {
+		reason, known := s.text(packageOf(path), e)
+		if known && reason != "" {
+			out[reason] = path
+		}
+		return known
+	}
+	s.each(func(path string, n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			switch callee := nameOf(n.Fun); {
+			case callee == "problem" && !take(path, n.Args[0]):
+				s.t.Errorf("dispatcher/%s calls problem with a reason that this test cannot read: write it out", path)
+			case callee == "event" && len(n.Args) == 5:
+				take(path, n.Args[3])
+			}
+		case *ast.CompositeLit:
+			if kind := nameOf(n.Type); kind == "Problem" || kind == "Trouble" {
+				takeField(n, func(e ast.Expr) { take(path, e) })
+			}
+		case *ast.AssignStmt:
+			if len(n.Lhs) == 1 && nameOf(n.Lhs[0]) == "Reason" && packageOf(path) != "jobs" { // there it is a Job's own
+				take(path, n.Rhs[0])
+			}
+		}
+	})
+	return out
+}
+
+func takeField(literal *ast.CompositeLit, take func(ast.Expr)) {
+	for _, element := range literal.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok && nameOf(pair.Key) == "Reason" {
+			take(pair.Value)
+		}
+	}
+}
+
+// nameOf is the last word of a name, as it is written.
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	default:
+		return ""
+	}
+}
+
+// fields are the names in JSON of every struct that has some, by "package.Type"; in the controller they are those of
+// other people's objects.
+func (s source) fields() map[string][]string {
+	out := map[string][]string{}
+	s.each(func(path string, n ast.Node) {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || packageOf(path) == "controller" {
+			return
+		}
+		body, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return
+		}
+		for _, field := range body.Fields.List {
+			if name := inJSON(field); name != "" {
+				key := packageOf(path) + "." + spec.Name.Name
+				out[key] = append(out[key], name)
+			}
+		}
+	})
+	return out
+}
+
+func inJSON(field *ast.Field) string {
+	if field.Tag == nil {
+		return ""
+	}
+	tag, err := strconv.Unquote(field.Tag.Value)
+	if err != nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+	return name
+}

@@ -1,0 +1,255 @@
+package controller_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+)
+
+// scrape is what /metrics shows of ours: a number by series and labels.
+func scrape(t *testing.T, from metrics.KubeRegistry) map[string]float64 {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	metrics.HandlerFor(from, metrics.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	out := map[string]float64{}
+	for line := range strings.Lines(answer.Body.String()) {
+		at := strings.LastIndexByte(line, ' ')
+		if strings.HasPrefix(line, "#") || at < 0 || strings.Contains(line, "_bucket{") {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+		if err != nil {
+			t.Fatalf("/metrics has the line %q: %v", line, err)
+		}
+		out[line[:at]] = n
+	}
+	return out
+}
+
+// mustCount compares all that /metrics shows of some series, which begin with one of the words, with what
+// it must show.
+func (w *world) mustCount(words []string, want map[string]float64) {
+	w.t.Helper()
+	got := scrape(w.t, w.metrics)
+	for line, n := range got {
+		for _, word := range words {
+			if m, wanted := want[line]; strings.HasPrefix(line, word) && (!wanted || m != n) {
+				w.t.Errorf("/metrics shows %s %v, want %v", line, n, m)
+			}
+		}
+	}
+	for line, n := range want {
+		if _, shown := got[line]; !shown {
+			w.t.Errorf("/metrics does not show %s %v", line, n)
+		}
+	}
+}
+
+// library are the series that dashboards know from other provisioners.
+var library = []string{"controller_persistentvolume"}
+
+func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		deletes := 0
+		w.goldClass(func(r *run) ending {
+			if r.verb == contract.Delete {
+				if deletes++; deletes == 1 {
+					return ending{75, ""}
+				}
+			}
+			return script(fails(75, ""))(r)
+		})
+		w.start()
+		claim := w.claim("data")
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.mustCount(library, map[string]float64{
+			`controller_persistentvolumeclaim_provision_total{class="gold",source=""}`:                  1,
+			`controller_persistentvolumeclaim_provision_failed_total{class="gold",source=""}`:           1,
+			`controller_persistentvolumeclaim_provision_duration_seconds_count{class="gold",source=""}`: 1,
+			`controller_persistentvolumeclaim_provision_duration_seconds_sum{class="gold",source=""}`:   1,
+		})
+		drop(w, user, claim)
+		w.until("nothing is left", time.Minute, w.empty)
+		got := scrape(w.t, w.metrics)
+		for line, want := range map[string]float64{
+			`controller_persistentvolume_delete_total{class="gold"}`:                       1,
+			`controller_persistentvolume_delete_failed_total{class="gold"}`:                1,
+			`controller_persistentvolume_delete_duration_seconds_count{class="gold"}`:      1,
+			`controller_persistentvolume_delete_duration_seconds_sum{class="gold"}`:        1,
+			`flex_dispatcher_runs_total{class="gold",verb="provision",verdict="TryAgain"}`: 1,
+			`flex_dispatcher_runs_total{class="gold",verb="provision",verdict="Done"}`:     1,
+			`flex_dispatcher_runs_total{class="gold",verb="delete",verdict="TryAgain"}`:    1,
+			`flex_dispatcher_runs_total{class="gold",verb="delete",verdict="Done"}`:        1,
+			`flex_dispatcher_attempts_count{class="gold",verb="provision"}`:                1,
+			`flex_dispatcher_attempts_sum{class="gold",verb="provision"}`:                  2,
+			`flex_dispatcher_attempts_sum{class="gold",verb="delete"}`:                     2,
+		} {
+			if got[line] != want {
+				w.t.Errorf("/metrics shows %s %v, want %v", line, got[line], want)
+			}
+		}
+	})
+}
+
+func TestItem12AnUndoIsNoDeletionOfAVolume(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(always(halfway(75)))
+		w.start()
+		claim := w.claim("data")
+		w.until("it failed", time.Minute, func() bool { return len(w.ran(contract.Provision)) > 0 })
+		drop(w, user, claim)
+		w.until("nothing is left", time.Hour, w.empty)
+		w.mustCount([]string{"controller_persistentvolume_delete"}, nil)
+		w.mustCount([]string{`flex_dispatcher_runs_total{class="gold",verb="undo"`}, map[string]float64{
+			`flex_dispatcher_runs_total{class="gold",verb="undo",verdict="Done"}`: 1,
+		})
+	})
+}
+
+func TestItem12ACopyIsCountedByItsSource(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works, "data-sources", "PersistentVolumeClaim")
+		w.start()
+		w.claim("other")
+		w.until("the source is bound", time.Minute, w.bound("other"))
+		w.claim("data", copyOf("other"))
+		w.until("the copy is bound", time.Minute, w.bound("data"))
+		w.mustCount([]string{"controller_persistentvolumeclaim_provision_total"}, map[string]float64{
+			`controller_persistentvolumeclaim_provision_total{class="gold",source=""}`:                      1,
+			`controller_persistentvolumeclaim_provision_total{class="gold",source="PersistentVolumeClaim"}`: 1,
+		})
+	})
+}
+
+func TestItem12WhatWaitsAndWhatRunsIsCountedByClass(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works, "max-parallel", "1")
+		w.images[gold] = image{takes: time.Minute, does: works}
+		w.stuck["stuck"] = true
+		w.start()
+		gauges := []string{"flex_dispatcher_queue", "flex_dispatcher_jobs"}
+		w.mustCount(gauges, nil)
+		w.claim("stuck")
+		w.run(time.Minute)
+		w.claim("one")
+		w.run(time.Second)
+		w.claim("two")
+		w.claim("three")
+		w.run(10 * time.Second)
+		w.mustCount(gauges, map[string]float64{
+			`flex_dispatcher_queue{class="gold",verb="provision"}`:                2,
+			`flex_dispatcher_jobs{class="gold",state="running",verb="provision"}`: 1,
+			`flex_dispatcher_jobs{class="gold",state="stuck",verb="provision"}`:   1,
+		})
+		w.until("the last is bound", time.Hour, w.bound("three"))
+		w.run(time.Minute)
+		w.mustCount(gauges, map[string]float64{`flex_dispatcher_jobs{class="gold",state="stuck",verb="provision"}`: 1})
+	})
+}
+
+// boundSeries begin with this.
+var boundSeries = []string{"flex_dispatcher_claim_to_bound_seconds_sum"}
+
+func boundSums(wait, start, run, bind float64) map[string]float64 {
+	sum := func(phase string) string { return boundSeries[0] + `{class="gold",phase="` + phase + `"}` }
+	return map[string]float64{sum("wait"): wait, sum("start"): start, sum("run"): run, sum("bind"): bind}
+}
+
+func TestItem12TheTimeUntilAClaimIsBoundIsToldByPhase(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.bare()
+		w.images[gold] = image{takes: 7 * time.Second, does: works}
+		w.claim("data")
+		w.start()
+		w.run(30 * time.Second)
+		w.mustCount(boundSeries, nil)
+		w.config("gold", "gold")
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.run(time.Second)
+		w.mustCount(boundSeries, boundSums(30, 0, 7, 0))
+	})
+}
+
+func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works)
+		w.start()
+		ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.New(lookLog{&w.looks, &w.log})))
+		idlers := w.options
+		idlers.Workers = 0 // its Run, in the end, is only to stop its queues
+		second, err := controller.New(w.server.client("second", nil), w.events, clock.RealClock{}, idlers)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		idle := metrics.NewKubeRegistry()
+		second.RegisterMetrics(idle)
+		second.Start(ctx)
+		w.claim("data")
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.run(time.Second)
+		w.mustCount(boundSeries, boundSums(0, 0, 1, 0))
+		if got := scrape(w.t, idle); len(got) > 0 {
+			w.t.Errorf("a replica that does not lead counts %v", got)
+		}
+		stop()
+		second.Run(ctx)
+		second.Stopped()
+		w.stop()
+		w.start()
+		w.run(time.Minute)
+		if got := scrape(w.t, w.metrics); len(got) > 0 {
+			w.t.Errorf("after a restart it counts %v anew", got)
+		}
+	})
+}
+
+// Another provisioner's PV has a name like ours.
+func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(works)
+		w.start()
+		claim := w.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("") })
+		add(w, "other", &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: contract.PVName(string(claim.UID))},
+			Spec: corev1.PersistentVolumeSpec{
+				ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: claim.UID},
+				Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+			},
+		})
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.run(time.Second)
+		w.mustCount(boundSeries, nil)
+	})
+}
+
+func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(script(fails(75, "password=s3cret")))
+		w.start()
+		claim := w.claim("data")
+		w.until("the claim is bound", time.Minute, w.bound("data"))
+		who := "claim=app/data uid=" + string(claim.UID) + " job=" + home + "/provision-" + string(claim.UID)
+		for word, want := range map[string][]string{
+			"launched": {"launched " + who + "-1 attempt=1", "launched " + who + "-2 attempt=2"},
+			"ended":    {"ended " + who + "-1 verdict=TryAgain success=false", "ended " + who + "-2 verdict=Done success=true"},
+		} {
+			if got := w.log.said(word); !slices.Equal(got, want) {
+				w.t.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// everyShared calls f with every combination of facts about runs whose Job serves others, too.
+func everyShared(f func(View)) {
+	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimPending, ClaimBound, ClaimElsewhere} {
+		serves := []Target{{}}
+		if claim == ClaimPending {
+			serves = targets()
+		}
+		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, Held: true, Reclaim: true}} {
+			if claim == ClaimBound && !volume.Exists {
+				continue
+			}
+			for _, serve := range serves {
+				for _, clean := range cleanTargets() {
+					for _, r := range sharedRuns() {
+						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: []Run{r}})
+					}
+				}
+			}
+		}
+	}
+}
+
+// sharedRuns are all states of a run, with all that can be known of the others.
+func sharedRuns() []Run {
+	var out []Run
+	for _, r := range ends(run(contract.Provision, 1), verdicts) {
+		switch {
+		case r.Offers:
+			continue // whose PV the dispatcher writes runs alone
+		case r.Live:
+			for _, waived := range []bool{false, true} {
+				for _, want := range []bool{false, true} {
+					r.Waived, r.Others = waived, jobs.Others{Want: want, Unsettled: true, Held: true}
+					out = append(out, r)
+				}
+			}
+		default:
+			for _, others := range []jobs.Others{{Want: true, Unsettled: true, Held: true}, {Want: true, Held: true}} {
+				r.Others, r.PodKept = others, r.Settled != nil
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// shareLaws are what one claim owes the others of its Job.
+func shareLaws(out *broken, v View, action Action) {
+	switch a := action.(type) { //nolint:gochecksumtype // no other concerns them
+	case Launch:
+		out.law("shared an undo", a.Shares && a.Undo)
+		out.law("shared what has failed before", a.Shares && tried(v, a))
+	case Cancel:
+		out.law("cancelled what a neighbour waits for", a.Run.Others.Want)
+	case Waive:
+		out.law("waived what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted)
+		out.law("waived twice", a.Run.Waived)
+		out.law("waived what nobody else waits for", !a.Run.Others.Want)
+	case LetGo:
+		out.law("let a pod go that a neighbour has not read", a.Run.Others.Unsettled)
+	}
+}
+
+// tried: the newest run with the same aim has started.
+func tried(v View, a Launch) bool {
+	last := v.newest(a.Verb)
+	if a.Verb == contract.Delete {
+		last = v.reclaim()
+	}
+	return last != nil && last.Outcome.Verdict != contract.NotStarted
+}
+
+// The walk sees each of the facts make a difference.
+func TestItem10TheWalkCoversBatches(t *testing.T) {
+	seen := map[string]int{}
+	everyShared(func(v View) {
+		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are not of interest
+		case Waive:
+			seen["waived"]++
+		case Cancel:
+			seen["cancelled"]++
+		case LetGo:
+			seen["let go"]++
+		case Launch:
+			seen["launched"]++
+			if a.Shares {
+				seen["shared"]++
+			}
+		}
+	})
+	for _, what := range []string{"waived", "cancelled", "let go", "launched", "shared"} {
+		if seen[what] == 0 {
+			t.Errorf("nothing was %s: %v", what, seen)
+		}
+	}
+}
+
+// Whoever a batch was silent about goes alone, soon, and uncounted.
+func TestItem10WhoIsUnlistedGoesAloneSoon(t *testing.T) {
+	r := settled(run(contract.Provision, 1), contract.Unlisted, time.Second)
+	r.Shown = true
+	v := View{Now: now, Claim: ClaimPending, Serve: targets()[1], Clean: cleanTargets()[1], Runs: []Run{r}}
+	v.Serve.MaxAttempts = 1
+	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1}
+	if got := Decide(v); got != want {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+}

@@ -1,0 +1,23 @@
+#!/bin/bash
+# A provisioner on a node that reaches nothing: it makes a directory of the export at /export and says where that
+# is. The dispatcher writes the PV (write-pv: dispatcher), so this one needs no kubectl, no token and no network.
+set -euo pipefail
+
+# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+dir=/export/$FLEX_PV_NAME
+
+provision() {
+  if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
+    echo "claim: a directory cannot be a raw block device: ask for volumeMode Filesystem"
+    exit 65
+  fi
+  mkdir -p "$dir" # an earlier run may have made it
+  chmod 0777 "$dir"
+  printf '{"source": {"nfs": {"server": "%s", "path": "%s"}}}' "$FLEX_NFS_SERVER" "$FLEX_NFS_PATH/$FLEX_PV_NAME" >/dev/termination-log
+}
+
+case $1 in
+  provision) provision ;;
+  delete) rm -rf "$dir" ;;
+  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+esac

@@ -1,0 +1,32 @@
+#!/bin/bash
+# A provisioner in plain bash: one directory per claim below an NFS export that its pods mount at /export. The
+# classes that it serves differ by parameters alone: configmaps/nfs.yaml, configmaps/nfs-tiers.yaml.
+# A directory sets no limit to what is written into it. For that, and to remove what pods wrote as another user,
+# the server must help: quotas, and all_squash.
+set -euo pipefail
+
+# A part of the path is the administrator's (the class's parameter directory), the other the dispatcher's
+# (pvc-UID): nothing that a user wrote.
+below=${FLEX_DIRECTORY:-volumes}
+case $below in
+  /* | *..*) echo "the parameter directory is $below: it must stay below the export"; exit 78 ;;
+esac
+place=$below/$FLEX_PV_NAME
+
+provision() {
+  if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
+    echo "claim: a directory cannot be a raw block device: ask for volumeMode Filesystem"
+    exit 65
+  fi
+  mkdir -p "/export/$place" # an earlier run may have made it
+  chmod "${FLEX_DIRECTORY_MODE:-0777}" "/export/$place"
+  kubectl patch --local -f /etc/flex/pv.json --type=merge -o json \
+    -p '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}' |
+    kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
+}
+
+case $1 in
+  provision) provision ;;
+  delete) rm -rf "/export/${place:?}" ;; # one that is not there is deleted
+  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+esac

@@ -1,0 +1,48 @@
+#!/bin/bash
+# A provisioner with extra steps: a new volume holds a copy of /seed and is announced at a URL before any claim
+# is bound to it. Each step may be repeated from any point: half a copy never has the volume's name, and the
+# announcement carries the claim's UID, by which its receiver knows it again.
+set -euo pipefail
+
+# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+dir=$FLEX_BASE_DIR/$FLEX_PV_NAME
+
+copy() {
+  [ ! -d "$dir" ] || return 0 # an earlier run has done it
+  local part=$dir.part.$HOSTNAME # a pod's own: two of one Job may overlap for a moment
+  rm -rf "$part"
+  mkdir -p "$part"
+  cp -L /seed/* "$part/" # a mounted ConfigMap is made of links
+  chmod -R a+rwX "$part"
+  sync
+  mv -T "$part" "$dir" || [ -d "$dir" ]
+}
+
+announce() {
+  timeout 10 wget -q -O /dev/null --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
+    --post-data '{"volume":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"'}' "$FLEX_NOTIFY_URL" && return 0
+  echo "claim: the volume is ready, but could not be announced; it is tried again"
+  exit 75
+}
+
+write() {
+  kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
+    "local": {"path": "'"$dir"'"},
+    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_NODE"'"]}]}]}}}}' |
+    kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
+}
+
+case $1 in
+  provision)
+    if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
+      echo "claim: a copy of files cannot be a raw block device: ask for volumeMode Filesystem"
+      exit 65
+    fi
+    copy
+    announce
+    write
+    ;;
+  delete) rm -rf "$dir" "$dir".part.* ;;
+  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+esac

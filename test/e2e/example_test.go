@@ -1,0 +1,85 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// apply applies the documents of deploy/examples/NAME.yaml as they are shipped, all but those of the kinds
+// given, and takes them back when the test's claims have gone.
+func (w *world) apply(name string, without ...string) {
+	w.t.Helper()
+	var out []string
+	for _, doc := range documents(w, "../../deploy/examples/"+name+".yaml") {
+		keep := true
+		for _, kind := range without {
+			keep = keep && !strings.Contains(doc, "\nkind: "+kind+"\n")
+		}
+		if keep {
+			out = append(out, doc)
+		}
+	}
+	text := strings.Join(out, "\n---\n")
+	w.must(kubectl(w.ctx(), text, "apply", "-f", "-"), "apply the example "+name)
+	w.remove(func() {
+		if err := kubectl(w.ctx(), text, "delete", "--ignore-not-found", "--wait=false", "-f", "-"); err != nil {
+			w.t.Errorf("take the example %s back: %v", name, err)
+		}
+	})
+}
+
+func kubectl(ctx context.Context, input string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "../cluster/kubectl.sh", args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, out)
+	}
+	return nil
+}
+
+func documents(w *world, file string) []string {
+	w.t.Helper()
+	text, err := os.ReadFile(file)
+	w.must(err, "read an example")
+	var out []string
+	for doc := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		out = append(out, string(doc))
+	}
+	return out
+}
+
+// exampleConfig is a ConfigMap of configmaps/FILE.yaml. scripts/deploy.sh has applied them all.
+func (w *world) exampleConfig(file, name string) *corev1.ConfigMap {
+	w.t.Helper()
+	for _, doc := range documents(w, "../../configmaps/"+file+".yaml") {
+		var cm corev1.ConfigMap
+		w.must(yaml.UnmarshalStrict([]byte(doc), &cm), "read "+file)
+		if cm.Name == name {
+			return &cm
+		}
+	}
+	w.t.Fatalf("no ConfigMap %s in %s", name, file)
+	return nil
+}
+
+// copyOf makes a config of the example's keys for a class of the test's own, which looks in its namespace.
+func (w *world) copyOf(example *corev1.ConfigMap, change func(data map[string]string)) {
+	w.t.Helper()
+	change(example.Data)
+	w.configMap(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: w.ns, Namespace: example.Namespace, Labels: map[string]string{"type": "provisioner-config", "storage-class": w.ns},
+		},
+		Data: example.Data,
+	})
+}

@@ -1,0 +1,201 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// grows is what a script does on expand: nothing up to 3Gi, and no more than that.
+const grows = `if [ $FLEX_VERB = expand ]; then
+  [ $FLEX_SIZE -le 3221225472 ] || { echo "claim: this filer makes no volume larger than 3Gi"; exit 65; }
+  exit 0
+fi
+`
+
+const expandVerbs = "provision,delete,expand"
+
+func expandable(class *storagev1.StorageClass) { class.AllowVolumeExpansion = new(true) }
+
+// ask changes the size that a claim asks for.
+func (w *world) ask(claim *corev1.PersistentVolumeClaim, size string) {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"spec": {"resources": {"requests": {"storage": %q}}}}`, size)
+	_, err := kube.CoreV1().PersistentVolumeClaims(w.ns).Patch(w.ctx(), claim.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.must(err, "ask for "+size)
+}
+
+// growth is what a claim's status says of it, as kubectl would show it: capacity, allocated, the stage and
+// the conditions.
+func growth(claim *corev1.PersistentVolumeClaim) string {
+	s := claim.Status
+	conditions := []string{}
+	for _, c := range s.Conditions {
+		conditions = append(conditions, string(c.Type))
+	}
+	return fmt.Sprintf("has %s allocated %s %q %v", s.Capacity.Storage(), s.AllocatedResources.Storage(),
+		s.AllocatedResourceStatuses[corev1.ResourceStorage], conditions)
+}
+
+// grown waits until the claim's status says so.
+func (w *world) grown(claim *corev1.PersistentVolumeClaim, want string) *corev1.PersistentVolumeClaim {
+	w.t.Helper()
+	var now *corev1.PersistentVolumeClaim
+	w.eventually(toBind, "the claim "+claim.Name+" to say: "+want, func(ctx context.Context) (err error) {
+		if now, err = lookClaim(ctx, claim); err == nil && growth(now) != want {
+			err = fmt.Errorf("it says: %s", growth(now))
+		}
+		return err
+	})
+	return now
+}
+
+// capacity is what the PV of a claim says.
+func (w *world) capacity(claim *corev1.PersistentVolumeClaim) string {
+	w.t.Helper()
+	return w.pv(claim).Spec.Capacity.Storage().String()
+}
+
+// A file system of the storage's own has its size at once, and may have more than was asked for. One that
+// cannot grow so far is infeasible until its user asks for less.
+func TestItem05AClaimGrowsAndRecoversFromARefusal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "grow")
+	class, _ := w.service(scripted(deletes+grows+offer, map[string]string{"verbs": expandVerbs}), expandable)
+	claim := w.claim(class, "data")
+	w.bound(claim)
+	w.ask(claim, "2Gi")
+	now := w.grown(claim, `has 2Gi allocated 2Gi "" []`)
+	equal(t, "who grows it", now.Annotations["volume.kubernetes.io/storage-resizer"], "flex-provisioner.io/dispatcher")
+	equal(t, "the PV's capacity", w.capacity(claim), "2Gi")
+	w.event(claim, "Resizing", "to 2Gi", "expand-"+string(claim.UID)+"-1")
+	w.event(claim, "VolumeResizeSuccessful", "2Gi")
+
+	w.ask(claim, "5Gi")
+	now = w.grown(claim, `has 2Gi allocated 5Gi "ControllerResizeInfeasible" [ControllerResizeError]`)
+	contains(t, "the condition", now.Status.Conditions[0].Message, "no volume larger than 3Gi")
+	w.event(claim, "VolumeResizeFailed", "no volume larger than 3Gi", "exit code 65")
+	equal(t, "the PV's capacity", w.capacity(claim), "2Gi")
+
+	w.ask(claim, "3Gi")
+	w.grown(claim, `has 3Gi allocated 3Gi "" []`)
+	equal(t, "the PV's capacity", w.capacity(claim), "3Gi")
+}
+
+// The capacity is what the storage really has, by the image's word.
+func TestItem05TheCapacityIsWhatTheStorageHas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "round")
+	rounds := `if [ $FLEX_VERB = expand ]; then
+  echo '{"uid": "'$FLEX_CLAIM_UID'", "code": 0, "capacity": "4Gi"}' >/dev/termination-log
+  exit 0
+fi
+`
+	class, _ := w.service(scripted(deletes+rounds+offer, map[string]string{"verbs": expandVerbs}), expandable)
+	claim := w.claim(class, "data")
+	w.bound(claim)
+	w.ask(claim, "3Gi")
+	w.grown(claim, `has 4Gi allocated 3Gi "" []`)
+	equal(t, "the PV's capacity", w.capacity(claim), "4Gi")
+}
+
+// An image that cannot grow is not asked to; the claim says where that would be changed.
+func TestItem05AnImageThatCannotGrowIsNotAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "nogrow")
+	class, _ := w.service(scripted(deletes+offer, nil), expandable)
+	claim := w.claim(class, "data")
+	w.bound(claim)
+	w.ask(claim, "2Gi")
+	w.event(claim, "ExpansionNotSupported", "does not list expand in its key verbs")
+	equal(t, "expand Jobs", len(w.jobs(claim, "expand")), 0)
+}
+
+// A volume of Cinder that is exported to a node grows while it is in use. Nobody grows a file system on
+// such a device by himself: the claim says so, until an administrator says that it was done.
+func TestItem05CinderGrowsAVolumeInUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "disk")
+	class := w.expandableCinder()
+	claim := w.claim(class, "data")
+	w.bound(claim)
+	equal(t, "the volume's status", w.onlyVolume(claim).Status, "in-use")
+	w.ask(claim, "2Gi")
+	now := w.grown(claim, `has 1Gi allocated 2Gi "NodeResizePending" [FileSystemResizePending]`)
+	contains(t, "the condition", now.Status.Conditions[0].Message, "resize2fs")
+	w.event(claim, "FileSystemResizeRequired", "the kubelet grows none", "flex-provisioner.io/file-system-size=2Gi")
+	equal(t, "GiB in Cinder", w.onlyVolume(claim).Size, 2)
+	pv := w.pv(claim)
+	equal(t, "the PV's capacity", pv.Spec.Capacity.Storage().String(), "2Gi")
+
+	done := []byte(`{"metadata": {"annotations": {"flex-provisioner.io/file-system-size": "2Gi"}}}`)
+	_, err := kube.CoreV1().PersistentVolumes().Patch(w.ctx(), pv.Name, types.MergePatchType, done, metav1.PatchOptions{})
+	w.must(err, "say that the file system was grown")
+	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
+	w.event(claim, "VolumeResizeSuccessful", "2Gi")
+}
+
+// A raw device has no file system: its claim has the size at once.
+func TestItem05ABlockVolumeIsDoneAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "block")
+	claim := w.claim(w.expandableCinder(), "data", func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	})
+	w.bound(claim)
+	w.ask(claim, "2Gi")
+	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
+	equal(t, "GiB in Cinder", w.onlyVolume(claim).Size, 2)
+	equal(t, "events of a file system", len(w.notes(claim, "FileSystemResizeRequired")), 0)
+}
+
+func (w *world) expandableCinder() string {
+	w.t.Helper()
+	class, _ := w.service(cinderConfig(map[string]string{"verbs": expandVerbs}), parameter("type", "lvm"), expandable)
+	return class
+}
+
+// Where the kubelet grows file systems, the dispatcher leaves it to him: the next pod's start ends it.
+func TestItem05TheKubeletGrowsALocalVolume(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "kubelet")
+	w.class(w.ns, expandable, parameter("flex-provisioner.io/config-namespace", nodeNamespace), func(class *storagev1.StorageClass) {
+		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
+	})
+	w.config(nodeNamespace, w.ns, w.growingDirectory())
+	claim := w.claim(w.ns, "data")
+	w.pod(shell("first", "node1", "true", claim))
+	w.output("first")
+	w.bound(claim)
+	w.deletePods("first")
+	w.ask(claim, "2Gi")
+	w.grown(claim, `has 1Gi allocated 2Gi "NodeResizePending" [FileSystemResizePending]`)
+	w.event(claim, "FileSystemResizeRequired", "the kubelet grows its file system")
+	w.pod(shell("second", "node1", "true", claim))
+	w.output("second")
+	w.grown(claim, `has 2Gi allocated 2Gi "" []`)
+}
+
+// growingDirectory is configmaps/node-directory.yaml with an image that, asked to grow a directory, has
+// nothing to do.
+func (w *world) growingDirectory() map[string]string {
+	w.t.Helper()
+	shipped, err := kube.CoreV1().ConfigMaps(nodeNamespace).Get(w.ctx(), directoryClass, metav1.GetOptions{})
+	w.must(err, "read the config of "+directoryClass)
+	data := shipped.Data
+	data["verbs"] = expandVerbs
+	data["pod-template"] = strings.Replace(data["pod-template"], "- name: provisioner\n",
+		`- name: provisioner
+      command: [/bin/bash, -euc, '[ $FLEX_VERB != expand ] || exit 0; exec /provision $FLEX_VERB']
+`, 1)
+	contains(w.t, "the template", data["pod-template"], "exec /provision")
+	return data
+}

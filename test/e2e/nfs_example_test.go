@@ -1,0 +1,124 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The bash provisioner of configmaps/nfs.yaml and nfs-tiers.yaml, over an export that is a directory of node1: no
+// NFS server is there, so nothing mounts what it hands out.
+func TestItem13NFSExamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "nfs")
+	export := w.export("nfs-export")
+	w.apply("nfs", "PersistentVolume")
+	w.apply("nfs-tiers")
+
+	t.Run("PV from its skeleton", func(t *testing.T) { w.with(t).nfsClass(export) })
+	t.Run("three classes of one image", func(t *testing.T) { w.with(t).nfsTiers(export) })
+}
+
+// with is the same world for a subtest.
+func (w *world) with(t *testing.T) *world {
+	return &world{t: t, ns: w.ns}
+}
+
+func manyWriters(c *corev1.PersistentVolumeClaim) {
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+}
+
+func (w *world) nfsClass(export string) {
+	claim := w.claim("nfs", "data", manyWriters)
+	pv := w.bound(claim)
+	if pv.Spec.NFS == nil {
+		w.t.Fatalf("the PV has no nfs source: %+v", pv.Spec.PersistentVolumeSource)
+	}
+	equal(w.t, "the server", pv.Spec.NFS.Server, "filer.example")
+	equal(w.t, "the path", pv.Spec.NFS.Path, "/exports/kubernetes/volumes/"+pv.Name)
+	equal(w.t, "its access mode", pv.Spec.AccessModes[0], corev1.ReadWriteMany)
+	dir := filepath.Join(export, "volumes", pv.Name)
+	if _, err := os.Stat(dir); err != nil {
+		w.t.Errorf("there is no directory: %v", err)
+	}
+	w.deleteClaim(claim)
+	w.vanished(claim)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		w.t.Errorf("the directory of a deleted claim: %v", err)
+	}
+}
+
+func (w *world) nfsTiers(export string) {
+	images := map[string]bool{}
+	for class, want := range map[string]struct {
+		directory string
+		mode      fs.FileMode
+		options   int
+		policy    corev1.PersistentVolumeReclaimPolicy
+	}{
+		"nfs-shared":  {"shared", 0o777, 0, corev1.PersistentVolumeReclaimDelete},
+		"nfs-private": {"private", 0o770, 2, corev1.PersistentVolumeReclaimDelete},
+		"nfs-archive": {"archive/kubernetes", 0o755, 0, corev1.PersistentVolumeReclaimRetain},
+	} {
+		claim := w.claim(class, class, manyWriters)
+		pv := w.bound(claim)
+		equal(w.t, class+": the path", pv.Spec.NFS.Path, "/exports/kubernetes/"+want.directory+"/"+pv.Name)
+		equal(w.t, class+": mount options", len(pv.Spec.MountOptions), want.options)
+		equal(w.t, class+": the reclaim policy", pv.Spec.PersistentVolumeReclaimPolicy, want.policy)
+		dir, err := os.Stat(filepath.Join(export, want.directory, pv.Name))
+		w.must(err, "look at the directory")
+		equal(w.t, class+": the directory's mode", dir.Mode().Perm(), want.mode)
+		images[w.onlyJob(claim, "provision").Spec.Template.Spec.Containers[0].Image] = true
+		w.end13(claim, pv)
+	}
+	equal(w.t, "images that served three classes", len(images), 1)
+}
+
+// end13 takes a claim back; what its class retains is removed by hand.
+func (w *world) end13(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	w.t.Helper()
+	w.deleteClaim(claim)
+	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		w.must(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "delete the PV")
+	}
+	w.vanished(claim)
+}
+
+// export makes a directory of node1 what the claim of this name, in the dispatcher's namespace, is bound to, and
+// returns where it is on the host.
+func (w *world) export(claim string) string {
+	w.t.Helper()
+	dir := filepath.Join(volumesOf1(), claim)
+	w.must(os.MkdirAll(dir, 0o777), "make the export")
+	w.must(os.Chmod(dir, 0o777), "open the export") //nolint:gosec // the provisioner is another user
+	w.remove(func() { _ = os.RemoveAll(dir) })
+	_, err := kube.CoreV1().PersistentVolumes().Create(w.ctx(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: claim},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: ownNamespace, Name: claim},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/flex-volumes/" + claim}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"node1"}}},
+			}}}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err, "create the export's PV")
+	w.remove(func() {
+		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), claim, metav1.DeleteOptions{}), "the export's PV")
+	})
+	return dir
+}
+
+// volumesOf1 is node1's /var/lib/flex-volumes, seen from the host.
+func volumesOf1() string { return filepath.Dir(directory("1", &corev1.PersistentVolumeClaim{})) }

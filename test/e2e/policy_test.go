@@ -1,0 +1,46 @@
+//go:build e2e
+
+package e2e
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// creating matches the creation of a resource of Kubernetes' core.
+func creating(resource string) []admissionregistrationv1.NamedRuleWithOperations {
+	return created("", "v1", resource)
+}
+
+func created(group, version, resource string) []admissionregistrationv1.NamedRuleWithOperations {
+	return []admissionregistrationv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+		},
+	}}
+}
+
+// policy binds an admission policy named after the test's namespace. It goes with the test, or when it is
+// lifted.
+func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpec) (lift func()) {
+	w.t.Helper()
+	policies, bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	lift = func() {
+		w.gone(bindings.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy binding "+w.ns)
+		w.gone(policies.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "policy "+w.ns)
+	}
+	w.remove(lift)
+	_, err := policies.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns}, Spec: spec,
+	}, metav1.CreateOptions{})
+	w.must(err, "create the policy")
+	_, err = bindings.Create(w.ctx(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: w.ns, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err, "bind the policy")
+	return lift
+}
