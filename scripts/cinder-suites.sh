@@ -39,21 +39,23 @@ suite() {
   grep -E 'kill points covered' "$TMP/log" | sed 's/.*go:[0-9]*: /  /' || true
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "$what as $login: a test was skipped, or there was none"
   grep -q -- '--- PASS: [^ ]*/real' "$TMP/log" || die "$what as $login: no test met the real Cinder"
-  left=$(test/cinder/leftovers.sh)
+  left=$(new_in_cinder)
   [ -z "$left" ] || die "$what as $login left behind:"$'\n'"$left"
   say "$what as $login: $(grep -c -- '--- PASS: [^ ]*/real' "$TMP/log") tests on the real Cinder passed in $((SECONDS - start)) s"
 }
 
+# new_in_cinder: what was not there in the beginning. Tests that end Cinder in the middle of its work leave its own books
+# with a reservation that nobody takes back.
+new_in_cinder() { test/cinder/leftovers.sh | sort | comm -13 "$TMP/before" -; }
+
 # A look that cannot find anything proves nothing.
 canary_is_seen() {
-  local volume left
-  left=$(test/cinder/leftovers.sh)
-  [ -z "$left" ] || die "there is something in Cinder already:"$'\n'"$left"
+  local volume
   volume=$(test/cinder/volume.sh make canary)
-  test/cinder/leftovers.sh >"$TMP/canary"
+  new_in_cinder >"$TMP/canary"
   test/cinder/volume.sh remove "$volume"
   grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not see a volume"
-  grep -q "^books: .* volumes: 1 in use" "$TMP/canary" || die "leftovers.sh does not see what the quota counts"
+  grep -q "^books: .* volumes: [1-9][0-9]* in use" "$TMP/canary" || die "leftovers.sh does not see what the quota counts"
 }
 
 short() {
@@ -75,5 +77,6 @@ long() {
 ROOT=$PWD
 say "compiling the suites of the Cinder image"
 go test -c -o "$TMP/" ./provisioner-image/cinder ./cmd/cinder-provisioner
+test/cinder/leftovers.sh | sort >"$TMP/before"
 canary_is_seen
 "$1"
