@@ -49,14 +49,15 @@ func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
 	w.vanished(claim)
 }
 
-// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse.
+// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the config is mended
+// the claim is served: an undo under the old one, whose pod would be refused as well, is not needed.
 func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "security")
 	w.enforce("restricted")
 	w.started("--allow=" + w.ns + "/host-path=/var/lib/flex-volumes")
 	w.class(w.ns, w.oursAlone)
-	w.config(w.ns, w.ns, scripted(deletes+offer, nil, func(p *corev1.PodTemplateSpec) {
+	cm := w.config(w.ns, w.ns, scripted(deletes+offer, nil, func(p *corev1.PodTemplateSpec) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/flex-volumes"},
 		}}}
@@ -66,7 +67,9 @@ func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
 	w.event(claim, "FailedCreate", `violates PodSecurity "restricted`, "hostPath")
 	within(t, "Pod Security's refusal was told", started, untilTold)
 
-	w.enforce("privileged")
+	cm.Data = scripted(deletes+offer, nil)
+	_, err := kube.CoreV1().ConfigMaps(w.ns).Update(w.ctx(), cm, metav1.UpdateOptions{})
+	w.must(err, "mend the config")
 	w.bound(claim)
 }
 
