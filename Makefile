@@ -23,7 +23,7 @@ build: ## build the binaries into bin/, static
 
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
-	CGO_ENABLED=1 go test -race -timeout 10m ./...
+	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
