@@ -49,6 +49,7 @@ lab_net_hold() {
   [ -z "$(ip -n "$LAB_NETNS" link show kbr0 up 2>/dev/null)" ] || return 0
   ip netns del "$LAB_NETNS" 2>/dev/null || true # half made, by somebody who was interrupted
   # The first `ip netns add` mounts /run/netns on itself, and no `ip` undoes that.
+  [ -d /run/netns ] || touch "$LAB_STATE/netns-made"
   mountpoint -q /run/netns || touch "$LAB_STATE/netns-mounted"
   ip netns add "$LAB_NETNS"
   ip -n "$LAB_NETNS" link set lo up
@@ -65,9 +66,10 @@ lab_net_release() {
   [ ! -d "$LAB_STATE/net-users" ] || rmdir "$LAB_STATE/net-users" 2>/dev/null || return 0 # somebody still uses it
   ip netns del "$LAB_NETNS" 2>/dev/null || true
   if [ -e "$LAB_STATE/netns-mounted" ] && [ -z "$(ls -A /run/netns)" ]; then
-    umount /run/netns && rmdir /run/netns
+    umount /run/netns
+    [ ! -e "$LAB_STATE/netns-made" ] || rmdir /run/netns
   fi
-  rm -f "$LAB_STATE/netns-mounted"
+  rm -f "$LAB_STATE/netns-mounted" "$LAB_STATE/netns-made"
   rmdir "$LAB_STATE" 2>/dev/null || true
 }
 

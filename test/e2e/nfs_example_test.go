@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ func TestItem13NFSExamples(t *testing.T) {
 	export := w.export("nfs-export")
 	w.apply("nfs", "PersistentVolume")
 	w.apply("nfs-tiers")
+	w.remove(func() { w.removeJobsThatMount("nfs-export") })
 
 	t.Run("PV from its skeleton", func(t *testing.T) {
 		t.Parallel()
@@ -97,6 +99,22 @@ func (w *world) end13(claim *corev1.PersistentVolumeClaim, pv *corev1.Persistent
 		w.must(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "delete the PV")
 	}
 	w.vanished(claim)
+}
+
+// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods are there, ended or not, they hold it.
+func (w *world) removeJobsThatMount(claim string) {
+	w.t.Helper()
+	jobs, err := kube.BatchV1().Jobs(ownNamespace).List(w.ctx(), all)
+	w.must(err, "list the Jobs")
+	for _, job := range jobs.Items {
+		if !slices.ContainsFunc(job.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		}) {
+			continue
+		}
+		err := kube.BatchV1().Jobs(ownNamespace).Delete(w.ctx(), job.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+		w.gone(err, "Job "+job.Name)
+	}
 }
 
 // export makes a directory of node1 what the claim of this name, in the dispatcher's namespace, is bound to, and

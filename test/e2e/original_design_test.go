@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"net/url"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -111,6 +113,13 @@ func (w *world) tom(more ...string) kubernetes.Interface {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "tom"}
 	client, err := kubernetes.NewForConfig(config)
 	w.must(err, "make tom's client")
+	w.eventually(toBind, "tom's role to count", func(ctx context.Context) error {
+		_, err := client.CoreV1().PersistentVolumeClaims(w.ns).Create(ctx, &corev1.PersistentVolumeClaim{}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsForbidden(err) {
+			return err // the API server learns of roles a moment later
+		}
+		return nil
+	})
 	return client
 }
 

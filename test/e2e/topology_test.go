@@ -189,9 +189,7 @@ func TestItem07PodDeletedByForceIsFollowedByAnotherOnceItsNodeHasEndedIt(t *test
 	t.Parallel()
 	w := newWorld(t, "force")
 	w.class(w.ns)
-	data := offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports"}}}`)
-	data["pod-template"] = strings.Replace(data["pod-template"], "|| echo", "|| sleep 15; echo", 1)
-	w.config(ownNamespace, w.ns, data)
+	w.config(ownNamespace, w.ns, scripted(deletes+"sleep 15\n"+offer, nil))
 	claim := w.claim(w.ns, "data")
 	var first corev1.Pod
 	w.eventually(toBind, "the first pod to run", func(ctx context.Context) error {
