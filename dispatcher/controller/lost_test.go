@@ -27,7 +27,7 @@ func (w *world) collectOrphan(pod *corev1.Pod) {
 	drop(w, kcm, pod)
 }
 
-func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
+func TestRule05APodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: works, takes: 5 * time.Minute}
@@ -51,7 +51,7 @@ func TestAPodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 	})
 }
 
-func TestAClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
+func TestRule05AClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works)
 		w.images[gold] = image{does: always(halfway(75)), takes: 5 * time.Minute}
@@ -91,7 +91,7 @@ func (w *world) mustStartAfterDeadline(pod *corev1.Pod) {
 	}
 }
 
-func TestAfterAForceDeletionThePodsDeadlineIsWaitedOut(t *testing.T) {
+func TestRule05AfterAForceDeletionThePodsDeadlineIsWaitedOut(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(works)
 		w.run(time.Minute)
@@ -108,7 +108,7 @@ func TestAfterAForceDeletionThePodsDeadlineIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestAPodThatItsNodesGarbageCollectorTookIsWaitedOut(t *testing.T) {
+func TestRule05APodThatItsNodesGarbageCollectorTookIsWaitedOut(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(works)
 		w.collectOrphan(pod)
@@ -117,7 +117,7 @@ func TestAPodThatItsNodesGarbageCollectorTookIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestAnUndoAfterAForceDeletionWaitsOutThePodsDeadline(t *testing.T) {
+func TestRule05AnUndoAfterAForceDeletionWaitsOutThePodsDeadline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(always(halfway(75)))
 		drop(w, user, w.now("data"))
@@ -130,7 +130,7 @@ func TestAnUndoAfterAForceDeletionWaitsOutThePodsDeadline(t *testing.T) {
 
 // The kubelet's word ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
 // so is one that was deleted by force on a node that answers.
-func TestAPodThatItsNodeHasEndedIsNotWaitedOut(t *testing.T) {
+func TestRule05APodThatItsNodeHasEndedIsNotWaitedOut(t *testing.T) {
 	for name, remove := range map[string]func(*world, *corev1.Pod){
 		"deleted":  func(w *world, pod *corev1.Pod) { drop(w, user, pod) },
 		"by force": func(w *world, pod *corev1.Pod) { w.force(pod) },
@@ -146,7 +146,7 @@ func TestAPodThatItsNodeHasEndedIsNotWaitedOut(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsSuspendedPastItsTimeoutIsDeletedAndFollowedByAnother(t *testing.T) {
+func TestRule05AJobThatIsSuspendedPastItsTimeoutIsDeletedAndFollowedByAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(works, "timeout", "2m")
 		w.stuck["data"] = true

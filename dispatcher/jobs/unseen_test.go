@@ -35,7 +35,7 @@ func collected(pod *corev1.Pod) {
 }
 
 // A pod that went without its node's word may run until its own deadline; one of which the node has told does not.
-func TestWhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
+func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	created := ended.Add(-5 * time.Minute)
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
 		j := terminating(jobThat("", ""))
@@ -87,7 +87,7 @@ func TestWhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAPodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
+func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 	pods := []*corev1.Pod{started(byForce)}
 	if jobs.Ended(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
