@@ -49,6 +49,7 @@ func (c *Controller) announce(ctx context.Context, o *observation, run decide.Ru
 		"annotations": map[string]string{contract.AnnRescheduled(string(o.uid)): o.claim.ResourceVersion},
 	}})
 	if apierrors.IsConflict(err) {
+		c.lookAgain(o, run)
 		return nil
 	}
 	return err

@@ -57,7 +57,7 @@ func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 		}
 		return run
 	}
-	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished}
+	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, Quiet: run.Quiet}
 	if own >= 0 {
 		return out.by(listed[own], job)
 	}

@@ -96,3 +96,12 @@ func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }
+
+func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
+	for _, uid := range []string{"one", "two"} {
+		got := jobs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
+		if want := ended.Add(8 * time.Minute); !got.Quiet.Equal(want) {
+			t.Errorf("%s is quiet until %s, want %s", uid, got.Quiet, want)
+		}
+	}
+}
