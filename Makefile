@@ -67,10 +67,10 @@ deploy: deps build cluster-up ## load the images into the cluster and deploy two
 demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
 	@scripts/demo.sh
 
+.PHONY: e2e
+e2e: deps build ## the tests against both real systems, as Go tests; minutes (root)
+	@scripts/e2e.sh
+
 .PHONY: e2e-long
 e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs (root)
 	@scripts/e2e-long.sh
-
-.PHONY: e2e
-e2e: deps build ## the same and much more, as Go tests against both real systems (root)
-	@scripts/e2e.sh

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
-dir=$FLEX_BASE_DIR/$FLEX_PV_NAME
+dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 
 refuse() {
   echo "claim: $1"
@@ -20,12 +20,12 @@ provision() {
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
     "local": {"path": "'"$dir"'"},
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_NODE"'"]}]}]}}}}' |
+      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_HOSTNAME"'"]}]}]}}}}' |
     kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
 }
 
 case $1 in
   provision) provision ;;
-  delete) rm -rf "$dir" ;;
+  delete) rm -rf -- "$dir" ;;
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

@@ -16,10 +16,10 @@ metadata:
   name: $FLEX_PV_NAME
   annotations:
     pv.kubernetes.io/provisioned-by: flex-provisioner.io/dispatcher
-    flex-provisioner.io/claim-uid: $FLEX_CLAIM_UID
+    flex-provisioner.io/claim-uid: "$FLEX_CLAIM_UID"
 spec:
-  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: $FLEX_CLAIM_NAMESPACE, name: $FLEX_CLAIM_NAME, uid: $FLEX_CLAIM_UID}
-  storageClassName: $FLEX_STORAGE_CLASS
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: "$FLEX_CLAIM_NAMESPACE", name: "$FLEX_CLAIM_NAME", uid: "$FLEX_CLAIM_UID"}
+  storageClassName: "$FLEX_STORAGE_CLASS"
   persistentVolumeReclaimPolicy: $FLEX_RECLAIM_POLICY
   capacity: {storage: "$FLEX_SIZE"}
   accessModes: [$FLEX_ACCESS_MODES]

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
-dir=/export/$FLEX_PV_NAME
+dir=/export/${FLEX_PV_NAME:?}
 
 provision() {
   if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
@@ -18,6 +18,6 @@ provision() {
 
 case $1 in
   provision) provision ;;
-  delete) rm -rf "$dir" ;;
+  delete) rm -rf -- "$dir" ;;
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

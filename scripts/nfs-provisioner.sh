@@ -9,9 +9,11 @@ set -euo pipefail
 # (pvc-UID): nothing that a user wrote.
 below=${FLEX_DIRECTORY:-volumes}
 case $below in
-  /* | *..*) echo "the parameter directory is $below: it must stay below the export"; exit 78 ;;
+  /* | *..* | *[\"\\]*) echo "the parameter directory is $below: it must stay below the export"; exit 78 ;;
 esac
-place=$below/$FLEX_PV_NAME
+mode=${FLEX_DIRECTORY_MODE:-0777}
+[[ $mode =~ ^[0-7]{3,4}$ ]] || { echo "the parameter directory-mode is $mode: write it in octal"; exit 78; }
+place=$below/${FLEX_PV_NAME:?}
 
 provision() {
   if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
@@ -19,7 +21,7 @@ provision() {
     exit 65
   fi
   mkdir -p "/export/$place" # an earlier run may have made it
-  chmod "${FLEX_DIRECTORY_MODE:-0777}" "/export/$place"
+  chmod "$mode" "/export/$place"
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json \
     -p '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}' |
     kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
@@ -27,6 +29,6 @@ provision() {
 
 case $1 in
   provision) provision ;;
-  delete) rm -rf "/export/${place:?}" ;; # one that is not there is deleted
+  delete) rm -rf -- "/export/${place:?}" ;; # one that is not there is deleted
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

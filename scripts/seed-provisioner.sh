@@ -5,7 +5,7 @@
 set -euo pipefail
 
 # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
-dir=$FLEX_BASE_DIR/$FLEX_PV_NAME
+dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 
 copy() {
   [ ! -d "$dir" ] || return 0 # an earlier run has done it
@@ -29,7 +29,7 @@ write() {
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{
     "local": {"path": "'"$dir"'"},
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
-      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_NODE"'"]}]}]}}}}' |
+      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_HOSTNAME"'"]}]}]}}}}' |
     kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
 }
 
@@ -43,6 +43,6 @@ case $1 in
     announce
     write
     ;;
-  delete) rm -rf "$dir" "$dir".part.* ;;
+  delete) rm -rf -- "$dir" "$dir".part.* ;;
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

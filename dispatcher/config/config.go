@@ -43,14 +43,18 @@ type RunOn string
 
 // The values of the key run-on.
 const (
-	RunAnywhere      RunOn = "any"
-	RunOnSelected    RunOn = "selected-node"
-	defaultTimeout         = 10 * time.Minute
-	defaultParallel        = 20
-	propServiceToken       = "service-token"
+	RunAnywhere   RunOn = "any"
+	RunOnSelected RunOn = "selected-node"
 )
 
-// NodeGone says how a volume is deleted whose node does not exist any more.
+const (
+	defaultTimeout  = 10 * time.Minute
+	defaultParallel = 20
+	// propServiceToken is the original design's property for a credential.
+	propServiceToken = "service-token"
+)
+
+// NodeGone says how a volume is deleted, undone or expanded whose node does not exist any more.
 type NodeGone string
 
 // The values of the key node-gone.

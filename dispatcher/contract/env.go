@@ -40,6 +40,7 @@ const (
 	PropReclaimPolicy  = "reclaim-policy"
 	PropSelectedNode   = "selected-node"
 	PropSelectedZone   = "selected-zone"
+	PropSelectedHost   = "selected-hostname"
 	PropUndo           = "undo"
 )
 
@@ -49,6 +50,6 @@ func APIProperties() []string {
 	return []string{
 		PropVerb, PropPVName, PropUsername, PropGroup, PropStorageClass, PropServiceAccount, PropKubeAPI,
 		PropSize, PropClaimName, PropClaimNamespace, PropClaimUID, PropAccessModes, PropVolumeMode,
-		PropMountOptions, PropReclaimPolicy, PropSelectedNode, PropSelectedZone, PropUndo,
+		PropMountOptions, PropReclaimPolicy, PropSelectedNode, PropSelectedZone, PropSelectedHost, PropUndo,
 	}
 }

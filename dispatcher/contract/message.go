@@ -7,7 +7,7 @@ import "strings"
 // credential before a user's eyes.
 const ClaimPrefix = "claim: "
 
-// MaxMessage is how much of a run's output the kubelet keeps, in bytes.
+// MaxMessage is how much of the termination log the kubelet keeps, in bytes.
 const MaxMessage = 4096
 
 // MaxBatch is the largest batch-size: of more requests the results would not fit into a termination message.

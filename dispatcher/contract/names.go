@@ -141,7 +141,7 @@ const (
 	RequestFile = Dir + "/request.json"
 	PVFile      = Dir + "/pv.json"
 	SecretDir   = Dir + "/secret"
-	// TerminationLog takes the results of a batch, or the volume source with write-pv: dispatcher.
+	// TerminationLog takes the lines for the claim's user, the results of a batch or of an expand, or the volume source with write-pv: dispatcher.
 	TerminationLog = "/dev/termination-log"
 )
 

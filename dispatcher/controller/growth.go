@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -136,7 +135,7 @@ func (c *Controller) resolveExpand(o *observation) decide.Target {
 	if t.Problem != nil {
 		return t
 	}
-	if t.Serves = slices.Contains(cfg.Verbs, contract.Expand); !t.Serves {
+	if t.Serves = cfg.Serves(contract.Expand); !t.Serves {
 		t.Problem = problem(reasonNotExpandable, "the config %s/%s, in its revision that made the volume, does not list expand in its key verbs: "+
 			"where its image can grow volumes, list it there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
 			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.pv.Name)

@@ -41,7 +41,8 @@ type Plan struct {
 	With []Plan
 }
 
-// Name is the Job's name: a second dispatcher that plans the same run collides with the first.
+// Name is the Job's name: a second dispatcher that plans the same run collides with the first; of a batch, by its
+// first claim only.
 func Name(verb contract.Verb, uid string, number int) string {
 	return fmt.Sprintf("%s-%s-%d", verb, uid, number)
 }

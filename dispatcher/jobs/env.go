@@ -42,6 +42,7 @@ func environment(p Plan) []corev1.EnvVar {
 	own(contract.PropReclaimPolicy, r.ReclaimPolicy)
 	own(contract.PropSelectedNode, r.SelectedNode)
 	own(contract.PropSelectedZone, r.SelectedZone)
+	own(contract.PropSelectedHost, r.SelectedTopology[corev1.LabelHostname])
 	add(contract.PropUndo, strconv.FormatBool(r.Undo))
 	for _, name := range slices.Sorted(maps.Keys(r.Properties)) {
 		add(name, r.Properties[name])
