@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -61,13 +63,18 @@ func affinityOf(pv *corev1.PersistentVolume) string {
 // must not keep this one from being launched.
 func (c *Controller) launchTogether(ctx context.Context, o *observation, a decide.Launch, plan jobs.Plan) (*batchv1.Job, error) {
 	company := c.companions(ctx, o, a)
-	plan, err := jobs.Fit(together(plan, company))
+	alone := plan
+	plan, err := jobs.Fit(together(alone, company))
 	if err != nil {
 		c.dismiss(company)
 		return nil, err
 	}
 	c.dismiss(company[len(plan.With):])
 	company = company[:len(plan.With)]
+	if company, err = c.unchanged(ctx, o, a, company); err != nil {
+		return nil, err
+	}
+	plan = together(alone, company)
 	if len(company) == 0 {
 		return nil, nil //nolint:nilnil // nil: it goes alone
 	}
@@ -96,7 +103,7 @@ func (c *Controller) companions(ctx context.Context, o *observation, a decide.La
 	cfg := o.configFor(a.Verb)
 	var out []member
 	for _, uid := range c.take(counterOf(cfg.Source), group, cfg.BatchSize-1) {
-		m, ready, err := c.ready(ctx, uid, group)
+		m, ready, err := c.ready(ctx, uid, group, a.Anywhere)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "cannot launch a claim together with another", "uid", uid)
 		}
@@ -108,6 +115,33 @@ func (c *Controller) companions(ctx context.Context, o *observation, a decide.La
 		out = append(out, m)
 	}
 	return out
+}
+
+// unchanged are those whose volumes are as they were looked at. To gather a batch of deletes takes a while, in which
+// an administrator may have rescued one, and nothing on it would have told that it was about to go.
+func (c *Controller) unchanged(ctx context.Context, o *observation, a decide.Launch, company []member) ([]member, error) {
+	if a.Verb != contract.Delete || len(company) == 0 {
+		return company, nil
+	}
+	if same, err := c.same(ctx, o.pv); err != nil || !same {
+		c.dismiss(company)
+		return nil, cmp.Or(err, errors.New("the PersistentVolume has changed while others were asked to go along"))
+	}
+	var out []member
+	for _, m := range company {
+		if same, err := c.same(ctx, m.o.pv); err != nil || !same {
+			c.dismiss([]member{m})
+			continue
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// same tells whether a PV is as it was looked at.
+func (c *Controller) same(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	now, err := live{client: c.client}.volume(ctx, pv.Name)
+	return now != nil && now.UID == pv.UID && now.ResourceVersion == pv.ResourceVersion, err
 }
 
 // take takes those of a group whose turn would be next out of their line. Until they are dismissed they get
@@ -143,7 +177,7 @@ func (t *turns) dismiss(uid types.UID) {
 
 // ready decides for a UID that was taken, on live facts and as if it had a slot of its own. It goes along
 // only if a launch comes out, of the same group. An expand is first said on its claim.
-func (c *Controller) ready(ctx context.Context, uid types.UID, group string) (m member, ready bool, err error) {
+func (c *Controller) ready(ctx context.Context, uid types.UID, group string, anywhere bool) (m member, ready bool, err error) {
 	for range 2 {
 		if m.o, err = c.observe(ctx, c.caches, uid); err != nil {
 			return m, false, err
@@ -154,7 +188,7 @@ func (c *Controller) ready(ctx context.Context, uid types.UID, group string) (m 
 		v := m.o.view
 		v.Serve.Slot, v.Clean.Slot, v.Expand.Slot = true, true, true
 		action := decide.Decide(v)
-		if a, launches := action.(decide.Launch); launches && groupOf(m.o, a.Verb, a.Shares) == group {
+		if a, launches := action.(decide.Launch); launches && a.Anywhere == anywhere && groupOf(m.o, a.Verb, a.Shares) == group {
 			m.a = a
 			m.plan, err = c.plan(ctx, m.o, a)
 			return m, err == nil, err

@@ -140,8 +140,9 @@ func (c *Controller) seeGone(ctx context.Context, look looker, o *observation) (
 // goneFrom tells from where a volume could be reached, if no such node is left. It is of interest only where a run
 // would have to go there.
 func goneFrom(ctx context.Context, look looker, o *observation) (string, error) {
-	grows := o.claim != nil && growing(o.claim)
-	if jobs.NodesOf(o.pv) == nil || !o.view.Volume.Released && !grows {
+	vol, grows := o.view.Volume, o.claim != nil && growing(o.claim)
+	withdrawn := vol.Leaving && vol.Unbound
+	if jobs.NodesOf(o.pv) == nil || !vol.Released && !grows && !withdrawn {
 		return "", nil
 	}
 	nodes, err := look.nodes(ctx)

@@ -180,6 +180,9 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		v.Unfit, v.Loose = jobs.Unfit(pv, o.claim), jobs.Loose(pv, o.claim)
 	}
 	ref := pv.Spec.ClaimRef
+	if ref == nil && pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
+		v.Loose = jobs.Loose(pv, nil) // that hangs on no claim
+	}
 	if !v.Released || ref == nil || ref.UID == "" {
 		return v, nil // without a UID the PV has been handed to whoever has that name, whatever its phase still says
 	}

@@ -58,10 +58,10 @@ func Decide(v View) Action {
 		}
 	}
 	switch {
-	case v.Volume.Unfit != "":
-		return unfit(v)
 	case v.withdrawn():
 		return reclaiming(v)
+	case v.Volume.Unfit != "":
+		return unfit(v)
 	case v.Volume.Proven():
 		return proven(v)
 	case v.Claim.Abandoned():
@@ -315,9 +315,10 @@ func pending(v View) Action {
 		return action
 	}
 	if p == nil {
-		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: 1, Attempt: 1, Clean: true})
+		d := v.newest(contract.Delete)
+		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: v.unused(), Attempt: 1, Clean: d == nil || done(d)})
 	}
-	launch := Launch{Verb: contract.Provision, Number: p.Number + 1, Attempt: attempt(p), Clean: v.madeNothing(p)}
+	launch := Launch{Verb: contract.Provision, Number: v.unused(), Attempt: attempt(p), Clean: v.madeNothing(p)}
 	if v.Serve.Problem == nil && moved(p, v.Serve) {
 		if v.undoable(p) {
 			return clean(v, v.undo(p), true)

@@ -33,5 +33,6 @@ func takingBack(v View) Action {
 // withdrawn (P): nobody can be bound to the PV any more, and its volume may be half deleted. That goes on
 // whatever has become of the claim.
 func (v View) withdrawn() bool {
-	return v.Volume.Exists && v.Volume.Leaving && v.Volume.Unbound && v.Volume.Reclaim && v.reclaim() != nil && v.Claim != ClaimLeaving
+	return v.Volume.Exists && v.Volume.Leaving && v.Volume.Unbound && v.Volume.Reclaim && (v.reclaim() != nil || v.Volume.Loose) &&
+		v.Claim != ClaimLeaving
 }

@@ -149,6 +149,19 @@ func (v View) newest(verb contract.Verb) *Run {
 	return last
 }
 
+// unused is the number of the next provision. A delete may have outlived the provision that it came after, and
+// must not be taken for the undo of a new one of the same number.
+func (v View) unused() int {
+	number := 0
+	if p := v.newest(contract.Provision); p != nil {
+		number = p.Number
+	}
+	if d := v.newest(contract.Delete); d != nil {
+		number = max(number, d.After)
+	}
+	return number + 1
+}
+
 // undo returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too,
 // once that PV has gone.
 func (v View) undo(p *Run) *Run {

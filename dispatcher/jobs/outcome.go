@@ -73,11 +73,13 @@ func settledAt(job *batchv1.Job, pods []*corev1.Pod) time.Time {
 }
 
 // podless: no pod of the Job was ever counted. Every pod is kept until it has been read, so where there is none
-// to read either, none ever was: admission refused it, or a queue never let the Job go.
+// to read either, none ever was: admission refused it, or a queue never let the Job go. Of a Job whose template
+// keeps no pod that cannot be told.
 func podless(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
-	return s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
+	keeps := slices.Contains(job.Spec.Template.Finalizers, contract.FinalizerRecord)
+	return keeps && s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
 }
 
 // Finished tells whether a Job is Complete or Failed.

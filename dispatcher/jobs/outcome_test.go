@@ -22,6 +22,7 @@ var (
 // jobThat is a Job with a condition of this type and reason; empty: with none.
 func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 	job := &batchv1.Job{}
+	job.Spec.Template.Finalizers = []string{contract.FinalizerRecord}
 	if kind != "" {
 		job.Status.Conditions = []batchv1.JobCondition{
 			{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ended.Add(-time.Minute))},
@@ -41,6 +42,12 @@ func terminating(job *batchv1.Job) *batchv1.Job {
 // counted is a Job that counts a failed pod.
 func counted(job *batchv1.Job) *batchv1.Job {
 	job.Status.Failed = 1
+	return job
+}
+
+// unkept is a Job whose pods may go before they are read.
+func unkept(job *batchv1.Job) *batchv1.Job {
+	job.Spec.Template.Finalizers = nil
 	return job
 }
 
@@ -207,6 +214,9 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 		"a Job deleted by hand before it had a pod": {
 			terminating(jobThat("", "")), nil,
 			jobs.Outcome{Verdict: contract.NotStarted, Finished: now},
+		},
+		"a Job deleted by hand whose pod nobody kept": {
+			unkept(terminating(jobThat("", ""))), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"a Job deleted by hand, and its pod without a trace": {
 			counted(terminating(jobThat("", ""))), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},

@@ -48,6 +48,21 @@ func (r result) capacity() *resource.Quantity {
 // request fail, nor succeed. Alone, its exit code counts; what its result says is read all the same, so that
 // an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
+	out := readFor(job, uid, pods, now)
+	if out.Verdict.MadeNothing() && ranBefore(pods) {
+		out.Verdict = contract.TryAgain
+	}
+	return out
+}
+
+// ranBefore tells whether a pod before the newest may have made something: a Job that is suspended and resumed
+// has another pod, and counts only that.
+func ranBefore(pods []*corev1.Pod) bool {
+	last := newest(pods)
+	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !neverMade(p) })
+}
+
+func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
 	listed, whole := listedBy(newest(pods))
 	own := lastOf(listed, uid)

@@ -105,3 +105,25 @@ func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
 		}
 	}
 }
+
+// A queue suspended the Job, resumed it, and its second pod never started: the first may have made something.
+func TestRule05APodBeforeTheLastOneCountsToo(t *testing.T) {
+	second := exited(137, "", neverMade, because("DeadlineExceeded", ""))
+	second.CreationTimestamp = metav1.NewTime(ended)
+	for name, tt := range map[string]struct {
+		first *corev1.Pod
+		want  contract.Verdict
+	}{
+		"it ran":         {exited(143, ""), contract.TryAgain},
+		"it never ran":   {exited(137, "", neverMade, because("DeadlineExceeded", "")), contract.NotStarted},
+		"there was none": {nil, contract.NotStarted},
+	} {
+		pods := []*corev1.Pod{second}
+		if tt.first != nil {
+			pods = append(pods, tt.first)
+		}
+		if got := jobs.ReadFor(failed(), "one", pods, ended).Verdict; got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
