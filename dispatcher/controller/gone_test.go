@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,14 +21,18 @@ func local(hostname string) func(*run) ending {
 		}
 		r.make()
 		r.write(func(pv *corev1.PersistentVolume) {
-			pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{hostname}},
-				},
-			}}}}
+			pv.Spec.NodeAffinity = onHost(hostname)
 		})
 		return ending{}
 	}
+}
+
+func onHost(hostname string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{hostname}},
+		},
+	}}}}
 }
 
 // onNodeThree has a bound claim of the class gold whose volume lies on node-3, which calls itself three.
@@ -253,4 +258,59 @@ func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A batch's Job bears the name of one claim, and is given up for each that it served.
+func TestItem07WhatABatchLeavesOnALostNodeIsSaidForEachClaim(t *testing.T) {
+	inWorld(t, func(w *world) {
+		onThree := func(r *run) ending {
+			if r.request.SelectedNode == "node-3" {
+				return halfway(75)(r)
+			}
+			return works(r)
+		}
+		w.chosenClass(onThree, []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget", "max-parallel", "1", "batch-size", "8")
+		node := w.node("node-3")
+		w.start()
+		names := []string{"a", "b", "c", "d"}
+		for _, name := range names {
+			w.claim(name)
+		}
+		w.until("a batch failed", time.Minute, func() bool { return len(w.made("")) > 2 })
+		w.choices = []string{"node-1"}
+		drop(w, admin, node)
+		for _, name := range names {
+			w.until(name+" is bound", time.Minute, w.bound(name))
+		}
+		for _, name := range names {
+			if !slices.ContainsFunc(w.events.all("LeftBehind"), func(e told) bool { return strings.Contains(e.note, "app/"+name) }) {
+				w.t.Errorf("nothing says what is left of the claim %s", name)
+			}
+		}
+	})
+}
+
+// A PV that is taken back lies on a node that goes before its volume is deleted.
+func TestItem07AWithdrawnPVKeepsToThePolicyOfItsNode(t *testing.T) {
+	inWorld(t, func(w *world) {
+		small := func(r *run) ending {
+			r.make()
+			r.write(func(pv *corev1.PersistentVolume) {
+				tooSmall(pv)
+				pv.Spec.NodeAffinity = onHost("three")
+			})
+			return ending{}
+		}
+		w.chosenClass(script(small), []string{"node-3"}, "run-on", "selected-node", "node-gone", "any-node")
+		node := w.node("node-3", "three")
+		w.start()
+		claim := w.claim("data")
+		w.until("the PV is withdrawn", time.Minute, func() bool {
+			pv := w.pvOf(claim)
+			return pv != nil && pv.DeletionTimestamp != nil
+		})
+		w.choices = []string{"node-1"}
+		drop(w, admin, node)
+		w.until("the claim is bound", 10*time.Minute, w.bound("data"))
+	})
 }

@@ -1,11 +1,14 @@
 package controller_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
@@ -251,5 +254,29 @@ func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 		drop(w, user, other)
 		w.until("the claim is bound", time.Minute, w.bound("data"))
 		w.mustRun("provision", "delete", "provision")
+	})
+}
+
+// The claim goes between the PV's deletion and the Job that deletes its volume, when nothing but the PV tells that
+// nobody was ever bound to it.
+func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.goldClass(script(spoils(smallForNobody)))
+		w.server.refusing(func(_, verb string, obj object) error {
+			if verb == "create" && obj.GetLabels()[contract.LabelVerb] == string(contract.Delete) {
+				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
+			}
+			return nil
+		})
+		w.start()
+		claim := w.claim("data")
+		w.until("the PV is withdrawn", time.Minute, func() bool {
+			pv := w.pvOf(claim)
+			return pv != nil && pv.DeletionTimestamp != nil
+		})
+		drop(w, user, claim)
+		w.run(time.Minute)
+		w.server.refusing(nil)
+		w.until("nothing is left", time.Hour, w.empty)
 	})
 }

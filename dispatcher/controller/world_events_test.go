@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -115,4 +116,11 @@ func (r *recorder) said(about, reason string) []told {
 		}
 	}
 	return out
+}
+
+// all are the events of a reason, about whatever.
+func (r *recorder) all(reason string) []told {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.events), func(e told) bool { return e.reason != reason })
 }
