@@ -176,19 +176,29 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		Leaving:  pv.DeletionTimestamp != nil,
 		Unbound:  jobs.Unbound(pv),
 	}
-	if waits := o.claim != nil && o.claim.Spec.VolumeName == ""; waits && pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
-		v.Unfit, v.Loose = jobs.Unfit(pv, o.claim), jobs.Loose(pv, o.claim)
+	if pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
+		v.Unfit, v.Loose = fit(pv, o.claim)
 	}
 	ref := pv.Spec.ClaimRef
-	if ref == nil && pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
-		v.Loose = jobs.Loose(pv, nil) // that hangs on no claim
-	}
 	if !v.Released || ref == nil || ref.UID == "" {
 		return v, nil // without a UID the PV has been handed to whoever has that name, whatever its phase still says
 	}
 	holder, err := look.claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	v.Orphaned = holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name
 	return v, err
+}
+
+// fit tells why a claim that waits can never be bound to its PV, and whether no claim ever can have been: of a PV
+// without a claimRef that hangs on no claim.
+func fit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (unfit string, loose bool) {
+	switch {
+	case claim != nil && claim.Spec.VolumeName == "":
+		return jobs.Unfit(pv, claim), jobs.Loose(pv, claim)
+	case pv.Spec.ClaimRef == nil:
+		return "", jobs.Loose(pv, nil)
+	default:
+		return "", false
+	}
 }
 
 // faultOf is why a PV is no proof of a run of ours; empty: it is one. A PV of another provisioner is the
