@@ -22,13 +22,14 @@ type Allowance struct {
 	HostPaths    []string // prefixes, whole path elements
 	RunAsUsers   []int64
 	Capabilities []corev1.Capability
+	HostNetwork  bool
 }
 
 // Allowances by namespace.
 type Allowances map[string]Allowance
 
-// Add reads one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID or
-// NAMESPACE/capability=NAME.
+// Add reads one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID,
+// NAMESPACE/capability=NAME or NAMESPACE/host-network=true.
 func (a Allowances) Add(text string) error {
 	namespace, rest, found := strings.Cut(text, "/")
 	kind, value, ok := strings.Cut(rest, "=")
@@ -58,8 +59,13 @@ func (a *Allowance) add(kind, value string) error {
 		a.RunAsUsers = append(a.RunAsUsers, uid)
 	case "capability":
 		a.Capabilities = append(a.Capabilities, corev1.Capability(value))
+	case "host-network":
+		if value != "true" {
+			return errors.New("can only be true; leave it out where it is not")
+		}
+		a.HostNetwork = true
 	default:
-		return errors.New("the kinds are host-path, run-as-user and capability")
+		return errors.New("the kinds are host-path, run-as-user, capability and host-network")
 	}
 	return nil
 }
@@ -97,6 +103,7 @@ func (a Allowance) strip(spec *corev1.PodSpec) {
 			spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		}
 	}
+	spec.HostNetwork = spec.HostNetwork && !a.HostNetwork
 	if s := spec.SecurityContext; s != nil && s.RunAsUser != nil && slices.Contains(a.RunAsUsers, *s.RunAsUser) {
 		s.RunAsUser, s.RunAsNonRoot = nil, new(true)
 	}
