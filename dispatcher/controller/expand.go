@@ -157,16 +157,11 @@ func byHand(pv *corev1.PersistentVolume) string {
 
 // saidOfGrowth are the image's own words for the user after the newest expand, as long as its Job is there.
 func saidOfGrowth(o *observation) string {
-	said, number := "", 0
-	for _, r := range o.view.Runs {
-		if r.Verb == contract.Expand && r.Number > number {
-			said, number = contract.ForClaim(r.Outcome.Message), r.Number
-		}
-	}
-	if said == "" {
+	e := o.view.Newest(contract.Expand)
+	if e == nil || contract.ForClaim(e.Outcome.Message) == "" {
 		return ""
 	}
-	return "; the image says: " + said
+	return "; the image says: " + contract.ForClaim(e.Outcome.Message)
 }
 
 // finish gives the claim its size: no node has anything left to do.

@@ -158,12 +158,7 @@ func goneFrom(ctx context.Context, look looker, o *observation) (string, error) 
 
 // goneBefore names the node where a volume may have been made, of which there is no PV, if it has gone.
 func goneBefore(ctx context.Context, look looker, v decide.View) (string, error) {
-	var last *decide.Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Verb == contract.Provision && (last == nil || r.Number > last.Number) {
-			last = r
-		}
-	}
+	last := v.Newest(contract.Provision)
 	if last == nil || !last.Held || last.Node == "" {
 		return "", nil
 	}

@@ -114,13 +114,10 @@ func (o *observation) madeUnder() string {
 	if o.pv != nil && o.view.Volume.Proven() && o.pv.Annotations[contract.AnnRevision] != "" {
 		return o.pv.Annotations[contract.AnnRevision]
 	}
-	name, number := "", 0
-	for _, r := range o.view.Runs {
-		if r.Verb == contract.Provision && r.Number > number {
-			name, number = r.Revision, r.Number
-		}
+	if p := o.view.Newest(contract.Provision); p != nil {
+		return p.Revision
 	}
-	return name
+	return ""
 }
 
 // configFor finds the one ConfigMap of a class.

@@ -182,7 +182,7 @@ func unread(v View) Action {
 
 // unshown: the claim shows the result of its newest provision as long as that is its record.
 func unshown(v View) Action {
-	p := v.newest(contract.Provision)
+	p := v.Newest(contract.Provision)
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Shown {
 		return nil
 	}
@@ -192,9 +192,9 @@ func unshown(v View) Action {
 // superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
 // gone, when the provision does that came after it.
 func superseded(v View) Action {
-	p := v.newest(contract.Provision)
+	p := v.Newest(contract.Provision)
 	for _, r := range v.Runs {
-		last := v.newest(r.Verb)
+		last := v.Newest(r.Verb)
 		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 		if r.Held && (last.Number > r.Number || undone) {
 			return Release{Run: r}
@@ -205,7 +205,7 @@ func superseded(v View) Action {
 
 // proven (D): the record has done its work; the PV is what remains.
 func proven(v View) Action {
-	if p := v.newest(contract.Provision); p != nil && p.Held {
+	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return Release{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), growing(v)} {
@@ -258,11 +258,11 @@ func reclaiming(v View) Action {
 // abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
 // first: without its undo's Job it would only be undone once more.
 func abandoned(v View) Action {
-	if p := v.newest(contract.Provision); p != nil && p.Held {
+	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return undoing(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.newest(verb); r != nil && r.Held {
+		if r := v.Newest(verb); r != nil && r.Held {
 			return Release{Run: *r}
 		}
 	}
@@ -285,10 +285,10 @@ func undoing(v View, p *Run) Action {
 // clean launches a delete, again when due.
 func clean(v View, last *Run, undo bool) Action {
 	number, after := 1, 0
-	if d := v.newest(contract.Delete); d != nil {
+	if d := v.Newest(contract.Delete); d != nil {
 		number = d.Number + 1
 	}
-	if p := v.newest(contract.Provision); p != nil {
+	if p := v.Newest(contract.Provision); p != nil {
 		after = p.Number
 	}
 	target := v.Clean
@@ -310,12 +310,12 @@ func clean(v View, last *Run, undo bool) Action {
 // pending (A, E): provision, or provision again. Under another revision or on another node than before
 // it first undoes what the earlier run may have made there.
 func pending(v View) Action {
-	p := v.newest(contract.Provision)
+	p := v.Newest(contract.Provision)
 	if action := elsewhere(v, p); action != nil {
 		return action
 	}
 	if p == nil {
-		d := v.newest(contract.Delete)
+		d := v.Newest(contract.Delete)
 		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: v.unused(), Attempt: 1, Clean: d == nil || done(d)})
 	}
 	launch := Launch{Verb: contract.Provision, Number: v.unused(), Attempt: attempt(p), Clean: v.madeNothing(p)}

@@ -40,7 +40,7 @@ const (
 
 // growing (I to N): gives the claim of a proven volume the size that it asks for. Nil: nothing to do.
 func growing(v View) Action {
-	e, growth := v.newest(contract.Expand), v.Growth
+	e, growth := v.Newest(contract.Expand), v.Growth
 	if v.Volume.Released {
 		growth.Stage = GrowthNone // whoever asked has gone
 	}

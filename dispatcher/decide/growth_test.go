@@ -97,7 +97,7 @@ func expandEnds() []Run {
 
 // expandLaws: nothing grows that is deleted, or for nobody, or without its claim saying so.
 func expandLaws(out *broken, v View) {
-	e := v.newest(contract.Expand)
+	e := v.Newest(contract.Expand)
 	out.law("grew what is not there", !v.Volume.Proven())
 	out.law("grew a volume that nobody uses", v.Volume.Released)
 	out.law("grew for nobody, or to no larger size", !v.Growth.Stage.Wanted())

@@ -35,7 +35,7 @@ func queueLaws(out *broken, v View, a Queue) {
 }
 
 func releaseLaws(out *broken, v View, a Release) {
-	last := v.newest(a.Run.Verb)
+	last := v.Newest(a.Run.Verb)
 	out.law("released a live Job", a.Run.Live)
 	out.law("released an unsettled Job", a.Run.Settled == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {

@@ -135,13 +135,13 @@ func announceLaws(out *broken, v View, a Announce) {
 }
 
 func rescheduleLaws(out *broken, v View) {
-	p := v.newest(contract.Provision)
+	p := v.Newest(contract.Provision)
 	out.law("rescheduled without an announcement", v.Serve.Gone == "" && (p == nil || p.Returned != ReturnAnnounced))
 	rescheduleClaim(out, v)
 }
 
 func rescheduleClaim(out *broken, v View) {
-	p := v.newest(contract.Provision)
+	p := v.Newest(contract.Provision)
 	out.law("rescheduled a claim whose node nobody chose", v.Claim != ClaimPending || !v.Serve.Chosen)
 	out.law("rescheduled what is not undone", p != nil && v.undoable(p))
 	for _, r := range v.Runs {

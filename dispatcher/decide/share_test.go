@@ -73,7 +73,7 @@ func shareLaws(out *broken, v View, action Action) {
 
 // tried: the newest run with the same aim has started.
 func tried(v View, a Launch) bool {
-	last := v.newest(a.Verb)
+	last := v.Newest(a.Verb)
 	if a.Verb == contract.Delete {
 		last = v.reclaim()
 	}

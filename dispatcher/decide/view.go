@@ -138,8 +138,8 @@ type Problem struct {
 	Again time.Duration
 }
 
-// newest returns the run of a verb with the highest number.
-func (v View) newest(verb contract.Verb) *Run {
+// Newest returns the run of a verb with the highest number.
+func (v View) Newest(verb contract.Verb) *Run {
 	var last *Run
 	for i := range v.Runs {
 		if r := &v.Runs[i]; r.Verb == verb && (last == nil || r.Number > last.Number) {
@@ -153,10 +153,10 @@ func (v View) newest(verb contract.Verb) *Run {
 // must not be taken for the undo of a new one of the same number.
 func (v View) unused() int {
 	number := 0
-	if p := v.newest(contract.Provision); p != nil {
+	if p := v.Newest(contract.Provision); p != nil {
 		number = p.Number
 	}
-	if d := v.newest(contract.Delete); d != nil {
+	if d := v.Newest(contract.Delete); d != nil {
 		number = max(number, d.After)
 	}
 	return number + 1
@@ -165,7 +165,7 @@ func (v View) unused() int {
 // undo returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too,
 // once that PV has gone.
 func (v View) undo(p *Run) *Run {
-	d := v.newest(contract.Delete)
+	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume != "" && v.Volume.Exists || d.After != p.Number {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (v View) undo(p *Run) *Run {
 // reclaim returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that
 // appeared after an undo has another answer coming.
 func (v View) reclaim() *Run {
-	d := v.newest(contract.Delete)
+	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
 		return nil
 	}

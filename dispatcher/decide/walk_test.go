@@ -298,7 +298,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Verb == contract.Expand:
 		expandLaws(out, v)
 	case a.Verb == contract.Provision:
-		p := v.newest(contract.Provision)
+		p := v.Newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
 		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Unfit != "")
 		out.law("launched without a config", v.Serve.Problem != nil)
@@ -310,7 +310,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Undo:
 		out.law("undid what is proven", v.Volume.Proven())
 		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)
-		out.law("undid nothing", v.newest(contract.Provision) == nil)
+		out.law("undid nothing", v.Newest(contract.Provision) == nil)
 		out.law("undid without the verb delete", !v.Clean.Serves)
 		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
