@@ -79,7 +79,7 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		}
 		p.PV = jobs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
 	case a.Undo:
-		undone := o.provision(a.After)
+		undone := o.view.Newest(contract.Provision).Name // a batch's does not bear this UID's name
 		request, pv, err := jobs.Recorded(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
@@ -97,16 +97,6 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		p.Hash, p.Request.Size = o.view.Expand.Hash, o.size.Value()
 	}
 	return p, nil
-}
-
-// provision names the provision Job with a number: it need not bear this UID's name.
-func (o *observation) provision(number int) string {
-	for _, r := range o.view.Runs {
-		if r.Verb == contract.Provision && r.Number == number {
-			return r.Name
-		}
-	}
-	return ""
 }
 
 // configFor is the config under which a verb would run.

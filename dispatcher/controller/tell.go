@@ -92,7 +92,7 @@ func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batc
 		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.gone(a.Verb))
 	}
 	if a.Left != "" {
-		c.event(o.jobs[o.provision(a.Number-1)], nil, corev1.EventTypeWarning, reasonLeft,
+		c.event(o.jobs[o.view.Newest(contract.Provision).Name], nil, corev1.EventTypeWarning, reasonLeft,
 			"what it may have made in the storage for the claim "+o.at.String()+" stays there, since "+a.Left)
 	}
 	switch {
