@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // TestEveryBackend takes a claim of each volume type from nothing to a PV and back, in both ways of

@@ -14,7 +14,7 @@ import (
 	// The image has no CA certificates of its own.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )

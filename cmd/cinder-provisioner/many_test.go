@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // TestThirtyAtOnce: thirty runs at a time make thirty volumes, Cinder's own books count exactly these, and

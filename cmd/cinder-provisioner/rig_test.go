@@ -20,7 +20,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // rig is one claim's process, between proxies that count its requests.

@@ -16,7 +16,7 @@ import (
 // constant or event cannot be forgotten.
 type source struct {
 	t         *testing.T
-	files     map[string]*ast.File // by path below dispatcher/
+	files     map[string]*ast.File // by path below the root
 	constants map[string]constant  // by "package.Name"
 }
 
@@ -27,17 +27,8 @@ type constant struct {
 func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{t: t, files: map[string]*ast.File{}, constants: map[string]constant{}}
-	base := filepath.Join(root, "dispatcher")
-	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		s.files[strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(base)+"/")] = file
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"contract", "dispatcher"} {
+		s.read(dir)
 	}
 	for before := -1; before != len(s.constants); { // one may be made of others, declared later
 		before = len(s.constants)
@@ -48,6 +39,22 @@ func readSource(t *testing.T) source {
 		})
 	}
 	return s
+}
+
+// read parses every file of a directory and of those below it.
+func (s source) read(dir string) {
+	s.t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		s.files[strings.TrimPrefix(filepath.ToSlash(path), root+"/")] = file
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s source) each(visit func(path string, n ast.Node)) {
@@ -126,7 +133,7 @@ func (s source) reasons() map[string]string {
 		case *ast.CallExpr:
 			switch callee := nameOf(n.Fun); {
 			case callee == "problem" && !take(path, n.Args[0]):
-				s.t.Errorf("dispatcher/%s calls problem with a reason that this test cannot read: write it out", path)
+				s.t.Errorf("%s calls problem with a reason that this test cannot read: write it out", path)
 			case callee == "event" && len(n.Args) == 5:
 				take(path, n.Args[3])
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
 func TestEveryOtherKeyAndEveryParameterIsAProperty(t *testing.T) {

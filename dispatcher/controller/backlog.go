@@ -5,8 +5,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-base/metrics"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // mustShow checks the annotations of ours on the claim data.

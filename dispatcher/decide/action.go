@@ -3,7 +3,7 @@ package decide
 import (
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // Action is the one thing to do next. Each makes at most one write.

@@ -47,7 +47,7 @@
 package decide
 
 import (
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // Decide names the one thing to do next.

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // Growth is how far a claim has come to the size that it asks for.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // everyGrowth calls f with every combination of the facts of a growth. The claim that a proven volume

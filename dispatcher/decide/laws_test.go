@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 func cancelLaws(out *broken, v View, a Cancel) {

@@ -3,8 +3,8 @@ package decide
 import (
 	"fmt"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
 )
 
 // elsewhere (Q, R): gives a claim whose node cannot serve it back to the scheduler, once what was made there has

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // How long to wait after a run, by its verdict.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // Lane is what takes turns: the claims of one namespace, and within it the runs of one verb, so that

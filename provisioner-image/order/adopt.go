@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // adopted is the volume that the config's key adopt names for the claim, or "". Only an administrator

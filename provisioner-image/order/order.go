@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"

@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/contract"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
