@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -88,10 +89,16 @@ func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 	return c
 }
 
-// Test runs a test in a cluster of its own, in fake time, and checks the invariants over all that was written. A
-// goroutine that is left running fails the test.
+// parallel remembers which tests run in parallel: a test may say so only once, and may use several clusters.
+var parallel sync.Map
+
+// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and checks the invariants
+// over all that was written. A goroutine that is left running fails the test.
 func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 	t.Helper()
+	if _, said := parallel.LoadOrStore(t, true); !said {
+		t.Parallel()
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := New(t, clock.RealClock{}, newDispatcher)
 		defer c.Stop()
