@@ -21,7 +21,7 @@ func (c *Controller) letPodsGo(ctx context.Context, job *batchv1.Job) error {
 		return err
 	}
 	for _, pod := range pods {
-		if !runs.Kept(pod) {
+		if !runs.HasFinalizer(pod) {
 			continue
 		}
 		patch, err := finalizersPatch(pod, without(pod.Finalizers, jobs.FinalizerRecord))

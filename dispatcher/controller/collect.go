@@ -51,23 +51,23 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 		return 0, nil
 	}
 	seen := decide.Revision{Used: c.used(name, stored), Marked: markedSince(stored)}
-	step, at := decide.Collected(seen, c.clock.Now())
-	if step == decide.Mark || step == decide.Collect {
+	step, at := decide.DecideRevision(seen, c.clock.Now())
+	if step == decide.MarkUnused || step == decide.DeleteRevision {
 		named, err := c.named(ctx, name)
 		if err != nil {
 			return 0, err
 		}
 		seen.Used = named
-		step, at = decide.Collected(seen, c.clock.Now())
+		step, at = decide.DecideRevision(seen, c.clock.Now())
 	}
 	switch step {
-	case decide.Mark:
+	case decide.MarkUnused:
 		return c.until(at), c.markUnused(ctx, stored, c.clock.Now().UTC().Format(time.RFC3339))
-	case decide.Unmark:
+	case decide.UnmarkUnused:
 		return 0, c.markUnused(ctx, stored, nil)
-	case decide.Collect:
+	case decide.DeleteRevision:
 		return 0, c.discard(ctx, stored)
-	case decide.Spare, decide.Await:
+	case decide.KeepRevision, decide.AwaitUnused:
 		return c.until(at), nil
 	default:
 		return 0, fmt.Errorf("no hand for the step %d", step)

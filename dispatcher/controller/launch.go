@@ -64,7 +64,7 @@ func (c *Controller) create(ctx context.Context, o *observation, plan jobs.Plan)
 // expand, and on an undo the very request of the run that is undone.
 func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Anywhere: a.Anywhere,
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode,
 		KubeAPI: c.opts.KubeAPI, Config: o.clean.cfg,
 	}
 	switch {
@@ -82,7 +82,7 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		p.PV = pvs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
 	case a.Undo:
 		undone := o.view.Newest(contract.Provision).Name // a batch's does not bear this UID's name
-		request, pv, err := runs.Recorded(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
+		request, pv, err := runs.RecordedRequest(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
 		}

@@ -113,12 +113,12 @@ func nodeOfJob(obj any) ([]string, error) {
 
 // seeChosen finds out whether the node that the scheduler has chosen for a claim has gone.
 func (c *Controller) seeChosen(ctx context.Context, look looker, t *decide.Target) error {
-	if !t.Chosen || t.Node == "" {
+	if !t.NodeSelected || t.Node == "" {
 		return nil
 	}
 	node, err := look.node(ctx, t.Node)
 	if node == nil {
-		t.Gone = "the selected node " + t.Node
+		t.MissingNode = "the selected node " + t.Node
 	}
 	return err
 }
@@ -130,11 +130,11 @@ func (c *Controller) seeGone(ctx context.Context, look looker, o *observation) (
 		return nil
 	}
 	if o.view.Volume.Proven() {
-		t.Gone, err = goneFrom(ctx, look, o)
+		t.MissingNode, err = goneFrom(ctx, look, o)
 	} else {
-		t.Gone, err = goneBefore(ctx, look, o.view)
+		t.MissingNode, err = goneBefore(ctx, look, o.view)
 	}
-	t.IfGone = c.ifGone(o.clean.cfg)
+	t.NodeGonePolicy = c.ifGone(o.clean.cfg)
 	return err
 }
 
@@ -142,13 +142,13 @@ func (c *Controller) seeGone(ctx context.Context, look looker, o *observation) (
 // would have to go there.
 func goneFrom(ctx context.Context, look looker, o *observation) (string, error) {
 	vol, grows := o.view.Volume, o.claim != nil && growing(o.claim)
-	withdrawn := vol.Leaving && vol.Unbound
+	withdrawn := vol.Terminating && vol.Unbound
 	if pvs.NodesOf(o.pv) == nil || !vol.Released && !grows && !withdrawn {
 		return "", nil
 	}
 	nodes, err := look.nodes(ctx)
 	switch node := pvs.NodeOf(o.pv); {
-	case err != nil || pvs.Reaches(o.pv, nodes):
+	case err != nil || pvs.ReachableFrom(o.pv, nodes):
 		return "", err
 	case node != "":
 		return "the volume's node " + node, nil

@@ -26,17 +26,17 @@ func waits(class *storagev1.StorageClass) bool {
 }
 
 // returned tells how far a claim has come back to the scheduler after a run.
-func returned(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.Return {
+func returned(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.RescheduleStage {
 	if claim == nil {
-		return decide.ReturnNone
+		return decide.RescheduleNone
 	}
 	switch job.Annotations[jobs.AnnRescheduled(string(claim.UID))] {
 	case "":
-		return decide.ReturnNone
+		return decide.RescheduleNone
 	case claim.ResourceVersion:
-		return decide.ReturnAnnounced
+		return decide.RescheduleAnnounced
 	default:
-		return decide.ReturnOver
+		return decide.RescheduleDone
 	}
 }
 

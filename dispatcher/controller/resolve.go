@@ -52,9 +52,9 @@ func (c *Controller) resolveServe(ctx context.Context, look looker, claim *corev
 	request.Source = r.source
 	r.target = decide.Target{
 		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
-		Pinned: c.current(r.cfg.Source),
-		Slot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
-		Chosen: waits(r.class), OnNode: r.cfg.RunOn == config.RunOnSelected,
+		RevisionStored: c.current(r.cfg.Source),
+		HasSlot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Supported: true,
+		NodeSelected: waits(r.class), OnSelectedNode: r.cfg.RunOn == config.RunOnSelected,
 	}
 	err = c.seeChosen(ctx, look, &r.target)
 	return r, err
@@ -76,7 +76,7 @@ func (c *Controller) resolveConfig(r *resolved) {
 		r.cfg.Warnings = append(r.cfg.Warnings, r.target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
 		r.target.Problem = nil
 	}
-	if r.source != nil && !r.cfg.Copies {
+	if r.source != nil && !r.cfg.Clones {
 		r.target.Problem = problem("DataSourceNotSupported", "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
 			"it might hand out an empty volume", r.cfg.Source.Namespace, r.cfg.Source.Name, kindClaim)
 	}
@@ -106,7 +106,7 @@ func (c *Controller) resolveClean(o *observation) resolved {
 	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
 		return r
 	}
-	r.target = decide.Target{Slot: c.slot(o.uid, r.cfg), Pinned: true, Serves: r.cfg.Serves(contract.Delete)}
+	r.target = decide.Target{HasSlot: c.slot(o.uid, r.cfg), RevisionStored: true, Supported: r.cfg.Supports(contract.Delete)}
 	return r
 }
 
@@ -187,7 +187,7 @@ func (c *Controller) progresses(job *batchv1.Job) bool {
 	if err != nil || runs.Ended(job, pods, now) {
 		return false
 	}
-	trouble, _ := runs.TroubleOf(job, pods, nil, now)
+	trouble, _ := runs.StuckOf(job, pods, nil, now)
 	return trouble == nil || !trouble.Unstarted
 }
 

@@ -55,7 +55,7 @@ func (c *Controller) seeStray(ctx context.Context, look looker, o *observation) 
 	for _, pv := range found {
 		// One that says itself that it goes with its claim stands in nobody's way when that has gone.
 		over := o.claim == nil && released(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-		if stray := pvs.Stray(pv, string(o.uid), since); stray != "" && !over {
+		if stray := pvs.Rival(pv, string(o.uid), since); stray != "" && !over {
 			return stray, nil
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // events asked, which is rare: they are many, and not watched.
 func (c *Controller) seeTrouble(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	now := c.clock.Now()
-	run.Trouble, run.Look = runs.TroubleOf(job, pods, nil, now)
-	if run.Trouble == nil || run.Trouble.Note != "" {
+	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
+	if run.Stuck == nil || run.Stuck.Note != "" {
 		return nil
 	}
 	about := job.UID
@@ -30,9 +30,9 @@ func (c *Controller) seeTrouble(ctx context.Context, run *decide.Run, job *batch
 	if err != nil {
 		return err
 	}
-	run.Trouble, run.Look = runs.TroubleOf(job, pods, warning, now)
+	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
 	if warning == nil {
-		run.Trouble = nil // slow, and nobody complains: say nothing yet
+		run.Stuck = nil // slow, and nobody complains: say nothing yet
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (t *turns) back(uid types.UID, had *turn) bool {
 }
 
 // standInLine lets a UID wait for its turn, which may come at once.
-func (c *Controller) standInLine(o *observation, a decide.Queue) {
+func (c *Controller) standInLine(o *observation, a decide.AwaitSlot) {
 	cfg, since := o.configFor(a.Verb), a.Since
 	if since.IsZero() {
 		since = asked(o, a.Verb)
@@ -132,7 +132,7 @@ func (c *Controller) standInLine(o *observation, a decide.Queue) {
 	at := counterOf(cfg.Source)
 	c.turns.join(at, fair.Waiter{
 		Lane: fair.Lane{Namespace: o.at.Namespace, Verb: a.Verb}, UID: string(o.uid), Since: since, Limit: cfg.MaxParallel,
-		Group: groupOf(o, a.Verb, a.Shares),
+		Group: groupOf(o, a.Verb, a.MayBatch),
 	})
 	c.admit(at)
 }

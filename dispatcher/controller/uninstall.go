@@ -58,7 +58,7 @@ func ofAnother(pv map[string]string, provisioner string) bool {
 
 // runOfAnother tells the same of a Job or its pod, by the first PV that it was given.
 func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
-	_, pv, err := runs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && ofAnother(pv.Annotations, provisioner)
 }
 
@@ -78,7 +78,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if runs.Kept(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
@@ -112,7 +112,7 @@ func (h Held) Print(w io.Writer) error {
 func claimsOf(job *batchv1.Job) string {
 	var out []string
 	for _, uid := range jobs.UIDs(job) {
-		r, _, err := runs.Recorded(job.Spec.Template.Annotations, uid)
+		r, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
 		switch {
 		case err != nil:
 			out = append(out, "an unreadable request")

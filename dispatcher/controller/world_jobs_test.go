@@ -78,7 +78,7 @@ func (w *world) manage(job *batchv1.Job) {
 			return
 		}
 	}
-	request, _, err := runs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	switch {
 	case err != nil:
 		w.t.Fatalf("the files of %s: %v", job.Name, err)

@@ -146,7 +146,7 @@ func claimsOf(pod *corev1.Pod) []string {
 }
 
 func (w *world) runOf(pod *corev1.Pod, uid string) *run {
-	request, pv, err := runs.Recorded(pod.Annotations, uid)
+	request, pv, err := runs.RecordedRequest(pod.Annotations, uid)
 	if err != nil {
 		w.t.Fatalf("the files of %s: %v", pod.Name, err)
 	}

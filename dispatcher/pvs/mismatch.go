@@ -13,10 +13,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Unfit tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
+// Mismatch tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
 // if nothing is in the way. A larger volume is no fault, and another class is none either: what names its
 // claim is bound to it all the same.
-func Unfit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	var wrong []string
 	add := func(is bool, format string, args ...any) {
 		if is {
@@ -42,8 +42,8 @@ func Unfit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) str
 	return "the PersistentVolume " + pv.Name + " " + strings.Join(wrong, ", and ")
 }
 
-// Odd tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
-func Odd(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+// Differs tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
+func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	asked := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	if pv.Spec.StorageClassName == asked {
 		return ""
@@ -52,17 +52,17 @@ func Odd(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) strin
 		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// Unbound tells that no claim is bound to a PV now, and that none was until a moment ago.
-func Unbound(pv *corev1.PersistentVolume) bool {
+// IsUnbound tells that no claim is bound to a PV now, and that none was until a moment ago.
+func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// Loose tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
+// NeverBound tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
 // data can be on it. Of a PV that waits for another claim's name that cannot be told: an administrator hands a
 // released one on like that.
-func Loose(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	switch ref := pv.Spec.ClaimRef; {
-	case !Unbound(pv):
+	case !IsUnbound(pv):
 		return false
 	case ref == nil:
 		_, was := pv.Annotations[storagehelpers.AnnBoundByController]
@@ -72,9 +72,9 @@ func Loose(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) boo
 	}
 }
 
-// Stray tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
+// Rival tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
 // UID, or it names the claim and came since a run was launched that ended as if it had written the UID's PV.
-func Stray(pv *corev1.PersistentVolume, uid string, since time.Time) string {
+func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
 	switch {

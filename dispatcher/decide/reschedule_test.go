@@ -13,13 +13,13 @@ import (
 // everyNode calls f with every combination of the facts of nodes: the scheduler's choice for a claim that is pending,
 // and where a volume lies, or may, that is to be deleted.
 func everyNode(f func(View)) {
-	volumes := []Volume{{}, {Exists: true, UID: pvUID, Fault: "it lacks our annotation", Held: true, Reclaim: true}}
+	volumes := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	for _, held := range []bool{false, true} {
 		for _, leaving := range []bool{false, true} {
-			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, Reclaim: true, Held: held, Leaving: leaving})
+			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: held, Terminating: leaving})
 		}
 	}
-	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimPending, ClaimElsewhere} {
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
 		serves := []Target{{}}
 		if claim == ClaimPending {
 			serves = chosenTargets()
@@ -28,7 +28,7 @@ func everyNode(f func(View)) {
 			for _, serve := range serves {
 				for _, clean := range goneTargets() {
 					for _, runs := range nodeHistories() {
-						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: serve, Delete: clean, Runs: runs})
 					}
 				}
 			}
@@ -37,23 +37,23 @@ func everyNode(f func(View)) {
 }
 
 func chosenTargets() []Target {
-	base := Target{Revision: "r1", Hash: "h1", Node: "n1", Pinned: true, Slot: true, Serves: true, Chosen: true}
+	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
 	problem, other, renewed, onNode, gone, last := base, base, base, base, base, base
 	problem.Problem = &Problem{Reason: "WaitingForConfig"}
 	other.Node = "n2"
 	renewed.Revision = "r2"
-	onNode.OnNode = true
-	gone.Gone = "the selected node n1"
+	onNode.OnSelectedNode = true
+	gone.MissingNode = "the selected node n1"
 	last.MaxAttempts = 2
 	return []Target{problem, base, other, renewed, onNode, gone, last}
 }
 
 func goneTargets() []Target {
-	base := Target{Pinned: true, Slot: true, Serves: true, OnNode: true}
-	out := []Target{base, {Pinned: true, Slot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
+	base := Target{RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
+	out := []Target{base, {RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
 	for _, policy := range []config.NodeGone{config.WaitForNode, config.AnyNode, config.ForgetVolume} {
 		gone := base
-		gone.Gone, gone.IfGone = "the volume's node n1", policy
+		gone.MissingNode, gone.NodeGonePolicy = "the volume's node n1", policy
 		out = append(out, gone)
 	}
 	return out
@@ -66,15 +66,15 @@ func nodeHistories() [][]Run {
 	full := settled(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
-	stuck.Live, stuck.PodKept = true, true
-	stuck.Trouble = &runs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+	stuck.Unfinished, stuck.PodKept = true, true
+	stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
-			for _, stage := range []Return{ReturnNone, ReturnAnnounced, ReturnOver} {
+			for _, stage := range []RescheduleStage{RescheduleNone, RescheduleAnnounced, RescheduleDone} {
 				for _, clean := range []bool{false, true} {
 					p := settled(run(contract.Provision, 2), verdict, ago)
-					p.Shown, p.Clean, p.Returned = true, clean, stage
+					p.Published, p.NothingBefore, p.Reschedule = true, clean, stage
 					out = append(out, []Run{p}, []Run{full, p})
 					for _, d := range nodeDeletes() {
 						out = append(out, []Run{p, d})
@@ -92,10 +92,10 @@ func nodeDeletes() []Run {
 		d := run(contract.Delete, 1)
 		d.After, d.Volume = 2, volume
 		waits := d
-		waits.Live, waits.PodKept = true, true
-		waits.Trouble = &runs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+		waits.Unfinished, waits.PodKept = true, true
+		waits.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
 		anywhere := waits
-		anywhere.Anywhere = true
+		anywhere.AnyNode = true
 		out = append(out, waits, anywhere, settled(d, contract.Done, 0), settled(d, contract.TryAgain, time.Hour))
 	}
 	return out
@@ -103,49 +103,49 @@ func nodeDeletes() []Run {
 
 // nodeLaws: no run is sent where no node is.
 func nodeLaws(out *broken, v View, a Launch) {
-	target := v.Clean
+	target := v.Delete
 	switch a.Verb {
 	case contract.Provision:
-		target = v.Serve
+		target = v.Provision
 	case contract.Expand:
 		target = v.Expand
 	case contract.Delete, contract.List:
 	}
-	out.law("sent a run to a node that has gone", target.Gone != "" && !a.Anywhere)
-	out.law("sent a run anywhere that could go to its node", a.Anywhere && target.Gone == "")
-	out.law("sent a run anywhere against the config's word", a.Anywhere && target.IfGone != config.AnyNode)
+	out.law("sent a run to a node that has gone", target.MissingNode != "" && !a.AnyNode)
+	out.law("sent a run anywhere that could go to its node", a.AnyNode && target.MissingNode == "")
+	out.law("sent a run anywhere against the config's word", a.AnyNode && target.NodeGonePolicy != config.AnyNode)
 	for _, r := range v.Runs {
-		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !changed(&r, target)
+		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(&r, target)
 		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(capacityPause)))
 	}
 }
 
 // forgetLaws: what is given up is given up by the config's word.
 func forgetLaws(out *broken, v View, left string) {
-	out.law("gave up what the config does not give up", left != "" && v.Clean.forgotten() == "")
+	out.law("gave up what the config does not give up", left != "" && v.Delete.givenUp() == "")
 }
 
-func announceLaws(out *broken, v View, a Announce) {
-	out.law("announced twice", a.Run.Returned != ReturnNone)
-	out.law("announced what is not over", a.Run.Live || a.Run.Settled == nil)
+func announceLaws(out *broken, v View, a AnnounceReschedule) {
+	out.law("announced twice", a.Run.Reschedule != RescheduleNone)
+	out.law("announced what is not over", a.Run.Unfinished || a.Run.Recorded == nil)
 	out.law("announced for a node that has not failed", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
-	out.law("announced although another run is due at once", changed(&a.Run, v.Serve))
-	out.law("announced after the last attempt", exhausted(&a.Run, v.Serve))
+	out.law("announced although another run is due at once", hasChanged(&a.Run, v.Provision))
+	out.law("announced after the last attempt", attemptsExhausted(&a.Run, v.Provision))
 	rescheduleClaim(out, v)
 }
 
 func rescheduleLaws(out *broken, v View) {
 	p := v.Newest(contract.Provision)
-	out.law("rescheduled without an announcement", v.Serve.Gone == "" && (p == nil || p.Returned != ReturnAnnounced))
+	out.law("rescheduled without an announcement", v.Provision.MissingNode == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
 	rescheduleClaim(out, v)
 }
 
 func rescheduleClaim(out *broken, v View) {
 	p := v.Newest(contract.Provision)
-	out.law("rescheduled a claim whose node nobody chose", v.Claim != ClaimPending || !v.Serve.Chosen)
-	out.law("rescheduled what is not undone", p != nil && v.undoable(p))
+	out.law("rescheduled a claim whose node nobody chose", v.Claim != ClaimPending || !v.Provision.NodeSelected)
+	out.law("rescheduled what is not undone", p != nil && v.canUndo(p))
 	for _, r := range v.Runs {
-		out.law("rescheduled while a Job runs", r.Live || r.Settled == nil)
+		out.law("rescheduled while a Job runs", r.Unfinished || r.Recorded == nil)
 	}
 }
 
@@ -153,8 +153,8 @@ func rescheduleClaim(out *broken, v View) {
 func (w *world) giveBack() {
 	w.v.Claim, w.asked = ClaimNotOurs, true
 	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Returned == ReturnAnnounced {
-			r.Returned = ReturnOver
+		if r := &w.v.Runs[i]; r.Reschedule == RescheduleAnnounced {
+			r.Reschedule = RescheduleDone
 		}
 	}
 }
@@ -164,11 +164,11 @@ func (w *world) giveBack() {
 func (w *world) turnScheduler() bool {
 	switch {
 	case w.asked && w.v.Claim == ClaimNotOurs:
-		if w.v.Claim, w.asked = ClaimPending, false; w.v.Serve.Gone != "" {
-			w.v.Serve.Gone, w.v.Serve.Node = "", "n3"
+		if w.v.Claim, w.asked = ClaimPending, false; w.v.Provision.MissingNode != "" {
+			w.v.Provision.MissingNode, w.v.Provision.Node = "", "n3"
 		}
-	case w.v.Clean.Problem == nil && w.v.Clean.Gone != "" && w.v.Clean.IfGone == config.WaitForNode:
-		w.v.Clean.Gone = ""
+	case w.v.Delete.Problem == nil && w.v.Delete.MissingNode != "" && w.v.Delete.NodeGonePolicy == config.WaitForNode:
+		w.v.Delete.MissingNode = ""
 	default:
 		return false
 	}
@@ -181,12 +181,12 @@ func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
 	everyNode(func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
 		case Launch:
-			seen[fmt.Sprintf("Launch anywhere=%t left=%t undo=%t", a.Anywhere, a.Left != "", a.Undo)]++
-		case Release:
-			seen[fmt.Sprintf("Release left=%t", a.Left != "")]++
-		case Unhold:
-			seen[fmt.Sprintf("Unhold left=%t", a.Left != "")]++
-		case Tell:
+			seen[fmt.Sprintf("Launch anywhere=%t left=%t undo=%t", a.AnyNode, a.LeftBehind != "", a.Undo)]++
+		case ReleaseRecord:
+			seen[fmt.Sprintf("Release left=%t", a.LeftBehind != "")]++
+		case RemoveFinalizer:
+			seen[fmt.Sprintf("Unhold left=%t", a.LeftBehind != "")]++
+		case ReportProblem:
 			seen["Tell "+a.Problem.Reason]++
 		case Cancel:
 			seen["Cancel "+string(a.Run.Verb)]++
@@ -195,7 +195,7 @@ func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
-		"decide.Announce", "decide.Reschedule", "Tell NodeGone", "Cancel delete", "Cancel provision", "Release left=true", "Unhold left=true",
+		"decide.AnnounceReschedule", "decide.Reschedule", "Tell NodeGone", "Cancel delete", "Cancel provision", "Release left=true", "Unhold left=true",
 		"Launch anywhere=true left=false undo=true", "Launch anywhere=true left=false undo=false", "Launch anywhere=false left=true undo=false",
 	} {
 		if seen[what] == 0 {
