@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
 // uninstall is the command that lets go of everything, so that the namespaces can be deleted.
@@ -30,7 +30,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := controller.Survey(cmd.Context(), client, s.controller.Provisioner)
+			held, err := admin.Survey(cmd.Context(), client, s.controller.Provisioner)
 			if err != nil {
 				return err
 			}
