@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
@@ -98,32 +99,32 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 // can be made in it any more, and it hangs on our finalizers alone.
 func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
-		w.stop()
-		client := w.server.client("uninstall", nil)
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Stop()
+		client := w.Server.Client("uninstall")
 		held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 		if err != nil || len(held.Jobs) == 0 {
-			w.t.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
+			w.T.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
 		}
-		w.server.refusing(func(_, verb string, obj object) error {
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("the namespace is being terminated"))
 			}
 			return nil
 		})
-		for _, job := range every[*batchv1.Job](w) {
-			drop(w, "namespace-controller", job)
+		for _, job := range fakecluster.List[*batchv1.Job](w) {
+			fakecluster.Delete(w, "namespace-controller", job)
 		}
 		if err := held.Release(t.Context(), client); err != nil {
-			w.t.Error(err)
+			w.T.Error(err)
 		}
-		if left := every[*batchv1.Job](w); len(left) != 0 {
-			w.t.Errorf("%d Jobs keep their namespace", len(left))
+		if left := fakecluster.List[*batchv1.Job](w); len(left) != 0 {
+			w.T.Errorf("%d Jobs keep their namespace", len(left))
 		}
-		w.server.refusing(nil)
+		w.Server.Refuse(nil)
 	})
 }

@@ -1,4 +1,4 @@
-package controller_test
+package fakecluster
 
 import (
 	"strconv"
@@ -9,9 +9,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// cursor is a watch: a place in the server's log that moves on.
+// cursor is a watch: a place in the server's history that moves on.
 type cursor struct {
-	server              *server
+	server              *Server
+	process             *Process // whose it is; nil: nobody's
 	resource, namespace string
 	selector            labels.Selector
 	next                int
@@ -19,16 +20,15 @@ type cursor struct {
 	result              chan watch.Event
 	stop                chan struct{}
 	once                sync.Once
-	of                  *process // whose it is
 }
 
-func (s *server) watch(p *process, a clienttesting.WatchActionImpl) (watch.Interface, error) {
+func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Interface, error) {
 	from, err := strconv.Atoi(a.ListOptions.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	w := &cursor{
-		server: s, of: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
+		server: s, process: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
 		woken: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
 	}
 	s.mu.Lock()
@@ -38,7 +38,28 @@ func (s *server) watch(p *process, a clienttesting.WatchActionImpl) (watch.Inter
 	return w, nil
 }
 
-func (w *cursor) wake() { wake(w.woken) }
+// DelayWatches keeps everybody's watches of a resource from bringing anything, or lets them catch up.
+func (s *Server) DelayWatches(resource string, delayed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delayed[resource] = delayed
+	s.wakeWatches(resource)
+}
+
+func (s *Server) wakeWatches(resource string) {
+	for w := range s.watches {
+		if w.resource == resource {
+			wake(w.woken)
+		}
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
 
 // Stop ends the watch; its channel is closed soon after.
 func (w *cursor) Stop() { w.once.Do(func() { close(w.stop) }) }
@@ -65,58 +86,38 @@ func (w *cursor) run() {
 	}
 }
 
-// hold keeps the watches of a resource from bringing anything, or lets them catch up.
-func (s *server) hold(resource string, held bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held[resource] = held
-	for w := range s.watches {
-		w.wake()
-	}
-}
-
-// lag keeps one process's caches of a resource behind, or lets them catch up.
-func (s *server) lag(p *process, resource string, behind bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.behind[resource] = behind
-	for w := range s.watches {
-		w.wake()
-	}
-}
-
 func (w *cursor) forget() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	delete(w.server.watches, w)
 }
 
-// events are the changes since the last look, as far as the watch is about them.
+// events returns the changes since the last time, as far as the watch is about them.
 func (w *cursor) events() []watch.Event {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	var out []watch.Event
-	if w.server.held[w.resource] || w.of != nil && w.of.behind[w.resource] {
+	if w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource] {
 		return nil
 	}
 	for ; w.next < len(w.server.log); w.next++ {
 		c := w.server.log[w.next]
-		if c.resource != w.resource || w.namespace != "" && c.namespace != w.namespace {
+		if c.Resource != w.resource || w.namespace != "" && c.Namespace != w.namespace {
 			continue
 		}
-		was, is := w.sees(c.old), w.sees(c.now)
+		was, is := w.selects(c.Old), w.selects(c.Now)
 		switch {
 		case is && was:
-			out = append(out, watch.Event{Type: watch.Modified, Object: c.now.DeepCopyObject()})
+			out = append(out, watch.Event{Type: watch.Modified, Object: c.Now.DeepCopyObject()})
 		case is:
-			out = append(out, watch.Event{Type: watch.Added, Object: c.now.DeepCopyObject()})
+			out = append(out, watch.Event{Type: watch.Added, Object: c.Now.DeepCopyObject()})
 		case was:
-			out = append(out, watch.Event{Type: watch.Deleted, Object: c.old.DeepCopyObject()})
+			out = append(out, watch.Event{Type: watch.Deleted, Object: c.Old.DeepCopyObject()})
 		}
 	}
 	return out
 }
 
-func (w *cursor) sees(obj object) bool {
+func (w *cursor) selects(obj Object) bool {
 	return obj != nil && w.selector.Matches(labels.Set(obj.GetLabels()))
 }
