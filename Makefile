@@ -3,7 +3,12 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 export CGO_ENABLED ?= 0
-GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags="-s -w -buildid="
+# What --version says. Where there is no git, both are empty and the binaries say "unknown".
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+PACKAGE := github.com/flex-provisioner/flex-provisioner/internal/version
+GOFLAGS_BUILD = -trimpath -buildvcs=false \
+	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
 BINARIES := flex-dispatcher cinder-provisioner
 TOOL := go tool -modfile=tools.mod
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run

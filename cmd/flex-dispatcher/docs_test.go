@@ -151,6 +151,7 @@ func TestThePagesTellTheVerdictOfEveryExitCode(t *testing.T) {
 func TestThePagesListEveryFlag(t *testing.T) {
 	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall()} {
 		flags, defaults := map[string]string{}, map[string]string{}
+		cmd.InitDefaultVersionFlag() // cobra adds it only when the command runs
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			flags["--"+f.Name] = "flex-dispatcher " + cmd.Name() + " --help"
 			defaults["--"+f.Name] = strings.Trim(f.DefValue, "[]")
