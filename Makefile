@@ -30,6 +30,17 @@ build: ## build the binaries into bin/, static
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
+# The packages whose tests compare with golden files are those that define the flag -update.
+GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
+
+.PHONY: golden
+golden: ## rewrite the golden files of all tests; look at the difference before you commit it
+	go test -count=1 $(GOLDEN:%/=%) -update
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(TOOL) golangci-lint fmt
+
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
@@ -43,6 +54,13 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
 	go vet ./...
+
+# The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the code calls; needs the internet, or VULNDB=file:///DIRECTORY
+	$(TOOL) govulncheck -db=$(VULNDB) ./...
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
@@ -64,9 +82,11 @@ cinder-up: deps ## a real Cinder: MODE=noauth|keystone BACKENDS=lvm,lvmmp,fc,nvm
 cinder-down: ## end it; nothing stays behind (root)
 	@test/cinder/down.sh
 
-.PHONY: deploy
+.PHONY: deploy undeploy
 deploy: deps build cluster-up ## load the images into the cluster and deploy two replicas (root)
 	@scripts/deploy.sh
+undeploy: build ## take them away again; volumes stay in the storage, and are listed (root)
+	@scripts/undeploy.sh
 
 .PHONY: demo
 demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)
