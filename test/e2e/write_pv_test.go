@@ -49,7 +49,7 @@ func TestItem09AnOfferOfANodesDirectoryIsRefused(t *testing.T) {
 // A provisioning pod may write the PV of its own claim and no other, and none that is more than it should be.
 func TestItem09APodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "own-pv")
+	w := newWorld(t, "pv-policy")
 	const uid, other = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 	script := `try() { kubectl create -o name -f - 2>&1 <<E || true
 {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pvc-$1","annotations":{"flex-provisioner.io/claim-uid":"$1"}},
