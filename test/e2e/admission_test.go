@@ -21,7 +21,7 @@ const untilTold = 30 * time.Second
 
 // A Job whose pod is refused says so by FailedCreate, and the claim repeats it within 30 s: first a quota,
 // then, when that is lifted, the next cause. The Job goes with the claim, and nothing is undone.
-func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
+func TestClaimSaysThatItsPodIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.started()
@@ -51,7 +51,7 @@ func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
 
 // What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the config is mended
 // the claim is served: an undo under the old one, whose pod would be refused as well, is not needed.
-func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
+func TestClaimSaysThatPodSecurityRefusesItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "security")
 	w.enforce("restricted")
@@ -74,7 +74,7 @@ func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
 }
 
 // A ServiceAccount that does not exist, or lacks the label, is named; once it is there the claim is served.
-func TestItem01AClaimTellsThatItsServiceAccountIsMissing(t *testing.T) {
+func TestClaimSaysThatItsServiceAccountIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "missing")
 	class, _ := w.service(scripted(deletes+offer, map[string]string{"service-account-name": w.ns}))

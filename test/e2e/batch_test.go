@@ -17,7 +17,7 @@ import (
 
 // Many claims at once of a class that runs one Job at a time: those who wait share the next. One that cannot
 // be served is told so alone, and all the others are bound and deleted.
-func TestItem10ManyClaimsShareFewJobs(t *testing.T) {
+func TestManyClaimsShareFewJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch")
 	const many = 24
@@ -125,7 +125,7 @@ func sizes(jobs []batchv1.Job) []int {
 }
 
 // With a free slot nobody waits for company, and the image serves one as it serves many.
-func TestItem10WithAFreeSlotAClaimHasItsOwnJob(t *testing.T) {
+func TestClaimHasItsOwnJobWhileASlotIsFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "alone")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
@@ -146,7 +146,7 @@ func TestItem10WithAFreeSlotAClaimHasItsOwnJob(t *testing.T) {
 
 // The pod of a batch creates the PVs of its class, and no others, and changes none; without the permission
 // it creates only its own claim's.
-func TestItem10ABatchWritesNoPVOfAnotherClass(t *testing.T) {
+func TestBatchWritesNoPVOfAnotherClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch-pv")
 	const uid, other = "11111111-2222-3333-4444-666666666666", "99999999-2222-3333-4444-666666666666"

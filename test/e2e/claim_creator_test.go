@@ -20,7 +20,7 @@ func forged(claim *corev1.PersistentVolumeClaim) {
 
 // Who created a claim is stamped over what he wrote himself, cannot be changed afterwards, and reaches
 // the image of a dispatcher that runs with --trust-username.
-func TestItem08WhoAskedIsStampedAndGuarded(t *testing.T) {
+func TestClaimCreatorIsStampedAndGuarded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "asked")
 	class, _ := w.service(scripted(deletes+offer, nil))
@@ -48,7 +48,7 @@ func TestItem08WhoAskedIsStampedAndGuarded(t *testing.T) {
 }
 
 // A dispatcher without --trust-username passes on nobody's word.
-func TestItem08WithoutTrustNobodyIsNamed(t *testing.T) {
+func TestClaimCreatorIsNotPassedOnWithoutTrustUsername(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nobody")
 	w.started()

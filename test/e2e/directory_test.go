@@ -15,7 +15,7 @@ const nodeNamespace = "flex-provisioner-node"
 
 // The bash provisioner makes a directory on the node that the scheduler selected, and on no other; two
 // pods one after the other see the same file in it.
-func TestBashProvisionerServesADirectoryOnTheSelectedNode(t *testing.T) {
+func TestBashProvisionerMakesADirectoryOnTheSelectedNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "directory")
 	for _, node := range nodes {

@@ -15,7 +15,7 @@ import (
 
 // A volume type that Cinder does not know is refused in Cinder's words, tried once and not stormed at,
 // and tried again at once when the class is mended.
-func TestUnknownVolumeTypeIsRefusedUntilTheClassIsMended(t *testing.T) {
+func TestUnknownVolumeTypeIsRefusedUntilTheClassIsCorrected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "type")
 	w.class(w.ns, parameter("type", "no-such-type"))
@@ -47,7 +47,7 @@ func TestUnknownVolumeTypeIsRefusedUntilTheClassIsMended(t *testing.T) {
 
 // Without Cinder the attempts fail with growing pauses, and the claim says so; with Cinder again the
 // claim is bound to one volume. No other test runs meanwhile.
-func TestCinderDownIsWaitedForWithGrowingPauses(t *testing.T) {
+func TestCinderDownIsRetriedWithGrowingPauses(t *testing.T) {
 	w := newWorld(t, "down")
 	w.whenDone(func() { w.cinder("start") })
 	w.cinder("stop")
@@ -140,7 +140,7 @@ func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error 
 }
 
 // The leader is deleted, and a claim made at that moment is bound all the same.
-func TestItem12AnotherReplicaLeadsWhenTheLeaderGoes(t *testing.T) {
+func TestAnotherReplicaLeadsWhenTheLeaderIsKilled(t *testing.T) {
 	w := newWorld(t, "leader")
 	w.whenDone(w.startDispatchers)
 	w.eventually(toBind, "both replicas to be ready", dispatchersReady)

@@ -43,7 +43,7 @@ var (
 // A claim of another namespace is copied when that namespace consents, and not before: with the API not
 // served, with it served and no grant, with grants for others. The dispatchers are not restarted when
 // the API appears. Both ways to ask are tried.
-func TestItem06ACopyFromAnotherNamespaceNeedsItsConsent(t *testing.T) {
+func TestCloneFromAnotherNamespaceNeedsReferenceGrant(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "guest"), newWorld(t, "host")
 	class := w.copying()

@@ -14,7 +14,7 @@ import (
 )
 
 // After a volume has grown, an initiator that logs in sees its new size, in whichever way the volume is held.
-func TestAnInitiatorSeesTheGrownDisk(t *testing.T) {
+func TestInitiatorSeesTheGrownDisk(t *testing.T) {
 	for _, api := range []string{"attachments", "reserve"} {
 		t.Run(api, func(t *testing.T) {
 			w := newWorld(t, "grow")

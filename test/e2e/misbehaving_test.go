@@ -27,7 +27,7 @@ type misbehaviour struct {
 
 // Whatever an image does, the claim's events say it, and the claim is bound: at once, where its volume serves,
 // else as soon as the image is mended, with nobody cleaning up by hand.
-func TestItem02AMisbehavingImageIsToldAndRecoveredFrom(t *testing.T) {
+func TestMisbehavingImageIsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	for _, m := range []misbehaviour{
 		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it wrote no PersistentVolume pvc-"}, false},

@@ -17,7 +17,7 @@ import (
 
 // The bash provisioner of configmaps/nfs.yaml and nfs-tiers.yaml, over an export that is a directory of node1: no
 // NFS server is there, so nothing mounts what it hands out.
-func TestItem13NFSExamples(t *testing.T) {
+func TestNFSExamplesProvisionAndDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nfs")
 	export := w.export("nfs-export")

@@ -26,7 +26,7 @@ const leaseLasts = 15 * time.Second
 
 // A dispatcher that is asked to go gives its lease back, so that another leads before it would have expired.
 // One that is killed cannot.
-func TestItem12TheLeaseIsGivenBackOnExit(t *testing.T) {
+func TestLeaseIsReleasedOnExit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "lease")
 	first := w.started()
@@ -84,7 +84,7 @@ func (w *world) leads(before string) string {
 
 // Every replica answers the kubelet, and the one that leads counts what it has done, under the names that
 // dashboards know.
-func TestItem12ReplicasTellTheirHealthAndTheirNumbers(t *testing.T) {
+func TestReplicasServeHealthChecksAndMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "numbers")
 	class, _ := w.service(scripted(deletes+`[ "$FLEX_CLAIM_NAME" = good ] || exit 69`+"\n"+offer, map[string]string{"max-attempts": "1"}))
@@ -123,7 +123,7 @@ func TestItem12ReplicasTellTheirHealthAndTheirNumbers(t *testing.T) {
 }
 
 // A dispatcher whose ServiceAccount may not do all that it needs ends at once, and names every verb.
-func TestItem12MissingPermissionsAreNamed(t *testing.T) {
+func TestMissingPermissionsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "poor")
 	w.account("poor")
@@ -208,7 +208,7 @@ func (w *world) kubeconfigOf(account string) string {
 // When the dispatcher has gone, a deleted config namespace hangs on the records in it. uninstall says what
 // will stay behind, changes nothing without --yes, and with it lets the namespace go. Claims stay bound, and
 // what another provisioner's dispatcher holds stays held.
-func TestItem12UninstallLetsADeletedNamespaceGo(t *testing.T) {
+func TestUninstallUnblocksDeletionOfNamespace(t *testing.T) {
 	t.Parallel()
 	w, users := newWorld(t, "leaving"), newWorld(t, "users")
 	p := w.started()

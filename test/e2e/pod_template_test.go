@@ -23,7 +23,7 @@ const queueName = "kueue.x-k8s.io/queue-name"
 
 // All that a template may set reaches the pod that the API server takes and the kubelet runs: the first
 // container's work is seen by the one that provisions. The namespace enforces "restricted".
-func TestItem04APodTemplatePassesThrough(t *testing.T) {
+func TestPodTemplateReachesThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "template")
 	w.restricted()
@@ -97,7 +97,7 @@ func (w *world) restricted() {
 }
 
 // What loosens the pod is refused before any Job, each part of it named.
-func TestItem04ALoosenedTemplateIsRefused(t *testing.T) {
+func TestPodTemplateThatWeakensSecurityIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "loose")
 	class, cm := w.service(scripted(offer, nil, func(p *corev1.PodTemplateSpec) {
@@ -114,7 +114,7 @@ func TestItem04ALoosenedTemplateIsRefused(t *testing.T) {
 }
 
 // A queue that keeps the Job waiting is named on the claim; when it has room the Job runs.
-func TestItem04AJobWaitsForItsQueue(t *testing.T) {
+func TestSuspendedJobWaitsForItsQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "queue")
 	w.suspendJobs()

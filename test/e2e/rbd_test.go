@@ -16,7 +16,7 @@ import (
 
 // A claim on Ceph becomes a static PV for ceph-csi. Its image is opened, written and read with nothing but what the PV
 // and the Secret that it names hold; a clone of it has it as its parent, and its content.
-func TestACephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
+func TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
 	w := newWorld(t, "ceph")
 	class := w.cephClass()
 	source := w.claim(class, "source")

@@ -13,7 +13,7 @@ import (
 
 // An edit of a config serves the next claim, without a restart of anything. What was made before it is
 // deleted by what made it, although ConfigMap and class have gone.
-func TestItem03EachVolumeIsDeletedByTheRevisionThatMadeIt(t *testing.T) {
+func TestVolumeIsDeletedUnderTheRevisionThatMadeIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revisions")
 	filer := func(name string) map[string]string {
@@ -39,7 +39,7 @@ func TestItem03EachVolumeIsDeletedByTheRevisionThatMadeIt(t *testing.T) {
 
 // All faults of a config stand in one event, on the ConfigMap and on the claim that waits, with the key
 // that was meant. Once mended it serves.
-func TestItem03AllFaultsOfAConfigAreToldAtOnce(t *testing.T) {
+func TestAllFaultsOfAConfigAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "faults")
 	class, cm := w.service(scripted(offer, map[string]string{
@@ -58,7 +58,7 @@ func TestItem03AllFaultsOfAConfigAreToldAtOnce(t *testing.T) {
 }
 
 // A faulty edit is told on the ConfigMap, and the last good revision serves meanwhile.
-func TestItem03TheLastGoodRevisionServesWhileAnEditIsFaulty(t *testing.T) {
+func TestLastGoodRevisionStaysInUseWhileAnEditIsFaulty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "last-good")
 	good := scripted(deletes+offer, nil)
@@ -72,7 +72,7 @@ func TestItem03TheLastGoodRevisionServesWhileAnEditIsFaulty(t *testing.T) {
 }
 
 // Two ConfigMaps of one class are both named, and neither serves until one has gone.
-func TestItem03TwoConfigsOfAClassAreBothNamed(t *testing.T) {
+func TestTwoConfigsOfOneClassAreBothNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "two")
 	class, _ := w.service(scripted(deletes+offer, nil))
@@ -92,7 +92,7 @@ func TestItem03TwoConfigsOfAClassAreBothNamed(t *testing.T) {
 
 // A ConfigMap serves nobody from a namespace that the class does not name, be it the claim's own or one
 // of the config namespaces.
-func TestItem03ConfigsOfOtherNamespacesAreIgnored(t *testing.T) {
+func TestConfigsOfOtherNamespacesAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "elsewhere")
 	w.class(w.ns)

@@ -10,7 +10,7 @@ import (
 
 // While a Job cannot start the claim says why, within 30 s. When the claim goes, a Job whose container
 // was never made needs no undo: its image would not start for that either.
-func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
+func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		config map[string]string
@@ -38,7 +38,7 @@ func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
 
 // A selector that no node fits is quoted. When the config is mended the Job that could not start makes way
 // at once, and no undo is tried on nodes that do not exist.
-func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
+func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "node")
 	claim := w.claim(w.cinderService(map[string]string{"node-selector": "disk=none"}), "data")
@@ -56,7 +56,7 @@ func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
 }
 
 // A ServiceAccount without the label is refused, the dispatcher's own above all.
-func TestItem01AClaimTellsThatItsServiceAccountIsRefused(t *testing.T) {
+func TestClaimSaysThatItsServiceAccountIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "account")
 	claim := w.claim(w.cinderService(map[string]string{"service-account-name": "flex-dispatcher"}), "data")

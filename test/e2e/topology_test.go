@@ -65,7 +65,7 @@ spec:
 }
 
 // A node without room is left: what was made there is undone, and the scheduler chooses another for pod and claim.
-func TestItem07ClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
+func TestClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "crowded")
 	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
@@ -116,7 +116,7 @@ func (w *world) selected(node string) *corev1.PersistentVolumeClaim {
 	return w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annSelectedNode: node} })
 }
 
-func TestItem07ClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
+func TestClaimIsRescheduledWhenItsSelectedNodeNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unchosen")
 	w.class(w.ns, firstConsumer)
@@ -146,7 +146,7 @@ func abroad(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim,
 	return w, claim, pv
 }
 
-func TestItem07DeleteWaitsForANodeThatHasGone(t *testing.T) {
+func TestDeleteWaitsForNodeThatNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w, claim, pv := abroad(t, "wait")
 	w.event(pv, "NodeGone", "the volume's node node-that-has-gone", "node-gone: wait", "any-node")
@@ -165,7 +165,7 @@ func TestItem07DeleteWaitsForANodeThatHasGone(t *testing.T) {
 	w.onlyJob(claim, "delete")
 }
 
-func TestItem07DeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
+func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w, claim, pv := abroad(t, "any-node")
 	w.vanished(claim)
@@ -175,7 +175,7 @@ func TestItem07DeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
 	equal(t, "the node that the image is told", variable(job, "FLEX_SELECTED_NODE"), "node-that-has-gone")
 }
 
-func TestItem07VolumeIsForgottenWithItsNode(t *testing.T) {
+func TestVolumeIsForgottenWhenItsNodeNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w, claim, pv := abroad(t, "forget")
 	w.vanished(claim)
@@ -185,7 +185,7 @@ func TestItem07VolumeIsForgottenWithItsNode(t *testing.T) {
 
 // A pod that is deleted by force is read all the same: its node tells that it has ended, and the next run starts at
 // the usual pace, not after the pod's deadline.
-func TestItem07PodDeletedByForceIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
+func TestForceDeletedPodIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "force")
 	w.class(w.ns)

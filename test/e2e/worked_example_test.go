@@ -32,7 +32,7 @@ type announcement struct {
 
 // A volume begins with its seed's files, and is announced before the claim is bound to it. The receiver fails
 // once, so that the provisioner runs a second time.
-func TestItem13SeededDirectoryIsAnnouncedBeforeItIsBound(t *testing.T) {
+func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "seed")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace), func(class *storagev1.StorageClass) {
@@ -96,7 +96,7 @@ func (w *world) receiver(claim string) (url string, received func() []announceme
 
 // A vendor's image is asked for by its digest, with the Secret of the vendor's registry; no registry is here, and
 // the claim says that.
-func TestItem13ProprietaryImageIsPulledWithItsSecret(t *testing.T) {
+func TestProprietaryImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "vendor")
 	w.apply("proprietary")
@@ -134,7 +134,7 @@ func (w *world) secret(name string, kind corev1.SecretType, key, value string) {
 // The pod of an isolated node is cut off before it begins: it had reached the API server, does so no more, and its
 // claim is bound all the same. The bridge of this lab enforces no NetworkPolicy, so that the test does the cut, and
 // looks whether the policy that is shipped means this pod.
-func TestItem13IsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
+func TestIsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "isolated")
 	w.apply("isolated", "StorageClass")

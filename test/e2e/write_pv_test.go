@@ -17,7 +17,7 @@ func offers(words string) map[string]string {
 	return scripted(deletes+fmt.Sprintf(`echo "%s" >/dev/termination-log`, strings.ReplaceAll(words, `"`, `\"`)), nil)
 }
 
-func TestItem09DispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
+func TestDispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "offer")
 	w.class(w.ns)
@@ -37,7 +37,7 @@ func TestItem09DispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 }
 
 // What the container must not offer is refused, and the claim says why.
-func TestItem09AnOfferOfANodesDirectoryIsRefused(t *testing.T) {
+func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.class(w.ns)
@@ -47,7 +47,7 @@ func TestItem09AnOfferOfANodesDirectoryIsRefused(t *testing.T) {
 }
 
 // A provisioning pod may write the PV of its own claim and no other, and none that is more than it should be.
-func TestItem09APodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
+func TestPodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pv-policy")
 	const uid, other = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"

@@ -23,7 +23,7 @@ func from(name string) func(*corev1.PersistentVolumeClaim) {
 }
 
 // A claim with another as its source gets a copy of its volume, by Cinder's own word.
-func TestItem06AClaimIsCopied(t *testing.T) {
+func TestClaimIsCloned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "copy")
 	class := w.copying()
@@ -43,7 +43,7 @@ func TestItem06AClaimIsCopied(t *testing.T) {
 }
 
 // Another namespace's claim is not copied without that namespace's consent, nor by an image that cannot.
-func TestItem06ACopyNeedsConsentAndAnImageThatCan(t *testing.T) {
+func TestCloneNeedsConsentAndAnImageThatCanClone(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "copy"), newWorld(t, "others")
 	class := w.copying()
@@ -63,7 +63,7 @@ func TestItem06ACopyNeedsConsentAndAnImageThatCan(t *testing.T) {
 }
 
 // Volumes are exported by the documented workflow where the class asks for it.
-func TestTheReserveWorkflowServesToo(t *testing.T) {
+func TestReserveWorkflowProvisionsAndDeletes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "reserve")
 	w.class(w.ns, parameter("type", "lvm"), parameter("attach-api", "reserve"))

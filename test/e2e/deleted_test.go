@@ -18,7 +18,7 @@ import (
 
 // The first attempts make a volume and fail after that; the claim goes while the next is waited for. The
 // delete verb takes the volume back.
-func TestClaimDeletedInABackoffLeavesNoVolume(t *testing.T) {
+func TestClaimDeletedDuringBackoffLeavesNoVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "backoff")
 	class := w.cinderService(nil)
@@ -92,7 +92,7 @@ func somePV(name, class string) *corev1.PersistentVolume {
 }
 
 // A PV that is deleted while it is bound is still in use: its volume stays until the claim goes.
-func TestPVDeletedWhileBoundKeepsItsVolumeUntilTheClaimGoes(t *testing.T) {
+func TestPVDeletedWhileBoundKeepsItsVolumeUntilItsClaimIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pvgone")
 	claim := w.claim(cinderClass, "data")
@@ -146,7 +146,7 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 }
 
 // A volume is deleted under the revision that made it, when its config and its class have gone.
-func TestItem03VolumeIsDeletedWhenConfigAndClassHaveGone(t *testing.T) {
+func TestVolumeIsDeletedWhenConfigAndClassNoLongerExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revision")
 	class := w.class(w.ns, parameter("type", "lvm"))
