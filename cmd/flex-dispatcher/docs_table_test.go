@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -174,58 +173,4 @@ func block(t *testing.T, text, language string) string {
 		t.Fatalf("no block of %s", language)
 	}
 	return code
-}
-
-var (
-	link    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
-)
-
-// anchors are what a link to a heading of a page may name.
-func anchors(t *testing.T, page string) []string {
-	t.Helper()
-	var out []string
-	for _, m := range heading.FindAllStringSubmatch(pageText(t, page), -1) {
-		out = append(out, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
-	}
-	return out
-}
-
-// dead tells why a link leads nowhere, or "".
-func dead(t *testing.T, page, path, anchor string) string {
-	t.Helper()
-	to := page
-	if path != "" {
-		to = filepath.Join(filepath.Dir(page), path)
-	}
-	if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-		return to + " does not exist"
-	}
-	if anchor != "" && !slices.Contains(anchors(t, to), anchor) {
-		return fmt.Sprintf("%s has no heading for #%s", to, anchor)
-	}
-	return ""
-}
-
-// Each fact stands in one place, and the others link to it.
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "ARCHITECTURE.md")) {
-		page, err := filepath.Rel(root, page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(pageText(t, page), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			if why := dead(t, page, m[1], m[2]); why != "" {
-				t.Errorf("%s links to %s: %s", page, m[0], why)
-			}
-		}
-	}
 }
