@@ -8,7 +8,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 . test/lab.sh
 
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
-# The tests that ask anything of Cinder's login. The others know Cinder only by its answers.
+# The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
 DONE=()
 

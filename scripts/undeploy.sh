@@ -14,7 +14,7 @@ kubectl() { test/cluster/kubectl.sh "$@"; }
 say "deleting the dispatcher"
 kubectl -n flex-provisioner delete deployment flex-dispatcher --ignore-not-found --cascade=foreground --timeout=2m >/dev/null
 
-# Without the dispatcher nobody takes its finalizers off, and a namespace with a Job that carries one cannot be deleted.
+# Only the dispatcher removes its finalizers, and a namespace cannot be deleted while a Job in it carries one.
 say "releasing the finalizers"
 in_control bin/flex-dispatcher uninstall --yes --kubeconfig "$LAB_KUBECONFIG"
 

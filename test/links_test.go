@@ -76,7 +76,7 @@ type site struct {
 	files map[string]bool
 }
 
-// broken returns why a page's link leads nowhere, or "".
+// broken returns why a page's link does not resolve, or "".
 func (s site) broken(page, link string) string {
 	name, anchor, hasAnchor := strings.Cut(link, "#")
 	to := page

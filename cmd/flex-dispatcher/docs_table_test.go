@@ -80,7 +80,7 @@ func cellsOf(line string) []string {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// spans are what a cell shows as code.
+// spans returns what a cell shows as code.
 func spans(cell string) []string {
 	var out []string
 	for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
@@ -89,7 +89,7 @@ func spans(cell string) []string {
 	return out
 }
 
-// names are what a column shows as code, with the number of rows that do.
+// names returns what a column shows as code, with the number of rows that do.
 func (tb table) names(column int) map[string]int {
 	out := map[string]int{}
 	for _, row := range tb.rows {
@@ -100,8 +100,8 @@ func (tb table) names(column int) map[string]int {
 	return out
 }
 
-// mustList compares a column with what the code has, by name and the place where it is declared. What differs is
-// told with what to write where.
+// mustList compares a column with what the code has, by name and the place where it is declared. It reports
+// each difference, with what to write where.
 func (tb table) mustList(t *testing.T, column int, code map[string]string) {
 	t.Helper()
 	listed := tb.names(column)
@@ -129,8 +129,8 @@ func (tb table) rowFor(column int, name string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// mustDefault compares the column of defaults with the code's, by the name in the first column. A default that is
-// empty is told in words.
+// mustDefault compares the column of defaults with the code's, by the name in the first column. An empty
+// default is described in words.
 func (tb table) mustDefault(t *testing.T, column int, defaults map[string]string) {
 	t.Helper()
 	for _, row := range tb.rows {

@@ -267,7 +267,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("phase"), "state": s.named("state")} {
 		i := slices.IndexFunc(values.rows, func(row []string) bool { return row[0] == "`"+label+"`" })
 		if i < 0 {
-			continue // told above
+			continue // reported above
 		}
 		said := from("", spans(values.rows[i][1])...)
 		for value, place := range want {

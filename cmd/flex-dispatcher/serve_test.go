@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// aJob is all that the API server has.
+// aJob is the only object of the API server.
 const aJob = `{"metadata":{"name":"provision-u-1","namespace":"flex-provisioner",` +
 	`"labels":{"flex-provisioner.io/class":"gone","flex-provisioner.io/verb":"provision"}}}`
 
-// apiServer allows everything, has one Job, grants nobody a lease, and does not answer lists before it is
-// told to.
+// apiServer allows everything, has one Job, grants no lease, and answers no list before answer is
+// called.
 func apiServer(t *testing.T) (kubeconfig string, answer func()) {
 	t.Helper()
 	lists := make(chan struct{})

@@ -34,7 +34,7 @@ func (i Info) String() string {
 	return fmt.Sprintf("%s (commit %s, %s)", i.Version, i.Commit, i.Go)
 }
 
-// describe prefers what the linker was told, then what the go command wrote into the binary: go install names a module's
+// describe prefers the linker's flags, then what the go command wrote into the binary: go install names a module's
 // version, and a plain go build in a clone names the commit.
 func describe(version, commit string, build *debug.BuildInfo) Info {
 	out := Info{Version: version, Commit: commit, Go: runtime.Version()}

@@ -8,7 +8,7 @@ set -euo pipefail
 . "$CINDER_SRC/services.sh"
 
 lab_lock
-# Clients before servers: Cinder would wait for a Ceph that has gone.
+# Clients before servers: Cinder would wait for a Ceph that is already down.
 for name in cinder keystone tgtd ceph-osd ceph-mgr ceph-mon; do
   ! running "$name" || say "stopping $name"
   stop_service "$name"

@@ -42,7 +42,7 @@ refused() {
   printf 'ok: %s: %s is refused\n' "$portal" "$2"
 }
 
-# Eight places with a byte each: a volume of the wrong size or of somebody else does not have them.
+# Eight places with a byte each: a volume of the wrong size or of another claim does not have them.
 writes=() reads=()
 for place in 0 1 2 3 5 8 13 1023; do
   byte=$((RANDOM % 255 + 1))

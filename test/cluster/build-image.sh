@@ -58,7 +58,7 @@ build() { # IMAGE CONTEXT DOCKERFILE TAR
   builder rmi --prune >/dev/null
 }
 
-# Whatever --root says, root's buildah notes blobs in /var/lib/containers; nobody else's is touched.
+# Whatever --root says, root's buildah notes blobs in /var/lib/containers; those of other programs are not touched.
 NOTES=/var/lib/containers
 leave_no_notes() {
   [ ! -e $NOTES ] || return 0

@@ -34,7 +34,7 @@ settings() {
     kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max
 }
 
-# Names only: the bridge is up or down as somebody is on it.
+# Names only: the state of the bridge depends on whether anything is attached to it.
 control_links() { ip -n "$LAB_NETNS" -br link | cut -d' ' -f1; }
 
 loops() { losetup --noheadings --output NAME,BACK-FILE; }

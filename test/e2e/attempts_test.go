@@ -18,8 +18,8 @@ import (
 )
 
 // The pauses and the number of attempts come from the Jobs: what the claim's user writes over the
-// annotations neither hurries nor stops them. After max-attempts the claim is Stalled, and an edit of the
-// config is answered at once.
+// annotations neither shortens nor stops them. After max-attempts the claim is Stalled, and an edit of the
+// config starts a new attempt at once.
 func TestAttemptsAreCountedFromJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "attempts")
@@ -93,7 +93,7 @@ func TestTimeoutAndOutOfMemoryCountAsAttempts(t *testing.T) {
 	}
 }
 
-// A pod that is drained away is nobody's fault: the run is repeated after 10 s and counts as the same
+// A drained pod is no failure of the image: the run is repeated after 10 s and counts as the same
 // attempt.
 func TestDrainedPodDoesNotCountAsAttempt(t *testing.T) {
 	t.Parallel()

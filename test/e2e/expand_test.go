@@ -90,7 +90,7 @@ func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	equal(t, "the PV's capacity", w.capacity(claim), "3Gi")
 }
 
-// The capacity is what the storage really has, by the image's word.
+// The capacity is what the storage really has, as the image reports it.
 func TestCapacityIsWhatTheStorageHas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "round")
@@ -107,7 +107,7 @@ fi
 	equal(t, "the PV's capacity", w.capacity(claim), "4Gi")
 }
 
-// An image that cannot grow is not asked to; the claim says where that would be changed.
+// An image without the verb expand is not run for it; the claim says which key of the config to change.
 func TestImageWithoutExpandIsNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nogrow")
@@ -119,8 +119,8 @@ func TestImageWithoutExpandIsNotRun(t *testing.T) {
 	equal(t, "expand Jobs", len(w.jobs(claim, "expand")), 0)
 }
 
-// A volume of Cinder that is exported to a node grows while it is in use. Nobody grows a file system on
-// such a device by himself: the claim says so, until an administrator says that it was done.
+// A volume of Cinder that is exported to a node grows while it is in use. The file system on
+// such a device is not grown automatically: the claim says so until an administrator notes on the PV that it was done.
 func TestCinderGrowsAVolumeInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "disk")
@@ -163,7 +163,7 @@ func (w *world) expandableCinder() string {
 	return class
 }
 
-// Where the kubelet grows file systems, the dispatcher leaves it to him: the next pod's start ends it.
+// Where the kubelet grows file systems, the dispatcher leaves it to the kubelet: the expansion ends when the next pod starts.
 func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "kubelet")

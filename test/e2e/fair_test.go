@@ -15,7 +15,7 @@ import (
 
 // A namespace with many claims does not hold up another's first, and the class never runs more Jobs than
 // its max-parallel.
-func TestNamespacesTakeTurns(t *testing.T) {
+func TestNamespacesShareSlotsFairly(t *testing.T) {
 	t.Parallel()
 	crowd, other := newWorld(t, "crowd"), newWorld(t, "single")
 	const many, most = 16, 2

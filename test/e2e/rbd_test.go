@@ -68,7 +68,7 @@ func (w *world) cephClass() string {
 	return w.ns
 }
 
-// ceph runs a command with the administrator's key, as the storage's own word.
+// ceph runs a command with the administrator's key, to read the storage past our own code.
 func (w *world) ceph(command ...string) string {
 	w.t.Helper()
 	run := exec.CommandContext(w.ctx(), "../cinder/exec.sh", command...)

@@ -12,7 +12,7 @@ import (
 )
 
 // An edit of a config serves the next claim, without a restart of anything. What was made before it is
-// deleted by what made it, although ConfigMap and class have gone.
+// deleted under the revision that made it, although ConfigMap and class no longer exist.
 func TestVolumeIsDeletedUnderTheRevisionThatMadeIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revisions")
@@ -38,7 +38,7 @@ func TestVolumeIsDeletedUnderTheRevisionThatMadeIt(t *testing.T) {
 }
 
 // All faults of a config stand in one event, on the ConfigMap and on the claim that waits, with the key
-// that was meant. Once mended it serves.
+// that was meant. Once the config is corrected it is used.
 func TestAllFaultsOfAConfigAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "faults")
@@ -57,7 +57,7 @@ func TestAllFaultsOfAConfigAreReportedAtOnce(t *testing.T) {
 	w.bound(claim)
 }
 
-// A faulty edit is told on the ConfigMap, and the last good revision serves meanwhile.
+// An event on the ConfigMap reports a faulty edit, and the last good revision stays in use meanwhile.
 func TestLastGoodRevisionStaysInUseWhileAnEditIsFaulty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "last-good")
@@ -71,7 +71,7 @@ func TestLastGoodRevisionStaysInUseWhileAnEditIsFaulty(t *testing.T) {
 	w.event(cm, "ConfigWarning", "did you mean node-selector?", "data[max-parallel]", "the last good revision", "stays in use")
 }
 
-// Two ConfigMaps of one class are both named, and neither serves until one has gone.
+// Two ConfigMaps of one class are both named, and neither is used until one is deleted.
 func TestTwoConfigsOfOneClassAreBothNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "two")
@@ -90,7 +90,7 @@ func TestTwoConfigsOfOneClassAreBothNamed(t *testing.T) {
 	w.bound(claim)
 }
 
-// A ConfigMap serves nobody from a namespace that the class does not name, be it the claim's own or one
+// A ConfigMap in a namespace that the class does not name is not used, be it the claim's own namespace or one
 // of the config namespaces.
 func TestConfigsOfOtherNamespacesAreIgnored(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 const (
 	// deletes does whatever it is asked to delete at once.
 	deletes = "[ $FLEX_VERB != delete ] || exit 0\n"
-	// offer describes a volume that needs nobody, for the dispatcher to write its PV.
+	// offer describes a volume that no storage has to make, so that the dispatcher writes its PV.
 	offer = `echo '{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports/'$FLEX_PV_NAME'"}}}' >/dev/termination-log` + "\n"
 )
 

@@ -34,7 +34,7 @@ var passwords = struct {
 	all map[string]bool
 }{all: map[string]bool{}}
 
-// collectPasswords watches the CHAP Secrets, so that those of volumes that have gone are known too.
+// collectPasswords watches the CHAP Secrets, so that those of deleted volumes are known too.
 func collectPasswords(ctx context.Context) error {
 	config := *kubeConfig
 	config.Timeout = 0 // a watch lasts

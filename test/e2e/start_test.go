@@ -36,7 +36,7 @@ func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	}
 }
 
-// A selector that no node fits is quoted. When the config is mended the Job that could not start makes way
+// A selector that no node fits is quoted. When the config is corrected the Job that could not start is deleted
 // at once, and no undo is tried on nodes that do not exist.
 func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	w.must(err, "look at the config")
 	cm.Data = cinderConfig(nil)
 	_, err = kube.CoreV1().ConfigMaps(ownNamespace).Update(w.ctx(), cm, metav1.UpdateOptions{})
-	w.must(err, "mend the config")
+	w.must(err, "correct the config")
 	w.bound(claim)
 	w.onlyVolume(claim)
 	if undone := w.jobs(claim, "delete"); len(undone) > 0 {

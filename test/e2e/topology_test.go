@@ -110,7 +110,7 @@ func TestClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	equal(t, "nodes with the directory of a deleted claim", w.holders(claim), "[]")
 }
 
-// selected makes a claim whose node has been selected, by nobody that would do it again.
+// selected makes a claim whose node is selected by the test, so that no scheduler selects another.
 func (w *world) selected(node string) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
 	return w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annSelectedNode: node} })
@@ -183,8 +183,8 @@ func TestVolumeIsForgottenWhenItsNodeNoLongerExists(t *testing.T) {
 	equal(t, "Jobs that delete", len(w.jobs(claim, "delete")), 0)
 }
 
-// A pod that is deleted by force is read all the same: its node tells that it has ended, and the next run starts at
-// the usual pace, not after the pod's deadline.
+// A force-deleted pod is read all the same: its node confirms that it has ended, and the next run starts after
+// the usual backoff, not after the pod's deadline.
 func TestForceDeletedPodIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "force")

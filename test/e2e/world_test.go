@@ -30,8 +30,8 @@ type world struct {
 	ns string
 	// claims that the test made, as they were made.
 	claims []*corev1.PersistentVolumeClaim
-	// mends let everything go on again that the test holds up.
-	mends []func()
+	// fixes undo what the test has stopped or blocked.
+	fixes []func()
 	// removals take back what the test made beside claims, the last first.
 	removals []func()
 }
@@ -61,9 +61,9 @@ func (w *world) must(err error, what string) {
 }
 
 // whenDone runs before anything is tidied up: dispatchers start again, gates open.
-func (w *world) whenDone(mend func()) { w.mends = append(w.mends, mend) }
+func (w *world) whenDone(fix func()) { w.fixes = append(w.fixes, fix) }
 
-// remove runs when the test's claims have gone.
+// remove runs when the test's claims no longer exist.
 func (w *world) remove(removal func()) { w.removals = append(w.removals, removal) }
 
 func (w *world) end() {
@@ -72,8 +72,8 @@ func (w *world) end() {
 	if w.t.Failed() {
 		w.dump()
 	}
-	for _, mend := range w.mends {
-		mend()
+	for _, fix := range w.fixes {
+		fix()
 	}
 	w.removeClaims()
 }
