@@ -13,9 +13,9 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // fieldManager owns what the dispatcher writes on claims.
@@ -52,7 +52,7 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
 	case decide.Waive:
-		return 0, c.note(ctx, o, a.Run, contract.AnnWaived)
+		return 0, c.note(ctx, o, a.Run, jobs.AnnWaived)
 	case decide.LetGo:
 		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
 	case decide.Write:
@@ -92,7 +92,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 	err = c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
 		"uid":             job.UID,
 		"resourceVersion": job.ResourceVersion,
-		"annotations":     map[string]any{jobs.Key(job, string(o.uid), contract.AnnOutcome): string(outcome)},
+		"annotations":     map[string]any{jobs.Key(job, string(o.uid), jobs.AnnOutcome): string(outcome)},
 	}})
 	switch {
 	case apierrors.IsConflict(err):
@@ -154,7 +154,7 @@ func refused(err error) bool {
 func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) (err error) {
 	job := o.jobs[a.Run.Name]
 	if a.Run.Others.Held {
-		err = c.note(ctx, o, a.Run, contract.AnnReleased)
+		err = c.note(ctx, o, a.Run, jobs.AnnReleased)
 	} else {
 		err = c.expire(ctx, o, a.Run)
 	}
@@ -170,9 +170,9 @@ func (c *Controller) expire(ctx context.Context, o *observation, run decide.Run)
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{
 		"metadata": map[string]any{
 			"uid": job.UID, "resourceVersion": job.ResourceVersion,
-			"finalizers": without(job.Finalizers, contract.FinalizerRecord),
+			"finalizers": without(job.Finalizers, jobs.FinalizerRecord),
 		},
-		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(held, jobs.AllDone(job)) / time.Second)},
+		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(held, runs.AllDone(job)) / time.Second)},
 	})
 	return c.orLookAgain(err, o, run)
 }

@@ -76,7 +76,7 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 
 // markedSince is when a revision was marked. A mark that cannot be read is none.
 func markedSince(stored *appsv1.ControllerRevision) time.Time {
-	at, err := time.Parse(time.RFC3339, stored.Annotations[contract.AnnUnusedSince])
+	at, err := time.Parse(time.RFC3339, stored.Annotations[config.AnnUnusedSince])
 	if err != nil {
 		return time.Time{}
 	}
@@ -105,7 +105,7 @@ func (c *Controller) used(name string, stored *appsv1.ControllerRevision) bool {
 // named asks the API server whether a Job or a PV names a revision.
 func (c *Controller) named(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.caches.namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy})
+		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy})
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}
@@ -132,7 +132,7 @@ func (c *Controller) named(ctx context.Context, name string) (bool, error) {
 func (c *Controller) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": stored.UID, "resourceVersion": stored.ResourceVersion,
-		"annotations": map[string]any{contract.AnnUnusedSince: since},
+		"annotations": map[string]any{config.AnnUnusedSince: since},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the mark of the config revision %s: %w", stored.Name, err)

@@ -14,7 +14,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // observation is what was found of one UID: the objects, and the view of them that decide judges.
@@ -105,7 +106,7 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 		}
 		o.jobs[job.Name] = job
 		o.view.Runs = append(o.view.Runs, run)
-		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations, string(o.uid)); err == nil {
+		if request, _, err := runs.Recorded(job.Spec.Template.Annotations, string(o.uid)); err == nil {
 			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 		}
 	}
@@ -113,7 +114,7 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 }
 
 func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, uid string) (decide.Run, error) {
-	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job, uid)}
+	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
 	run.Leaving = job.DeletionTimestamp != nil
 	if run.Settled != nil {
 		run.Outcome = *run.Settled
@@ -126,11 +127,11 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, 
 	if err != nil {
 		return run, err
 	}
-	run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
-	if run.Live = !jobs.Ended(job, pods, c.clock.Now()); run.Live {
+	run.PodKept = slices.ContainsFunc(pods, runs.Kept)
+	if run.Live = !runs.Ended(job, pods, c.clock.Now()); run.Live {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
-	run.Outcome = jobs.ReadFor(job, uid, pods, c.clock.Now())
+	run.Outcome = runs.ReadFor(job, uid, pods, c.clock.Now())
 	run.Output = output(job, run, pods)
 	run.Short = run.Record.Short(run.Outcome)
 	if run.Offers && run.Verb == contract.Provision {
@@ -144,10 +145,10 @@ func output(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
 		return run.Outcome.Message
-	case jobs.AnySettled(job):
+	case runs.AnySettled(job):
 		return ""
 	default:
-		return jobs.Said(pods)
+		return runs.Said(pods)
 	}
 }
 
@@ -158,7 +159,7 @@ func (c *Controller) seeKept(ctx context.Context, look looker, job *batchv1.Job,
 		look = c.caches
 	}
 	pods, err := look.pods(ctx, job)
-	return slices.ContainsFunc(pods, jobs.Kept), err
+	return slices.ContainsFunc(pods, runs.Kept), err
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {
@@ -174,7 +175,7 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Leaving:  pv.DeletionTimestamp != nil,
-		Unbound:  jobs.Unbound(pv),
+		Unbound:  pvs.Unbound(pv),
 	}
 	if pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
 		v.Unfit, v.Loose = fit(pv, o.claim)
@@ -193,9 +194,9 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 func fit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (unfit string, loose bool) {
 	switch {
 	case claim != nil && claim.Spec.VolumeName == "":
-		return jobs.Unfit(pv, claim), jobs.Loose(pv, claim)
+		return pvs.Unfit(pv, claim), pvs.Loose(pv, claim)
 	case pv.Spec.ClaimRef == nil:
-		return "", jobs.Loose(pv, nil)
+		return "", pvs.Loose(pv, nil)
 	default:
 		return "", false
 	}
@@ -208,7 +209,7 @@ func (c *Controller) faultOf(pv *corev1.PersistentVolume, uid string) string {
 		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
 			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, c.opts.Provisioner)
 	}
-	return jobs.Proof(pv, uid)
+	return pvs.Proof(pv, uid)
 }
 
 func released(pv *corev1.PersistentVolume) bool {

@@ -11,16 +11,16 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // offer is the PV that a container with write-pv: dispatcher describes, or why it cannot be written.
 func (c *Controller) offer(job *batchv1.Job, pods []*corev1.Pod) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	if err != nil {
 		return nil, err.Error()
 	}
-	offer, err := jobs.ReadOffer(pods)
+	offer, err := runs.ReadOffer(pods)
 	if err != nil {
 		return nil, err.Error()
 	}

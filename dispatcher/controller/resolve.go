@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // resolved is a config that can serve, or the problem with it.
@@ -89,7 +90,7 @@ func (c *Controller) resolveClean(o *observation) resolved {
 		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
 			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
 				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
-			contract.AnnRevision, contract.LabelManagedBy, contract.ManagedBy)}}
+			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
 	}
 	stored := c.revision(name)
 	if stored == nil {
@@ -183,10 +184,10 @@ func joined(faults field.ErrorList) string {
 func (c *Controller) progresses(job *batchv1.Job) bool {
 	pods, err := c.caches.podsOf(job)
 	now := c.clock.Now()
-	if err != nil || jobs.Ended(job, pods, now) {
+	if err != nil || runs.Ended(job, pods, now) {
 		return false
 	}
-	trouble, _ := jobs.TroubleOf(job, pods, nil, now)
+	trouble, _ := runs.TroubleOf(job, pods, nil, now)
 	return trouble == nil || !trouble.Unstarted
 }
 

@@ -17,7 +17,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -145,7 +146,7 @@ func (c *Controller) tellOdd(o *observation, a decide.Settle, job *batchv1.Job) 
 	if a.Run.Verb != contract.Provision || o.claim == nil {
 		return
 	}
-	odd := jobs.Odd(o.pv, o.claim)
+	odd := pvs.Odd(o.pv, o.claim)
 	if o.view.Stray != "" {
 		odd = o.view.Stray + ": nothing deletes it when the claim goes"
 	}
@@ -226,7 +227,7 @@ func provisionFault(o *observation, run decide.Run) string {
 }
 
 // said is what the image has said for the claim's user, or else where the administrator reads the rest.
-func said(out jobs.Outcome, job *batchv1.Job) []string {
+func said(out runs.Outcome, job *batchv1.Job) []string {
 	if words := contract.ForClaim(out.Message); words != "" {
 		return []string{words}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // world plays Kubernetes and an image that succeeds from now on.
@@ -82,7 +83,7 @@ func (w *world) step() bool {
 }
 
 func (w *world) launch(a Launch) {
-	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Live: true, Record: jobs.Record{
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Live: true, Record: runs.Record{
 		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Held: true,
 		Hash: w.v.Serve.Hash, Revision: w.v.Serve.Revision, Node: w.v.Serve.Node,
 	}}
@@ -110,7 +111,7 @@ func (w *world) turn() bool {
 	for i := range w.v.Runs {
 		if r := &w.v.Runs[i]; r.Live {
 			r.Live = false
-			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
+			r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
 			switch {
 			case r.Leaving && r.Trouble != nil && r.Trouble.Unstarted:
 				r.Outcome.Verdict = contract.NotStarted

@@ -7,7 +7,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyNode calls f with every combination of the facts of nodes: the scheduler's choice for a claim that is pending,
@@ -67,7 +67,7 @@ func nodeHistories() [][]Run {
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
 	stuck.Live, stuck.PodKept = true, true
-	stuck.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+	stuck.Trouble = &runs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
@@ -93,7 +93,7 @@ func nodeDeletes() []Run {
 		d.After, d.Volume = 2, volume
 		waits := d
 		waits.Live, waits.PodKept = true, true
-		waits.Trouble = &jobs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+		waits.Trouble = &runs.Trouble{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
 		anywhere := waits
 		anywhere.Anywhere = true
 		out = append(out, waits, anywhere, settled(d, contract.Done, 0), settled(d, contract.TryAgain, time.Hour))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyShared calls f with every combination of facts about runs whose Job serves others, too.
@@ -40,12 +40,12 @@ func sharedRuns() []Run {
 		case r.Live:
 			for _, waived := range []bool{false, true} {
 				for _, want := range []bool{false, true} {
-					r.Waived, r.Others = waived, jobs.Others{Want: want, Unsettled: true, Held: true}
+					r.Waived, r.Others = waived, runs.Others{Want: want, Unsettled: true, Held: true}
 					out = append(out, r)
 				}
 			}
 		default:
-			for _, others := range []jobs.Others{{Want: true, Unsettled: true, Held: true}, {Want: true, Held: true}} {
+			for _, others := range []runs.Others{{Want: true, Unsettled: true, Held: true}, {Want: true, Held: true}} {
 				r.Others, r.PodKept = others, r.Settled != nil
 				out = append(out, r)
 			}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // View is all that is known of one claim's UID.
@@ -73,7 +73,7 @@ func (v Volume) Serves() bool { return v.Proven() && v.Unfit == "" }
 // Run is one Job of the UID.
 type Run struct {
 	Name string
-	jobs.Record
+	runs.Record
 	// Live: some pod of it may still run.
 	Live bool
 	// Refused is why the PV that the container describes cannot be written; empty: it can, or there is
@@ -82,10 +82,10 @@ type Run struct {
 	// Leaving: the Job has a deletionTimestamp. PodKept: it has a pod, which stays until it is read.
 	Leaving, PodKept bool
 	// Trouble is why a live run makes no progress, or nil; Look is when to look again.
-	Trouble *jobs.Trouble
+	Trouble *runs.Trouble
 	Look    time.Time
 	// Outcome of a run that has ended.
-	Outcome jobs.Outcome
+	Outcome runs.Outcome
 	// Output is what its container said, of a batch to the first who settles it only.
 	Output string
 	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was

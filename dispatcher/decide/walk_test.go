@@ -8,6 +8,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -120,13 +121,13 @@ func histories() [][]Run {
 }
 
 func run(verb contract.Verb, number int) Run {
-	return Run{Name: jobs.Name(verb, "uid", number), Record: jobs.Record{
+	return Run{Name: jobs.Name(verb, "uid", number), Record: runs.Record{
 		Verb: verb, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, Clean: number == 1,
 	}}
 }
 
 func settled(r Run, v contract.Verdict, ago time.Duration) Run {
-	r.Outcome = jobs.Outcome{Verdict: v, Finished: now.Add(-ago)}
+	r.Outcome = runs.Outcome{Verdict: v, Finished: now.Add(-ago)}
 	r.Settled = &r.Outcome
 	return r
 }
@@ -137,7 +138,7 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
 	live.Live = true
 	out := []Run{live}
-	for _, trouble := range []jobs.Trouble{
+	for _, trouble := range []runs.Trouble{
 		{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true},
 		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, Over: true},
 		{Reason: "WaitingForNode", Note: "its node does not answer", Lost: true},

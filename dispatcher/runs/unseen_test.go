@@ -1,4 +1,4 @@
-package jobs_test
+package runs_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // started is a pod that a node has taken, two minutes before the end, and that may run for ten.
@@ -69,10 +69,10 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !jobs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
+			if !runs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
 				t.Fatal("its Job is waited for")
 			}
-			got := jobs.Read(tt.job, tt.pods, ended)
+			got := runs.Read(tt.job, tt.pods, ended)
 			want := time.Time{}
 			if tt.want > 0 {
 				want = ended.Add(tt.want)
@@ -89,17 +89,17 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 
 func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 	pods := []*corev1.Pod{started(byForce)}
-	if jobs.Ended(jobThat("", ""), pods, ended) {
+	if runs.Ended(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
 	}
-	if !jobs.Ended(terminating(jobThat("", "")), pods, ended) {
+	if !runs.Ended(terminating(jobThat("", "")), pods, ended) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }
 
 func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
 	for _, uid := range []string{"one", "two"} {
-		got := jobs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
+		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
 		if want := ended.Add(8 * time.Minute); !got.Quiet.Equal(want) {
 			t.Errorf("%s is quiet until %s, want %s", uid, got.Quiet, want)
 		}
@@ -122,7 +122,7 @@ func TestRule05APodBeforeTheLastOneCountsToo(t *testing.T) {
 		if tt.first != nil {
 			pods = append(pods, tt.first)
 		}
-		if got := jobs.ReadFor(failed(), "one", pods, ended).Verdict; got != tt.want {
+		if got := runs.ReadFor(failed(), "one", pods, ended).Verdict; got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}

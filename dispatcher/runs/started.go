@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package jobs_test
+package runs_test
 
 import (
 	"strings"
@@ -10,14 +10,16 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // expanded is a Job that was to give a volume 3Gi, and the pod of it that ended so.
 func expanded(verb contract.Verb, code int32, message string) (*batchv1.Job, *corev1.Pod) {
 	job := &batchv1.Job{}
-	job.Name = jobs.Name(verb, uid, 1)
-	job.Labels = map[string]string{contract.LabelVerb: string(verb), contract.LabelClaimUID: uid}
-	job.Annotations = map[string]string{contract.AnnRequestHash: "3221225472"}
+	job.Name = jobs.Name(verb, fixture.UID, 1)
+	job.Labels = map[string]string{jobs.LabelVerb: string(verb), contract.LabelClaimUID: fixture.UID}
+	job.Annotations = map[string]string{jobs.AnnRequestHash: "3221225472"}
 	kind := batchv1.JobComplete
 	if code != 0 {
 		kind = batchv1.JobFailed
@@ -32,7 +34,7 @@ func expanded(verb contract.Verb, code int32, message string) (*batchv1.Job, *co
 }
 
 func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
-	ours := `{"uid":"` + uid + `","code":0,"capacity":`
+	ours := `{"uid":"` + fixture.UID + `","code":0,"capacity":`
 	for name, test := range map[string]struct {
 		verb    contract.Verb
 		code    int32
@@ -46,7 +48,7 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 		"amid noise":               {contract.Expand, 0, strings.Repeat("+ set -x\n", 200) + ours + `"4Gi"}` + "\nclaim: done\n", "4Gi", false},
 		"less than was asked for":  {contract.Expand, 0, ours + `"2Gi"}`, "2Gi", true},
 		"of another volume":        {contract.Expand, 0, `{"uid":"other","code":0,"capacity":"4Gi"}`, "3Gi", false},
-		"of a failure":             {contract.Expand, 0, `{"uid":"` + uid + `","code":75,"capacity":"4Gi"}`, "3Gi", false},
+		"of a failure":             {contract.Expand, 0, `{"uid":"` + fixture.UID + `","code":75,"capacity":"4Gi"}`, "3Gi", false},
 		"no quantity":              {contract.Expand, 0, ours + `"much"}`, "3Gi", false},
 		"nothing":                  {contract.Expand, 0, ours + `"0"}`, "3Gi", false},
 		"a run that failed":        {contract.Expand, 75, ours + `"4Gi"}`, "", false},
@@ -55,7 +57,7 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			job, pod := expanded(test.verb, test.code, test.message)
-			outcome, record := jobs.Read(job, []*corev1.Pod{pod}, time.Time{}), jobs.RecordOf(job, uid)
+			outcome, record := runs.Read(job, []*corev1.Pod{pod}, time.Time{}), runs.RecordOf(job, fixture.UID)
 			got := ""
 			if reached := record.Reached(outcome); reached != nil {
 				got = reached.String()
@@ -70,9 +72,9 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 // A hash that is no size is not ours: nothing is known of what was asked for.
 func TestADamagedSizeIsNone(t *testing.T) {
 	job, pod := expanded(contract.Expand, 0, "")
-	job.Annotations[contract.AnnRequestHash] = "x"
-	record := jobs.RecordOf(job, uid)
-	if outcome := jobs.Read(job, []*corev1.Pod{pod}, time.Time{}); record.Reached(outcome) != nil || record.Short(outcome) {
+	job.Annotations[jobs.AnnRequestHash] = "x"
+	record := runs.RecordOf(job, fixture.UID)
+	if outcome := runs.Read(job, []*corev1.Pod{pod}, time.Time{}); record.Reached(outcome) != nil || record.Short(outcome) {
 		t.Errorf("a size was read from a damaged Job: %v", record.Reached(outcome))
 	}
 }

@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	"strconv"
@@ -7,9 +7,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
-
-// SizeHash is what an expand asks for: a size in bytes. Unlike a claim's hash it can be read back.
-func SizeHash(size resource.Quantity) string { return strconv.FormatInt(size.Value(), 10) }
 
 // Reached is the size that a volume has after a run of expand: what its container reports, else what it
 // was asked for. It is nil while the run has not ended well, and on any other verb.

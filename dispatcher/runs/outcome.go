@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Outcome is what became of a run.
@@ -53,7 +54,7 @@ func forced(pod *corev1.Pod) bool {
 func frozen(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
 
 // Kept tells whether a pod stays, when it is deleted, until it has been read.
-func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, contract.FinalizerRecord) }
+func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, jobs.FinalizerRecord) }
 
 // inFlight is how long after a Job's deletion a pod of it may still appear, whose making was under way.
 const inFlight = 15 * time.Second
@@ -78,7 +79,7 @@ func settledAt(job *batchv1.Job, pods []*corev1.Pod) time.Time {
 func podless(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
-	keeps := slices.Contains(job.Spec.Template.Finalizers, contract.FinalizerRecord)
+	keeps := slices.Contains(job.Spec.Template.Finalizers, jobs.FinalizerRecord)
 	return keeps && s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
 }
 
@@ -209,7 +210,7 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 
 func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	terminated := verdictOf(pod)
-	if terminated != nil && job.Labels[contract.LabelVerb] == string(contract.Expand) {
+	if terminated != nil && job.Labels[jobs.LabelVerb] == string(contract.Expand) {
 		out.Capacity = reported(terminated.Message, job.Labels[contract.LabelClaimUID])
 	}
 }

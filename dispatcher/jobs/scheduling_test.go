@@ -9,6 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // terms are the required node selector terms of a pod, in short: "a,b | c" means a and b, or c.
@@ -61,10 +62,10 @@ func TestARunGoesWhereItMust(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := configOf(t, "Delete", map[string]string{"run-on": test.runOn, "pod-template": test.template})
-			p := provision(cfg, claim(annotated("volume.kubernetes.io/selected-node", test.node)))
+			cfg := fixture.Config(t, "Delete", map[string]string{"run-on": test.runOn, "pod-template": test.template})
+			p := fixture.Provision(cfg, fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", test.node)))
 			p.PV.Spec.NodeAffinity = test.affinity
-			if got := terms(build(t, p).Spec.Template.Spec); got != test.want {
+			if got := terms(fixture.Build(t, p).Spec.Template.Spec); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
@@ -72,13 +73,13 @@ func TestARunGoesWhereItMust(t *testing.T) {
 }
 
 func TestPreferencesOfTheTemplateAreKept(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": `
+	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": `
 spec:
   affinity:
     podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: host}]}
     nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}
 `})
-	a := build(t, provision(cfg, claim(annotated("volume.kubernetes.io/selected-node", "node-1")))).Spec.Template.Spec.Affinity
+	a := fixture.Build(t, fixture.Provision(cfg, fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", "node-1")))).Spec.Template.Spec.Affinity
 	if len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 || a.PodAntiAffinity == nil {
 		t.Errorf("got %+v", a)
 	}
@@ -86,67 +87,24 @@ spec:
 
 // The PV lies in a shared cache: what a Job requires must not be written into it.
 func TestTheVolumesAffinityIsNotChanged(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": own + racks + "]}}}}"})
-	pv := realPV(t)
+	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": own + racks + "]}}}}"})
+	pv := fixture.PV(t)
 	before := pv.DeepCopy()
-	build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1})
+	fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1})
 	if diff := cmp.Diff(before, pv); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
 
 func TestARunGoesAnywhereWhenItsNodeHasGone(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node"})
-	pv := realPV(t)
+	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node"})
+	pv := fixture.PV(t)
 	p := jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1}
-	if got := terms(build(t, p).Spec.Template.Spec); got == "" {
+	if got := terms(fixture.Build(t, p).Spec.Template.Spec); got == "" {
 		t.Error("it goes anywhere although its node is there")
 	}
 	p.Anywhere = true
-	if got := terms(build(t, p).Spec.Template.Spec); got != "" {
+	if got := terms(fixture.Build(t, p).Spec.Template.Spec); got != "" {
 		t.Errorf("it goes to %s", got)
-	}
-}
-
-func TestTheOneNodeOfAVolumeIsTheOneThatItsAffinityNames(t *testing.T) {
-	hosts := func(names ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names},
-		}}
-	}
-	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-		{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}},
-	}}
-	zone := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"west"}},
-	}}
-	node := &corev1.Node{}
-	node.Name, node.Labels = "b", map[string]string{corev1.LabelHostname: "a", corev1.LabelTopologyZone: "west"}
-	for name, tt := range map[string]struct {
-		terms   []corev1.NodeSelectorTerm
-		node    string
-		reaches bool
-	}{
-		"nowhere in particular":        {nil, "", true},
-		"by its hostname":              {[]corev1.NodeSelectorTerm{hosts("a")}, "a", true},
-		"by its name":                  {[]corev1.NodeSelectorTerm{named}, "b", true},
-		"another":                      {[]corev1.NodeSelectorTerm{hosts("c")}, "c", false},
-		"one of two":                   {[]corev1.NodeSelectorTerm{hosts("c", "a")}, "", true},
-		"one or the other":             {[]corev1.NodeSelectorTerm{hosts("c"), hosts("a")}, "", true},
-		"any of a zone":                {[]corev1.NodeSelectorTerm{zone}, "", true},
-		"a term without a requirement": {[]corev1.NodeSelectorTerm{{}}, "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pv := &corev1.PersistentVolume{}
-			if tt.terms != nil {
-				pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: tt.terms}}
-			}
-			if got := jobs.NodeOf(pv); got != tt.node {
-				t.Errorf("its node is %q, want %q", got, tt.node)
-			}
-			if got := jobs.Reaches(pv, []*corev1.Node{node}); got != tt.reaches {
-				t.Errorf("reached: %t, want %t", got, tt.reaches)
-			}
-		})
 	}
 }

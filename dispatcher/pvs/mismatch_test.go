@@ -1,4 +1,4 @@
-package jobs_test
+package pvs_test
 
 import (
 	"strings"
@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // size gives a PV another capacity.
@@ -48,9 +49,9 @@ func TestUnfitNamesAllThatKeepsAClaimFromItsPV(t *testing.T) {
 		"two faults are told both":   {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.AccessModes = nil }, []string{"has 1Mi", "lacks the access mode"}},
 		"neither fault hides a PV's": {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.ClaimRef = nil }, []string{"has 1Mi", "no claimRef"}},
 	} {
-		pv := realPV(t)
+		pv := fixture.PV(t)
 		test.change(pv)
-		got := jobs.Unfit(pv, claim())
+		got := pvs.Unfit(pv, fixture.Claim())
 		if (got == "") != (len(test.words) == 0) {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -81,10 +82,10 @@ func TestAPVIsLooseOnlyWhileNobodyCanHaveBeenBoundToIt(t *testing.T) {
 		"handed to whoever has a name":  {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, false},
 		"handed to the claim by a name": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, true},
 	} {
-		pv := realPV(t)
+		pv := fixture.PV(t)
 		pv.Status.Phase = corev1.VolumePending
 		test.change(pv)
-		if got := jobs.Loose(pv, claim()); got != test.loose {
+		if got := pvs.Loose(pv, fixture.Claim()); got != test.loose {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -99,17 +100,17 @@ func TestAStrayCarriesTheUIDOrCameWithARunThatShouldHaveWrittenTheRightOne(t *te
 		stray  bool
 	}{
 		"under another name":                   {func(*corev1.PersistentVolume) {}, time.Time{}, true},
-		"under its own name":                   {func(pv *corev1.PersistentVolume) { pv.Name = "pvc-" + uid }, start, false},
+		"under its own name":                   {func(pv *corev1.PersistentVolume) { pv.Name = "pvc-" + fixture.UID }, start, false},
 		"unmarked, after a run that was done":  {unmarked, start, true},
 		"unmarked, before it":                  {unmarked, start.Add(time.Hour), false},
 		"unmarked, and no run was done":        {unmarked, time.Time{}, false},
 		"unmarked, and for another claim, too": {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef.UID = "x" }, start, false},
 		"unmarked, and for nobody":             {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef = nil }, start, false},
 	} {
-		pv := realPV(t)
+		pv := fixture.PV(t)
 		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
 		test.change(pv)
-		if got := jobs.Stray(pv, uid, test.since); (got != "") != test.stray {
+		if got := pvs.Stray(pv, fixture.UID, test.since); (got != "") != test.stray {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

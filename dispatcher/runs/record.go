@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Record is what a Job says of itself and of one claim that it serves: nothing about a claim's runs is
@@ -50,25 +51,25 @@ type Others struct {
 // RecordOf reads what a Job of ours says of a claim. A damaged number reads as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
-	own := func(annotation string) string { return job.Annotations[Key(job, uid, annotation)] }
+	own := func(annotation string) string { return job.Annotations[jobs.Key(job, uid, annotation)] }
 	r := Record{
-		Verb:     contract.Verb(job.Labels[contract.LabelVerb]),
-		UIDs:     UIDs(job),
+		Verb:     contract.Verb(job.Labels[jobs.LabelVerb]),
+		UIDs:     jobs.UIDs(job),
 		Number:   atoi(number),
-		Attempt:  atoi(own(contract.AnnAttempt)),
-		After:    atoi(own(contract.AnnAfter)),
-		Hash:     own(contract.AnnRequestHash),
+		Attempt:  atoi(own(jobs.AnnAttempt)),
+		After:    atoi(own(jobs.AnnAfter)),
+		Hash:     own(jobs.AnnRequestHash),
 		Revision: job.Annotations[contract.AnnRevision],
-		Node:     own(contract.AnnNode),
-		Anywhere: job.Annotations[contract.AnnAnywhere] == "true",
-		Volume:   own(contract.AnnVolume),
-		Offers:   job.Annotations[contract.AnnWriter] == string(config.DispatcherWrites),
-		Clean:    own(contract.AnnClean) == "true",
-		Held:     slices.Contains(job.Finalizers, contract.FinalizerRecord) && own(contract.AnnReleased) == "",
-		Waived:   own(contract.AnnWaived) != "",
+		Node:     own(jobs.AnnNode),
+		Anywhere: job.Annotations[jobs.AnnAnywhere] == "true",
+		Volume:   own(jobs.AnnVolume),
+		Offers:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
+		Clean:    own(jobs.AnnClean) == "true",
+		Held:     slices.Contains(job.Finalizers, jobs.FinalizerRecord) && own(jobs.AnnReleased) == "",
+		Waived:   own(jobs.AnnWaived) != "",
 		Others:   othersOf(job, uid),
 	}
-	if text := own(contract.AnnOutcome); text != "" {
+	if text := own(jobs.AnnOutcome); text != "" {
 		var o Outcome
 		if json.Unmarshal([]byte(text), &o) == nil {
 			r.Settled = &o
@@ -79,13 +80,13 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 
 func othersOf(job *batchv1.Job, uid string) Others {
 	var o Others
-	for _, other := range UIDs(job) {
+	for _, other := range jobs.UIDs(job) {
 		if other == uid {
 			continue
 		}
-		o.Want = o.Want || job.Annotations[Key(job, other, contract.AnnWaived)] == ""
-		o.Unsettled = o.Unsettled || job.Annotations[Key(job, other, contract.AnnOutcome)] == ""
-		o.Held = o.Held || job.Annotations[Key(job, other, contract.AnnReleased)] == ""
+		o.Want = o.Want || job.Annotations[jobs.Key(job, other, jobs.AnnWaived)] == ""
+		o.Unsettled = o.Unsettled || job.Annotations[jobs.Key(job, other, jobs.AnnOutcome)] == ""
+		o.Held = o.Held || job.Annotations[jobs.Key(job, other, jobs.AnnReleased)] == ""
 	}
 	return o
 }
@@ -96,4 +97,19 @@ func atoi(text string) int {
 		return 0
 	}
 	return n
+}
+
+// AnySettled tells whether the outcome of any claim of a Job is recorded.
+func AnySettled(job *batchv1.Job) bool {
+	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
+}
+
+// AllDone tells whether every claim of a Job was served, as far as their outcomes tell.
+func AllDone(job *batchv1.Job) bool {
+	for _, uid := range jobs.UIDs(job) {
+		if settled := RecordOf(job, uid).Settled; settled == nil || settled.Verdict != contract.Done {
+			return false
+		}
+	}
+	return true
 }

@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // result is what a container reports of one request, as one line of JSON in its termination message.
@@ -66,7 +67,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	run := Read(job, pods, now)
 	listed, whole := listedBy(newest(pods))
 	own := lastOf(listed, uid)
-	if len(UIDs(job)) < 2 {
+	if len(jobs.UIDs(job)) < 2 {
 		if own >= 0 && listed[own].Message != "" {
 			run.Message = printable(listed[own].Message + "\n" + run.Message)
 		}
@@ -91,7 +92,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 func (o Outcome) by(r result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
-	if job.Labels[contract.LabelVerb] == string(contract.Expand) {
+	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
 		o.Capacity = r.capacity()
 	}
 	return o

@@ -1,4 +1,4 @@
-package jobs_test
+package runs_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 func TestMessagesAreMadeFitToKeep(t *testing.T) {
@@ -33,7 +33,7 @@ func TestMessagesAreMadeFitToKeep(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := jobs.Read(failed(), []*corev1.Pod{exited(75, test.said)}, now).Message
+			got := runs.Read(failed(), []*corev1.Pod{exited(75, test.said)}, now).Message
 			if !utf8.ValidString(got) || len(got) > 1024 {
 				t.Fatalf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 			}
@@ -48,7 +48,7 @@ func TestMessagesAreMadeFitToKeep(t *testing.T) {
 func TestNoCutMakesALineForTheUser(t *testing.T) {
 	for pad := range 1100 {
 		said := "begin\n" + strings.Repeat("x", 1+pad) + "claim: s3cret" + strings.Repeat("y", 1005) + "\nend"
-		if got := jobs.Read(failed(), []*corev1.Pod{exited(1, said)}, now).Message; contract.ForClaim(got) != "" {
+		if got := runs.Read(failed(), []*corev1.Pod{exited(1, said)}, now).Message; contract.ForClaim(got) != "" {
 			t.Fatalf("with %d bytes before it: %q", 1+pad, got)
 		}
 	}

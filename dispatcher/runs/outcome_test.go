@@ -1,4 +1,4 @@
-package jobs_test
+package runs_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var (
@@ -22,7 +24,7 @@ var (
 // jobThat is a Job with a condition of this type and reason; empty: with none.
 func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 	job := &batchv1.Job{}
-	job.Spec.Template.Finalizers = []string{contract.FinalizerRecord}
+	job.Spec.Template.Finalizers = []string{jobs.FinalizerRecord}
 	if kind != "" {
 		job.Status.Conditions = []batchv1.JobCondition{
 			{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ended.Add(-time.Minute))},
@@ -99,8 +101,8 @@ func TestEveryExitCodeHasItsVerdict(t *testing.T) {
 		if code == 0 {
 			job = jobThat(batchv1.JobComplete, "CompletionsReached")
 		}
-		got := jobs.Read(job, []*corev1.Pod{exited(code, "words")}, now)
-		if diff := cmp.Diff(jobs.Outcome{Verdict: want, ExitCode: new(code), Message: "words", Finished: ended}, got); diff != "" {
+		got := runs.Read(job, []*corev1.Pod{exited(code, "words")}, now)
+		if diff := cmp.Diff(runs.Outcome{Verdict: want, ExitCode: new(code), Message: "words", Finished: ended}, got); diff != "" {
 			t.Errorf("exit code %d (-want +got):\n%s", code, diff)
 		}
 	}
@@ -111,22 +113,22 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		job  *batchv1.Job
 		pods []*corev1.Pod
-		want jobs.Outcome
+		want runs.Outcome
 	}{
 		"out of memory counts": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", oom)},
-			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled", Finished: ended},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled", Finished: ended},
 		},
 		"a child out of memory, 65 by the image": {
 			failed(),
 			[]*corev1.Pod{exited(65, "claim: no", oom)},
-			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "OOMKilled", Message: "claim: no", Finished: ended},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "OOMKilled", Message: "claim: no", Finished: ended},
 		},
 		"evicted by node pressure is nobody's fault": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", disrupted, because("Evicted", "The node was low on resource: memory."))},
-			jobs.Outcome{
+			runs.Outcome{
 				Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "Evicted",
 				Message: "The node was low on resource: memory.", Finished: ended,
 			},
@@ -134,7 +136,7 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 		"evicted for its own use counts": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", because("Evicted", "Usage of EmptyDir volume \"tmp\" exceeds the limit \"64Mi\"."))},
-			jobs.Outcome{
+			runs.Outcome{
 				Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "Evicted",
 				Message: "Usage of EmptyDir volume \"tmp\" exceeds the limit \"64Mi\".", Finished: ended,
 			},
@@ -142,36 +144,36 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 		"evicted before it ran counts": {
 			failed(),
 			[]*corev1.Pod{exited(1, "", neverRan, because("Evicted", "Pod ephemeral local storage usage exceeds"))},
-			jobs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds", Finished: ended},
+			runs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds", Finished: ended},
 		},
 		"drained, preempted or tainted is nobody's fault": {
 			failed(),
 			[]*corev1.Pod{exited(143, "half done", disrupted)},
-			jobs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(143)), Message: "half done", Finished: ended},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(143)), Message: "half done", Finished: ended},
 		},
 		"a refusal cut short by a drain is none": {
 			failed(),
 			[]*corev1.Pod{exited(65, "", disrupted)},
-			jobs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(65)), Finished: ended},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(65)), Finished: ended},
 		},
 		"done before the drain is done": {
 			failed(),
 			[]*corev1.Pod{exited(0, "made", disrupted)},
-			jobs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Message: "made", Finished: ended},
+			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Message: "made", Finished: ended},
 		},
 		"the pod deleted by hand is nobody's fault": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", deletedByHand)},
-			jobs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Finished: ended},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Finished: ended},
 		},
 		"the Job's deadline counts, though the Job controller deletes the pod": {
 			deadline(),
 			[]*corev1.Pod{exited(137, "", deletedByHand)},
-			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
 		},
 		"the Job's deadline counts without a pod too": {
 			counted(deadline()), nil,
-			jobs.Outcome{
+			runs.Outcome{
 				Verdict: contract.TryAgain, Reason: "DeadlineExceeded",
 				Message: "past its deadline, and no pod is left to read: in Kubernetes' words", Finished: ended,
 			},
@@ -179,7 +181,7 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 		"a container that was never made has made nothing": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", neverMade, because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
-			jobs.Outcome{
+			runs.Outcome{
 				Verdict: contract.NotStarted, Reason: "DeadlineExceeded",
 				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
 			},
@@ -187,46 +189,46 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 		"of a lost node's pod the status may be old": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", neverMade, disrupted, because("DeadlineExceeded", ""))},
-			jobs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
 		},
 		"the pod's own deadline counts": {
 			failed(),
 			[]*corev1.Pod{exited(137, "", because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
-			jobs.Outcome{
+			runs.Outcome{
 				Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded",
 				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
 			},
 		},
-		"no pod to read is unknown": {counted(failed()), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: ended}},
+		"no pod to read is unknown": {counted(failed()), nil, runs.Outcome{Verdict: contract.Unknown, Finished: ended}},
 		"a Job whose pods were refused until its deadline": {
 			deadline(), nil,
-			jobs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Finished: ended},
+			runs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Finished: ended},
 		},
 		"complete without a pod is done": {
 			jobThat(batchv1.JobComplete, "CompletionsReached"), nil,
-			jobs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
+			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
 		},
 		"a Job deleted by hand, its pod ended by itself": {
 			terminating(jobThat("", "")),
 			[]*corev1.Pod{exited(75, "again")},
-			jobs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: "again", Finished: now},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: "again", Finished: now},
 		},
 		"a Job deleted by hand before it had a pod": {
 			terminating(jobThat("", "")), nil,
-			jobs.Outcome{Verdict: contract.NotStarted, Finished: now},
+			runs.Outcome{Verdict: contract.NotStarted, Finished: now},
 		},
 		"a Job deleted by hand whose pod nobody kept": {
-			unkept(terminating(jobThat("", ""))), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},
+			unkept(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"a Job deleted by hand, and its pod without a trace": {
-			counted(terminating(jobThat("", ""))), nil, jobs.Outcome{Verdict: contract.Unknown, Finished: now},
+			counted(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"an init container failed": {
-			failed(), []*corev1.Pod{exited(1, "", neverRan)}, jobs.Outcome{Verdict: contract.TryAgain, Finished: ended},
+			failed(), []*corev1.Pod{exited(1, "", neverRan)}, runs.Outcome{Verdict: contract.TryAgain, Finished: ended},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, jobs.Read(test.job, test.pods, now)); diff != "" {
+			if diff := cmp.Diff(test.want, runs.Read(test.job, test.pods, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -255,7 +257,7 @@ func TestTheNewestPodIsRead(t *testing.T) {
 	second := exited(65, "refused")
 	second.CreationTimestamp = metav1.NewTime(ended.Add(-time.Second))
 	for _, pods := range [][]*corev1.Pod{{first, second}, {second, first}} {
-		if got := jobs.Read(failed(), pods, now); got.Verdict != contract.BadRequest {
+		if got := runs.Read(failed(), pods, now); got.Verdict != contract.BadRequest {
 			t.Errorf("verdict %s, want that of the second pod", got.Verdict)
 		}
 	}
@@ -283,18 +285,18 @@ func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
 		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
 	} {
-		if got := jobs.Ended(test.job, test.pods, ended); got != test.want {
+		if got := runs.Ended(test.job, test.pods, ended); got != test.want {
 			t.Errorf("%s: Ended = %v", name, got)
 		}
 	}
 	never := terminating(jobThat("", ""))
-	if jobs.Ended(never, nil, ended.Add(14*time.Second)) || !jobs.Ended(never, nil, ended.Add(15*time.Second)) {
+	if runs.Ended(never, nil, ended.Add(14*time.Second)) || !runs.Ended(never, nil, ended.Add(15*time.Second)) {
 		t.Error("a Job that was deleted while its first pod may be under way")
 	}
 }
 
 func TestOutcomesAreSaidInAFewWords(t *testing.T) {
-	for want, o := range map[string]jobs.Outcome{
+	for want, o := range map[string]runs.Outcome{
 		"exit code 75":                   {Verdict: contract.TryAgain, ExitCode: new(int32(75))},
 		"OOMKilled, exit code 137":       {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled"},
 		"DeadlineExceeded":               {Verdict: contract.TryAgain, Reason: "DeadlineExceeded"},
@@ -312,13 +314,13 @@ func TestOutcomesAreSaidInAFewWords(t *testing.T) {
 }
 
 func TestAnOutcomeSurvivesItsJob(t *testing.T) {
-	want := jobs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
+	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnOutcome: string(text)}}}
-	got := jobs.RecordOf(job, uid).Settled
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
+	got := runs.RecordOf(job, fixture.UID).Settled
 	if got == nil {
 		t.Fatal("not read back")
 	}

@@ -1,4 +1,4 @@
-package jobs
+package runs
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Offer is what a container of a config with write-pv: dispatcher writes into its termination message:
@@ -41,7 +42,7 @@ func ReadOffer(pods []*corev1.Pod) (Offer, error) {
 
 // Complete joins an offer and the PV skeleton of its request. It refuses what the skeleton's namespace
 // may not offer; the rest the API server validates.
-func (o Offer) Complete(skeleton *corev1.PersistentVolume, allowed Allowance) (*corev1.PersistentVolume, error) {
+func (o Offer) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
 	pv := skeleton.DeepCopy()
 	pv.Spec.PersistentVolumeSource = o.Source
 	pv.Spec.NodeAffinity = o.NodeAffinity
@@ -52,7 +53,7 @@ func (o Offer) Complete(skeleton *corev1.PersistentVolume, allowed Allowance) (*
 		pv.Spec.Capacity[corev1.ResourceStorage] = *o.Capacity
 	}
 	for _, path := range nodePaths(o.Source) {
-		if !allowed.hostPath(path) {
+		if !allowed.AllowsHostPath(path) {
 			return nil, fmt.Errorf("the container offers the directory %s of a node, which the dispatcher's --allow does not name", path)
 		}
 	}
