@@ -81,7 +81,7 @@ func (w *world) waitFor(p *process) error {
 	w.t.Helper()
 	select {
 	case err := <-p.ended:
-		p.ended <- err // for whoever asks again
+		p.ended <- err // for later callers
 		return err
 	case <-time.After(toBind):
 		w.t.Fatalf("the dispatcher does not end")

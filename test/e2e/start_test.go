@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// While a Job cannot start the claim says why, within 30 s. When the claim goes, a Job whose container
-// was never made needs no undo: its image would not start for that either.
+// While a Job cannot start the claim says why, within 30 s. When the claim is deleted, a Job whose container
+// was never made needs no undo: the image could not start for an undo either.
 func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -36,7 +36,7 @@ func TestDispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	w.vanished(claim)
 }
 
-// What the container must not offer is refused, and the claim says why.
+// A described PV that is not allowed is refused, and an event of the claim says why.
 func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
@@ -46,7 +46,7 @@ func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	w.event(claim, "ProvisioningFailed", "the directory / of a node", "--allow")
 }
 
-// A provisioning pod may write the PV of its own claim and no other, and none that is more than it should be.
+// A provisioning pod may write the PV of its own claim and no other, and only with the sources that its namespace allows.
 func TestPodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pv-policy")
