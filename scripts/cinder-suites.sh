@@ -1,7 +1,7 @@
 #!/bin/bash
 # cinder-suites.sh short|long|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
-# MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so is a suite that never
-# met the real Cinder, and anything that a suite leaves there.
+# MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so are a suite without
+# a test on the real Cinder, and anything that a suite leaves there.
 #   short   what make e2e has time for: the whole of provisioner-image/cinder, one half of the kill points
 #   long    everything, as every account that the lab has; with keystone a member's password and an application credential
 #   none    nothing

@@ -3,7 +3,7 @@
 # namespace for the control plane and the storage, and processes started and ended by PID.
 # Source it; it runs nothing.
 
-# Built things outlive a lab and are shared by checkouts; state lives as long as a lab does.
+# What is built is kept after a lab and shared by checkouts; state is kept as long as the lab is up.
 export LAB_CACHE=${FLEX_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/flex-provisioner}
 export LAB_STATE=/var/lib/flex-lab
 export LAB_NETNS=flex-control          # API server, Cinder, tgt, keystone, Ceph; pods reach it by route
@@ -11,7 +11,7 @@ export LAB_ADDR=10.250.0.1             # everything listens here
 export LAB_ADDR2=10.250.0.2            # the second iSCSI portal
 export LAB_KUBECONFIG=$LAB_STATE/kube/kubeconfig/admin.conf
 
-# A proxy that brings Go modules and packages knows no way into the lab.
+# A proxy for Go modules and packages cannot reach the lab.
 case ${NO_PROXY:-} in
   *10.250.0.0/24*) ;;
   *) export NO_PROXY="${NO_PROXY:+$NO_PROXY,}localhost,127.0.0.1,10.250.0.0/24,10.251.0.0/16,10.96.0.0/16,.svc" ;;
@@ -110,7 +110,7 @@ lab_stop() {
   rm -f "$file" "$mark"
 }
 
-# need_tools TOOL:PACKAGE...: name everything that is missing at once, with the command that brings it.
+# need_tools TOOL:PACKAGE...: name everything that is missing at once, with the command that installs it.
 need_tools() {
   local pair missing=() packages=()
   for pair in "$@"; do

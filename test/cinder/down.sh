@@ -1,5 +1,5 @@
 #!/bin/bash
-# down.sh: ends what up.sh started, by PID, and forgets the volumes; KEEP_STATE=1 keeps them for the next up.sh.
+# down.sh: ends what up.sh started, by PID, and removes the volumes; KEEP_STATE=1 keeps them for the next up.sh.
 # Twice is as good as once.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
