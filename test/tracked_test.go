@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// root is the repository, seen from this package's tests.
-const root = ".."
+// repository is its root, seen from this package's tests.
+const repository = ".."
 
 // tracked returns the paths of all files that git tracks and that exist, relative to the root. With endings it returns only
 // files whose names end so.
 func tracked(t *testing.T, endings ...string) []string {
 	t.Helper()
 	git := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "ls-files", "-z")
-	git.Dir = root
+	git.Dir = repository
 	out, err := git.Output()
 	if err != nil {
 		t.Fatalf("list the files that git tracks: %v", err)
 	}
 	var paths []string
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		if _, err := os.Lstat(filepath.Join(root, path)); err == nil && hasEnding(path, endings) {
+		if _, err := os.Lstat(filepath.Join(repository, path)); err == nil && hasEnding(path, endings) {
 			paths = append(paths, path)
 		}
 	}
@@ -42,7 +42,7 @@ func hasEnding(path string, endings []string) bool {
 // content returns the text of a tracked file.
 func content(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
+	text, err := os.ReadFile(filepath.Join(repository, path))
 	if err != nil {
 		t.Fatal(err)
 	}
