@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// source is the dispatcher's code as it is written: what no function can list is found there, so that a new
-// constant or event cannot be forgotten.
+// source is the dispatcher's source code. Constants and events that no function lists are found in it, so that a new
+// one cannot be left out of the pages.
 type source struct {
 	t         *testing.T
 	files     map[string]*ast.File // by path below the root
@@ -106,7 +106,7 @@ func (s source) text(pkg string, e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// named are the values of the constants whose name begins with a word, by where they are declared.
+// named returns the values of the constants whose name begins with prefix, with where each is declared.
 func (s source) named(prefix string) map[string]string {
 	out := map[string]string{}
 	for key, c := range s.constants {
@@ -117,7 +117,7 @@ func (s source) named(prefix string) map[string]string {
 	return out
 }
 
-// reasons are those of all events that the dispatcher words itself. Those of Kubernetes, which it passes on, are no
+// reasons returns the reasons of all events that the dispatcher defines. Reasons of Kubernetes, which it passes on, are no
 // constants.
 func (s source) reasons() map[string]string {
 	out := s.named("reason")
@@ -158,7 +158,7 @@ func takeField(literal *ast.CompositeLit, take func(ast.Expr)) {
 	}
 }
 
-// nameOf is the last word of a name, as it is written.
+// nameOf returns the last part of a qualified name.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

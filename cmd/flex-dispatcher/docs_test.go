@@ -151,6 +151,7 @@ func TestThePagesTellTheVerdictOfEveryExitCode(t *testing.T) {
 func TestThePagesListEveryFlag(t *testing.T) {
 	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall()} {
 		flags, defaults := map[string]string{}, map[string]string{}
+		cmd.InitDefaultVersionFlag() // cobra adds it only when the command runs
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			flags["--"+f.Name] = "flex-dispatcher " + cmd.Name() + " --help"
 			defaults["--"+f.Name] = strings.Trim(f.DefValue, "[]")
@@ -266,7 +267,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("phase"), "state": s.named("state")} {
 		i := slices.IndexFunc(values.rows, func(row []string) bool { return row[0] == "`"+label+"`" })
 		if i < 0 {
-			continue // told above
+			continue // reported above
 		}
 		said := from("", spans(values.rows[i][1])...)
 		for value, place := range want {

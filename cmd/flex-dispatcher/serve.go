@@ -80,8 +80,8 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	return s.lead(ctx, client, c)
 }
 
-// lead runs the controller while this replica holds the lease, and gives it back on the way out, so
-// that another takes over at once.
+// lead runs the controller while this replica holds the lease, and releases it when it ends, so
+// that another replica takes over at once.
 func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *controller.Controller) error {
 	host, err := os.Hostname()
 	if err != nil {

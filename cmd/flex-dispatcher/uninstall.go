@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
-// uninstall is the command that lets go of everything, so that the namespaces can be deleted.
+// uninstall is the command that removes every finalizer, so that the namespaces can be deleted.
 func uninstall() *cobra.Command {
 	s, yes := &settings{}, false
 	cmd := &cobra.Command{

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// copying is a class whose image may copy claims.
-func (w *world) copying() string {
+// cloning is a class whose image may clone claims.
+func (w *world) cloning() string {
 	w.t.Helper()
 	w.class(w.ns, parameter("type", "lvm"), parameter("smartclone", "true"))
 	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"data-sources": "PersistentVolumeClaim"}))
@@ -22,11 +22,11 @@ func from(name string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
-// A claim with another as its source gets a copy of its volume, by Cinder's own word.
-func TestItem06AClaimIsCopied(t *testing.T) {
+// A claim with another as its source gets a clone of its volume, as Cinder itself says.
+func TestClaimIsCloned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "copy")
-	class := w.copying()
+	class := w.cloning()
 	source := w.claim(class, "source")
 	w.bound(source)
 	for name, ask := range map[string]func(*corev1.PersistentVolumeClaim){
@@ -35,18 +35,18 @@ func TestItem06AClaimIsCopied(t *testing.T) {
 			c.Annotations = map[string]string{"k8s.io/CloneRequest": "source"}
 		},
 	} {
-		copied := w.claim(class, name, ask)
-		w.bound(copied)
-		equal(t, "the volume that Cinder copied for "+name, w.onlyVolume(copied).SourceID, w.onlyVolume(source).ID)
-		equal(t, "k8s.io/CloneOf of "+name, w.look(copied).Annotations["k8s.io/CloneOf"], w.ns+"/source")
+		clone := w.claim(class, name, ask)
+		w.bound(clone)
+		equal(t, "the volume that Cinder copied for "+name, w.onlyVolume(clone).SourceID, w.onlyVolume(source).ID)
+		equal(t, "k8s.io/CloneOf of "+name, w.look(clone).Annotations["k8s.io/CloneOf"], w.ns+"/source")
 	}
 }
 
-// Another namespace's claim is not copied without that namespace's consent, nor by an image that cannot.
-func TestItem06ACopyNeedsConsentAndAnImageThatCan(t *testing.T) {
+// Another namespace's claim is not cloned without that namespace's consent, nor by an image that cannot clone.
+func TestCloneNeedsConsentAndAnImageThatCanClone(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "copy"), newWorld(t, "others")
-	class := w.copying()
+	class := w.cloning()
 	source := others.claim(cinderClass, "source")
 	others.bound(source)
 	stolen := w.claim(class, "stolen", func(c *corev1.PersistentVolumeClaim) {
@@ -63,7 +63,7 @@ func TestItem06ACopyNeedsConsentAndAnImageThatCan(t *testing.T) {
 }
 
 // Volumes are exported by the documented workflow where the class asks for it.
-func TestTheReserveWorkflowServesToo(t *testing.T) {
+func TestReserveWorkflowProvisionsAndDeletes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "reserve")
 	w.class(w.ns, parameter("type", "lvm"), parameter("attach-api", "reserve"))

@@ -18,9 +18,9 @@ func forged(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// Who created a claim is stamped over what he wrote himself, cannot be changed afterwards, and reaches
+// The creator of a claim is stamped over what the user wrote there, cannot be changed afterwards, and reaches
 // the image of a dispatcher that runs with --trust-username.
-func TestItem08WhoAskedIsStampedAndGuarded(t *testing.T) {
+func TestClaimCreatorIsStampedAndGuarded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "asked")
 	class, _ := w.service(scripted(deletes+offer, nil))
@@ -47,8 +47,8 @@ func TestItem08WhoAskedIsStampedAndGuarded(t *testing.T) {
 	w.must(err, "annotate the claim with something else")
 }
 
-// A dispatcher without --trust-username passes on nobody's word.
-func TestItem08WithoutTrustNobodyIsNamed(t *testing.T) {
+// A dispatcher without --trust-username passes no username on to the image.
+func TestClaimCreatorIsNotPassedOnWithoutTrustUsername(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nobody")
 	w.started()

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The first attempts make a volume and fail after that; the claim goes while the next is waited for. The
-// delete verb takes the volume back.
-func TestClaimDeletedInABackoffLeavesNoVolume(t *testing.T) {
+// The first attempts make a volume and fail after that. The claim is deleted during the backoff, and the delete verb
+// removes the volume.
+func TestClaimDeletedDuringBackoffLeavesNoVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "backoff")
 	class := w.cinderService(nil)
@@ -40,7 +40,7 @@ func TestClaimDeletedInABackoffLeavesNoVolume(t *testing.T) {
 	w.event(&undo, "Undoing", w.ns+"/data")
 }
 
-// claimGone waits until a deleted claim has gone, whatever is left of it elsewhere.
+// claimGone waits until a deleted claim no longer exists, whatever is left of it elsewhere.
 func (w *world) claimGone(claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
 	w.eventually(toBind, "the claim "+claim.Name+" to go", func(ctx context.Context) error {
@@ -60,7 +60,7 @@ func (w *world) exitCodeOfJob(claim *corev1.PersistentVolumeClaim, number int) i
 	return -1
 }
 
-// forbidPVs lets no PV of a class be written, by an answer that an image can only take for weather.
+// forbidPVs refuses every PV of a class, by an answer that an image can only take for a transient error.
 func (w *world) forbidPVs(class string) {
 	w.t.Helper()
 	w.policy(admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -91,8 +91,8 @@ func somePV(name, class string) *corev1.PersistentVolume {
 	}
 }
 
-// A PV that is deleted while it is bound is still in use: its volume stays until the claim goes.
-func TestPVDeletedWhileBoundKeepsItsVolumeUntilTheClaimGoes(t *testing.T) {
+// A PV that is deleted while it is bound is still in use: its volume stays until the claim is deleted.
+func TestPVDeletedWhileBoundKeepsItsVolumeUntilItsClaimIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "pvgone")
 	claim := w.claim(cinderClass, "data")
@@ -108,7 +108,7 @@ func TestPVDeletedWhileBoundKeepsItsVolumeUntilTheClaimGoes(t *testing.T) {
 	w.vanished(claim)
 }
 
-// terminatingButWhole: the PV is on its way out, and nothing has been done to its volume.
+// terminatingButWhole checks that the PV is terminating and that its volume still exists.
 func terminatingButWhole(ctx context.Context, claim *corev1.PersistentVolumeClaim, vol volume) error {
 	pv, err := kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+string(claim.UID), metav1.GetOptions{})
 	if err != nil {
@@ -128,7 +128,7 @@ func terminatingButWhole(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return nil
 }
 
-// A claim that goes while its Job runs takes all with it that the Job makes after that.
+// When a claim is deleted while its Job runs, all that the Job makes after that is removed.
 func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "running")
@@ -139,14 +139,14 @@ func TestClaimDeletedWhileItsJobRunsLeavesNothing(t *testing.T) {
 	w.claimGone(claim)
 	gate.open()
 	w.vanished(claim)
-	// The Job did what it was asked for: there was something to take back.
+	// The Job made its volume: there was something to undo.
 	job := w.onlyJob(claim, "provision")
 	equal(t, "the Job has completed", ended(job) != nil && job.Status.Succeeded == 1, true)
 	equal(t, "delete Jobs", len(w.jobs(claim, "delete")), 1)
 }
 
-// A volume is deleted under the revision that made it, when its config and its class have gone.
-func TestItem03VolumeIsDeletedWhenConfigAndClassHaveGone(t *testing.T) {
+// A volume is deleted under the revision that made it, when its config and its class no longer exist.
+func TestVolumeIsDeletedWhenConfigAndClassNoLongerExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revision")
 	class := w.class(w.ns, parameter("type", "lvm"))
