@@ -62,7 +62,7 @@ var documented = map[string]struct {
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
 	"runs.result":       {table: "field of a result"},
-	"runs.Offer":        {table: "field of an offer"},
+	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},
 	"config.Source":     {internal: true},
@@ -254,7 +254,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	s := readSource(t)
 	labels := map[string]string{}
 	for key, c := range s.constants {
-		if c.pkg == "controller" && strings.HasPrefix(c.name, "label") {
+		if c.pkg == "series" && strings.HasPrefix(c.name, "label") {
 			labels[c.value] = key
 		}
 	}
@@ -264,7 +264,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	for _, v := range contract.Verbs() {
 		verbs[string(v)] = "contract.Verbs"
 	}
-	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("phase"), "state": s.named("state")} {
+	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("Phase"), "state": s.named("state")} {
 		i := slices.IndexFunc(values.rows, func(row []string) bool { return row[0] == "`"+label+"`" })
 		if i < 0 {
 			continue // reported above
