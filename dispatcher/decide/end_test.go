@@ -16,6 +16,13 @@ type world struct {
 	asked bool
 }
 
+// start begins at a view, with a copy of its runs.
+func (w *world) start(v View) {
+	runs := append(w.v.Runs[:0], v.Runs...)
+	*w = world{v: v, log: w.log[:0]}
+	w.v.Runs = runs
+}
+
 // step lets the dispatcher act once; it returns false when it waits for the world.
 func (w *world) step() bool {
 	action := Decide(w.v)
@@ -155,13 +162,13 @@ func (w *world) turn() bool {
 func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	const enough = 100
 	views, bound, emptied := 0, 0, 0
-	every(func(v View) {
+	var w world
+	every(t, func(v View) {
 		if v.Clean.Problem != nil || !v.Clean.Slot || impossible(v) {
 			return
 		}
 		views++
-		v.Runs = append([]Run(nil), v.Runs...)
-		w := &world{v: v}
+		w.start(v)
 		for i := 0; w.step() || w.turn(); i++ {
 			if i > enough {
 				t.Fatalf("no end in sight; the last actions %#v\nfrom %s\nto %s", w.log[len(w.log)-6:], say(v), say(w.v))
@@ -204,7 +211,8 @@ func inDoubt(v View) bool {
 // leftUndone says what an end lacks.
 func leftUndone(v View) string {
 	exhausted := false
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		if r.Live || r.Settled == nil {
 			return "a run was never settled"
 		}
@@ -221,8 +229,8 @@ func leftUndone(v View) string {
 	case v.Volume.Proven() && v.Volume.Reclaim && !inDoubt(v):
 		return "a volume to be reclaimed stayed"
 	}
-	for _, r := range v.Runs {
-		if r.Held && !v.Volume.Exists && v.Stray == "" {
+	for i := range v.Runs {
+		if v.Runs[i].Held && !v.Volume.Exists && v.Stray == "" {
 			return "a Job is held for nothing"
 		}
 	}

@@ -10,12 +10,14 @@ import (
 
 // everyGrowth calls f with every combination of the facts of a growth. The claim that a proven volume
 // serves may be another than the UID's, which has gone then.
-func everyGrowth(f func(View)) {
+func everyGrowth(t *testing.T, f func(View)) {
+	t.Helper()
+	volumes, growths, expands, histories := servingVolumes(), growths(), expandTargets(), buildOnce(t, expandHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimBound} {
-		for _, volume := range servingVolumes() {
-			for _, growth := range growths() {
-				for _, expand := range expandTargets() {
-					for _, runs := range expandHistories() {
+		for _, volume := range volumes {
+			for _, growth := range growths {
+				for _, expand := range expands {
+					for _, runs := range histories {
 						f(View{
 							Now: now, Claim: claim, Volume: volume, Growth: growth, Expand: expand, Runs: runs,
 							Clean: Target{Pinned: true, Slot: true, Serves: true},
@@ -119,7 +121,8 @@ func growth(action Action) bool {
 }
 
 func growthLaws(out *broken, v View, action Action) {
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		out.law("wrote of a growth while a Job runs", r.Live || r.Settled == nil)
 	}
 	_, grow := action.(Grow)
@@ -170,10 +173,11 @@ func ungrown(v View) string {
 	if v.Volume.Released || !v.Volume.Exists || v.Expand.Problem != nil {
 		return ""
 	}
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		switch {
 		case r.Verb != contract.Expand:
-		case exhausted(&r, v.Expand):
+		case exhausted(r, v.Expand):
 			return ""
 		case r.Held && v.Growth.Stage == GrowthNone:
 			return "an expand is held for nothing"
@@ -188,7 +192,7 @@ func ungrown(v View) string {
 // TestEveryStageOfAGrowthIsReached proves that the walk has not lost the facts of a growth.
 func TestEveryStageOfAGrowthIsReached(t *testing.T) {
 	seen := map[string]int{}
-	everyGrowth(func(v View) {
+	everyGrowth(t, func(v View) {
 		seen[fmt.Sprintf("%T", Decide(v))]++
 	})
 	for _, what := range []string{"decide.Begin", "decide.Refuse", "decide.Grow", "decide.HandOver", "decide.Finish", "decide.Launch"} {

@@ -29,7 +29,8 @@ func queueLaws(out *broken, v View, a Queue) {
 	out.law("queued in spite of a problem: it would hold up others", target.Problem != nil)
 	out.law("queued with a slot in hand", target.Slot)
 	out.law("queued in a backoff: it would hold up others", v.Now.Before(a.Since))
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		out.law("queued while a Job of it runs", r.Live)
 	}
 }

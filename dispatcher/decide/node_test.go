@@ -12,7 +12,9 @@ import (
 
 // everyNode calls f with every combination of the facts of nodes: the scheduler's choice for a claim that is pending,
 // and where a volume lies, or may, that is to be deleted.
-func everyNode(f func(View)) {
+func everyNode(t *testing.T, f func(View)) {
+	t.Helper()
+	cleans, histories := goneTargets(), buildOnce(t, nodeHistories)
 	volumes := []Volume{{}, {Exists: true, UID: pvUID, Fault: "it lacks our annotation", Held: true, Reclaim: true}}
 	for _, held := range []bool{false, true} {
 		for _, leaving := range []bool{false, true} {
@@ -26,8 +28,8 @@ func everyNode(f func(View)) {
 		}
 		for _, volume := range volumes {
 			for _, serve := range serves {
-				for _, clean := range goneTargets() {
-					for _, runs := range nodeHistories() {
+				for _, clean := range cleans {
+					for _, runs := range histories {
 						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
 					}
 				}
@@ -114,8 +116,9 @@ func nodeLaws(out *broken, v View, a Launch) {
 	out.law("sent a run to a node that has gone", target.Gone != "" && !a.Anywhere)
 	out.law("sent a run anywhere that could go to its node", a.Anywhere && target.Gone == "")
 	out.law("sent a run anywhere against the config's word", a.Anywhere && target.IfGone != config.AnyNode)
-	for _, r := range v.Runs {
-		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !changed(&r, target)
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !changed(r, target)
 		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(capacityPause)))
 	}
 }
@@ -144,7 +147,8 @@ func rescheduleClaim(out *broken, v View) {
 	p := v.Newest(contract.Provision)
 	out.law("rescheduled a claim whose node nobody chose", v.Claim != ClaimPending || !v.Serve.Chosen)
 	out.law("rescheduled what is not undone", p != nil && v.undoable(p))
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		out.law("rescheduled while a Job runs", r.Live || r.Settled == nil)
 	}
 }
@@ -178,7 +182,7 @@ func (w *world) turnScheduler() bool {
 // TestTheWalkReachesEveryWayAroundANode proves that the walk has not lost the facts of nodes.
 func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
 	seen := map[string]int{}
-	everyNode(func(v View) {
+	everyNode(t, func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
 		case Launch:
 			seen[fmt.Sprintf("Launch anywhere=%t left=%t undo=%t", a.Anywhere, a.Left != "", a.Undo)]++

@@ -9,7 +9,9 @@ import (
 )
 
 // everyShared calls f with every combination of facts about runs whose Job serves others, too.
-func everyShared(f func(View)) {
+func everyShared(t *testing.T, f func(View)) {
+	t.Helper()
+	cleans, histories := cleanTargets(), buildOnce(t, sharedHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimPending, ClaimBound, ClaimElsewhere} {
 		serves := []Target{{}}
 		if claim == ClaimPending {
@@ -20,14 +22,23 @@ func everyShared(f func(View)) {
 				continue
 			}
 			for _, serve := range serves {
-				for _, clean := range cleanTargets() {
-					for _, r := range sharedRuns() {
-						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: []Run{r}})
+				for _, clean := range cleans {
+					for _, runs := range histories {
+						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
 					}
 				}
 			}
 		}
 	}
+}
+
+// sharedHistories are one run each.
+func sharedHistories() [][]Run {
+	var out [][]Run
+	for _, r := range sharedRuns() {
+		out = append(out, []Run{r})
+	}
+	return out
 }
 
 // sharedRuns are all states of a run, with all that can be known of the others.
@@ -83,7 +94,7 @@ func tried(v View, a Launch) bool {
 // The walk sees each of the facts make a difference.
 func TestItem10TheWalkCoversBatches(t *testing.T) {
 	seen := map[string]int{}
-	everyShared(func(v View) {
+	everyShared(t, func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are not of interest
 		case Waive:
 			seen["waived"]++

@@ -1,16 +1,20 @@
 package decide
 
+import "testing"
+
 // everyUnfit: PVs that the claim, while it is there and unbound, can never be bound to, and what is left of
 // one that was withdrawn when the claim has gone or found another.
-func everyUnfit(f func(View)) {
+func everyUnfit(t *testing.T, f func(View)) {
+	t.Helper()
+	cleans, histories := cleanTargets()[:2], buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimElsewhere} {
 		serve, there := Target{}, claim != ClaimGone && claim != ClaimElsewhere
 		if claim == ClaimPending {
 			serve = targets()[1]
 		}
 		for _, volume := range unfitVolumes(there) {
-			for _, clean := range cleanTargets()[:2] {
-				for _, runs := range histories() {
+			for _, clean := range cleans {
+				for _, runs := range histories {
 					f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
 				}
 			}
@@ -42,13 +46,15 @@ func unfitVolumes(there bool) []Volume {
 }
 
 // everyStray: a PV under another name may be the UID's, whatever else is known of it.
-func everyStray(f func(View)) {
+func everyStray(t *testing.T, f func(View)) {
+	t.Helper()
+	serve, clean, histories := targets()[1], cleanTargets()[1], buildOnce(t, histories)
 	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, Reclaim: true, Held: true}
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimElsewhere} {
 		for _, volume := range []Volume{{}, released} {
-			for _, runs := range histories() {
+			for _, runs := range histories {
 				f(View{
-					Now: now, Claim: claim, Volume: volume, Serve: targets()[1], Clean: cleanTargets()[1], Runs: runs,
+					Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs,
 					Stray: "another PV carries the UID",
 				})
 			}

@@ -2,7 +2,7 @@ package decide
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"testing"
 	"time"
 
@@ -22,27 +22,47 @@ var verdicts = []contract.Verdict{
 
 // every calls f with every combination of facts. How a claim would be served is known only of one that
 // is pending, and what one asks for beyond what it has, of one that is bound: everyGrowth has those.
-func every(f func(View)) {
+func every(t *testing.T, f func(View)) {
+	t.Helper()
+	everyPlain(t, f)
+	everyUnfit(t, f)
+	everyStray(t, f)
+	everyGrowth(t, f)
+	everyShared(t, f)
+	everyNode(t, f)
+}
+
+// buildOnce returns the lists of runs that the views of a walk share: building them for each view costs more than
+// deciding. It fails the test when the walk has changed one of them.
+func buildOnce(t *testing.T, lists func() [][]Run) [][]Run {
+	t.Helper()
+	out := lists()
+	t.Cleanup(func() {
+		if !reflect.DeepEqual(out, lists()) {
+			t.Error("the walk has changed runs that its views share")
+		}
+	})
+	return out
+}
+
+func everyPlain(t *testing.T, f func(View)) {
+	t.Helper()
+	volumes, cleans, histories := volumes(), cleanTargets(), buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimBound, ClaimElsewhere} {
 		serves := []Target{{}}
 		if claim == ClaimPending {
 			serves = targets()
 		}
-		for _, volume := range volumes() {
+		for _, volume := range volumes {
 			for _, serve := range serves {
-				for _, clean := range cleanTargets() {
-					for _, runs := range histories() {
+				for _, clean := range cleans {
+					for _, runs := range histories {
 						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
 					}
 				}
 			}
 		}
 	}
-	everyUnfit(f)
-	everyStray(f)
-	everyGrowth(f)
-	everyShared(f)
-	everyNode(f)
 }
 
 func volumes() []Volume {
@@ -189,11 +209,12 @@ func say(v View) string {
 // TestEveryViewKeepsTheLaws walks every combination of facts and asserts what must hold in each.
 func TestEveryViewKeepsTheLaws(t *testing.T) {
 	views, launches := 0, 0
-	every(func(v View) {
+	var out broken
+	every(t, func(v View) {
 		views++
 		action := Decide(v)
-		if broken := laws(v, action); len(broken) > 0 {
-			t.Fatalf("%s\naction %#v\n%s", broken, action, say(v))
+		if laws(&out, v, action); len(out) > 0 {
+			t.Fatalf("%s\naction %#v\n%s", out, action, say(v))
 		}
 		if _, ok := action.(Launch); ok {
 			launches++
@@ -214,8 +235,7 @@ func (b *broken) law(wrong string, is bool) {
 	}
 }
 
-func laws(v View, action Action) broken {
-	out := &broken{}
+func laws(out *broken, v View, action Action) {
 	out.law("no action", action == nil)
 	switch a := action.(type) {
 	case Launch:
@@ -277,18 +297,23 @@ func laws(v View, action Action) broken {
 	if growth(action) {
 		growthLaws(out, v, action)
 	}
-	return *out
 }
 
 func stuck(v View) bool {
-	return slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Live && r.Trouble != nil })
+	for i := range v.Runs {
+		if r := &v.Runs[i]; r.Live && r.Trouble != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func launchLaws(out *broken, v View, a Launch) {
 	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
 	nodeLaws(out, v, a)
 	forgetLaws(out, v, a.Left)
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		out.law("two live Jobs of one UID", r.Live)
 		out.law("launched over an unsettled run", r.Settled == nil)
 		out.law("launched while a pod that nobody sees may run", v.Now.Before(r.Outcome.Quiet))
