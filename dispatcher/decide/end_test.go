@@ -16,13 +16,6 @@ type world struct {
 	asked bool
 }
 
-// start begins at a view, with a copy of its runs.
-func (w *world) start(v View) {
-	runs := append(w.v.Runs[:0], v.Runs...)
-	*w = world{v: v, log: w.log[:0]}
-	w.v.Runs = runs
-}
-
 // step lets the dispatcher act once; it returns false when it waits for the world.
 func (w *world) step() bool {
 	action := Decide(w.v)
@@ -162,13 +155,15 @@ func (w *world) turn() bool {
 func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	const enough = 100
 	views, bound, emptied := 0, 0, 0
-	var w world
+	var runs []Run
+	var log []Action
 	every(t, func(v View) {
 		if v.Clean.Problem != nil || !v.Clean.Slot || impossible(v) {
 			return
 		}
 		views++
-		w.start(v)
+		w := world{v: v, log: log[:0]}
+		w.v.Runs = append(runs[:0], v.Runs...)
 		for i := 0; w.step() || w.turn(); i++ {
 			if i > enough {
 				t.Fatalf("no end in sight; the last actions %#v\nfrom %s\nto %s", w.log[len(w.log)-6:], say(v), say(w.v))
@@ -177,6 +172,7 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 		if wrong := leftUndone(w.v); wrong != "" {
 			t.Fatalf("%s\nfrom %s\nto %s", wrong, say(v), say(w.v))
 		}
+		runs, log = w.v.Runs, w.log // the next view uses their memory
 		switch {
 		case w.v.Claim == ClaimBound && w.v.Volume.Exists:
 			bound++
