@@ -142,7 +142,7 @@ func (s source) reasons() map[string]string {
 				takeField(n, func(e ast.Expr) { take(path, e) })
 			}
 		case *ast.AssignStmt:
-			if len(n.Lhs) == 1 && nameOf(n.Lhs[0]) == "Reason" && packageOf(path) != "jobs" { // there it is a Job's own
+			if len(n.Lhs) == 1 && nameOf(n.Lhs[0]) == "Reason" && packageOf(path) != "runs" { // there it is a Job's own
 				take(path, n.Rhs[0])
 			}
 		}

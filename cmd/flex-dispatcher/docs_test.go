@@ -61,10 +61,10 @@ var documented = map[string]struct {
 	"contract.Requests": {table: "variable", column: 1},
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
-	"jobs.result":       {table: "field of a result"},
-	"jobs.Offer":        {table: "field of an offer"},
-	"jobs.Outcome":      {internal: true},
-	"jobs.volumeList":   {internal: true},
+	"runs.result":       {table: "field of a result"},
+	"runs.Offer":        {table: "field of an offer"},
+	"runs.Outcome":      {internal: true},
+	"jobs.VolumeList":   {internal: true},
 	"config.Source":     {internal: true},
 }
 

@@ -48,7 +48,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"pod-template":      {template, func(c config.Config) bool { return string(c.Template) == template }},
 		"timeout":           {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
 		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
-		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Copies }},
+		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
 		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
 		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
 		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 func TestRule07AClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
@@ -55,8 +56,8 @@ func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 		w.until("nothing is left", 5*time.Second, w.empty)
 		w.mustRun("provision", "provision", "provision", "provision", "provision", "delete")
 		w.mustUndo(w.runs[5], w.runs[4])
-		if job := w.made(contract.Delete)[0].now.(*batchv1.Job); job.Annotations[contract.AnnAfter] != "5" {
-			w.t.Errorf("the undo is of run %s", job.Annotations[contract.AnnAfter])
+		if job := w.made(contract.Delete)[0].now.(*batchv1.Job); job.Annotations[jobs.AnnAfter] != "5" {
+			w.t.Errorf("the undo is of run %s", job.Annotations[jobs.AnnAfter])
 		}
 	})
 }

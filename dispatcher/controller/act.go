@@ -13,9 +13,9 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // fieldManager owns what the dispatcher writes on claims.
@@ -35,37 +35,37 @@ func (c *Controller) act(ctx context.Context, o *observation, action decide.Acti
 	switch a := action.(type) {
 	case decide.Wait:
 		return c.until(a.Until), nil
-	case decide.Tell:
+	case decide.ReportProblem:
 		c.tellProblem(o, a.Problem)
 		return c.until(a.Until), nil
-	case decide.Pin:
+	case decide.StoreRevision:
 		return 0, c.pin(ctx, o.serve.cfg.Source)
-	case decide.Queue:
+	case decide.AwaitSlot:
 		c.standInLine(o, a)
 		return 0, nil
 	case decide.Launch:
 		return c.launch(ctx, o, a)
-	case decide.Announce:
+	case decide.AnnounceReschedule:
 		return 0, c.announce(ctx, o, a.Run)
 	case decide.Reschedule:
 		return 0, c.reschedule(ctx, o, a.Why)
 	case decide.Cancel:
 		return 0, c.cancel(ctx, o.jobs[a.Run.Name])
 	case decide.Waive:
-		return 0, c.note(ctx, o, a.Run, contract.AnnWaived)
-	case decide.LetGo:
+		return 0, c.note(ctx, o, a.Run, jobs.AnnWaived)
+	case decide.RemovePodFinalizer:
 		return 0, c.letPodsGo(ctx, o.jobs[a.Run.Name])
-	case decide.Write:
+	case decide.CreatePV:
 		return 0, c.writeVolume(ctx, o, a.Run)
-	case decide.Settle:
+	case decide.RecordOutcome:
 		return 0, c.settle(ctx, o, a)
-	case decide.Show:
+	case decide.PublishResult:
 		return c.show(ctx, o, a)
-	case decide.Release:
+	case decide.ReleaseRecord:
 		return 0, c.release(ctx, o, a)
-	case decide.Hold, decide.Unhold, decide.Withdraw, decide.Remove:
+	case decide.AddFinalizer, decide.RemoveFinalizer, decide.DeleteUnboundPV, decide.DeletePV:
 		return 0, c.reclaim(ctx, o, a)
-	case decide.Begin, decide.Refuse, decide.Grow, decide.HandOver, decide.Finish:
+	case decide.Begin, decide.Refuse, decide.SetPVCapacity, decide.HandOver, decide.Finish:
 		return 0, c.grow(ctx, o, a)
 	default:
 		return 0, fmt.Errorf("no hand for the action %T", action)
@@ -83,7 +83,7 @@ func (c *Controller) until(at time.Time) time.Duration {
 
 // settle writes what became of a run on its Job. On one that has changed since it was looked at, it
 // does not: the watch will bring it, perhaps settled already, and nothing is told twice.
-func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle) error {
+func (c *Controller) settle(ctx context.Context, o *observation, a decide.RecordOutcome) error {
 	job := o.jobs[a.Run.Name]
 	outcome, err := json.Marshal(a.Run.Outcome)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 	err = c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
 		"uid":             job.UID,
 		"resourceVersion": job.ResourceVersion,
-		"annotations":     map[string]any{jobs.Key(job, string(o.uid), contract.AnnOutcome): string(outcome)},
+		"annotations":     map[string]any{jobs.Key(job, string(o.uid), jobs.AnnOutcome): string(outcome)},
 	}})
 	switch {
 	case apierrors.IsConflict(err):
@@ -109,7 +109,7 @@ func (c *Controller) settle(ctx context.Context, o *observation, a decide.Settle
 
 // show writes a run's result on the claim. The UID stands in the patch: another claim of the same name
 // must not get it.
-func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) (time.Duration, error) {
+func (c *Controller) show(ctx context.Context, o *observation, a decide.PublishResult) (time.Duration, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.claim.Name, o.claim.Namespace).
 		WithUID(o.uid).
 		WithAnnotations(result(a.Run, a.Success, o.pv))
@@ -129,7 +129,7 @@ func (c *Controller) show(ctx context.Context, o *observation, a decide.Show) (t
 // withoutShowing goes on where a claim must not be written on: an admission webhook or policy refuses it,
 // perhaps for good, and the record would be held and nothing be retried until a person finds out. The Job's
 // event says so instead.
-func (c *Controller) withoutShowing(ctx context.Context, o *observation, show decide.Show, cause error) (time.Duration, error) {
+func (c *Controller) withoutShowing(ctx context.Context, o *observation, show decide.PublishResult, cause error) (time.Duration, error) {
 	c.tellUnshown(o, show, cause)
 	seen, err := c.observe(ctx, c.live(o), o.uid)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Controller) withoutShowing(ctx context.Context, o *observation, show de
 	}
 	for i := range seen.view.Runs {
 		if r := &seen.view.Runs[i]; r.Name == show.Run.Name {
-			r.Shown = true
+			r.Published = true
 		}
 	}
 	return c.act(ctx, seen, decide.Decide(seen.view))
@@ -151,15 +151,15 @@ func refused(err error) bool {
 
 // release lets a Job expire that is no record any more; where it is still another claim's, it says on it
 // that it is not this one's.
-func (c *Controller) release(ctx context.Context, o *observation, a decide.Release) (err error) {
+func (c *Controller) release(ctx context.Context, o *observation, a decide.ReleaseRecord) (err error) {
 	job := o.jobs[a.Run.Name]
 	if a.Run.Others.Held {
-		err = c.note(ctx, o, a.Run, contract.AnnReleased)
+		err = c.note(ctx, o, a.Run, jobs.AnnReleased)
 	} else {
 		err = c.expire(ctx, o, a.Run)
 	}
-	if err == nil && a.Left != "" {
-		c.tellLeft(o, job, a.Left)
+	if err == nil && a.LeftBehind != "" {
+		c.tellLeft(o, job, a.LeftBehind)
 	}
 	return err
 }
@@ -170,9 +170,9 @@ func (c *Controller) expire(ctx context.Context, o *observation, run decide.Run)
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{
 		"metadata": map[string]any{
 			"uid": job.UID, "resourceVersion": job.ResourceVersion,
-			"finalizers": without(job.Finalizers, contract.FinalizerRecord),
+			"finalizers": without(job.Finalizers, jobs.FinalizerRecord),
 		},
-		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(held, jobs.AllDone(job)) / time.Second)},
+		"spec": map[string]any{"ttlSecondsAfterFinished": int(keep(held, runs.AllSucceeded(job)) / time.Second)},
 	})
 	return c.orLookAgain(err, o, run)
 }

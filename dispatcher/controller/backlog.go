@@ -82,7 +82,7 @@ func (c *Controller) unfinished(names map[string]string) map[gauge]int {
 			found, _ := s.jobs.ByIndex(byUnfinished, label)
 			for _, obj := range found {
 				job := obj.(*batchv1.Job)
-				verb := verbOf(contract.Verb(job.Labels[contract.LabelVerb]), job.Annotations[jobs.Key(job, job.Labels[contract.LabelClaimUID], contract.AnnVolume)])
+				verb := verbOf(contract.Verb(job.Labels[jobs.LabelVerb]), job.Annotations[jobs.Key(job, job.Labels[contract.LabelClaimUID], jobs.AnnVolume)])
 				state := stateStuck
 				if c.progresses(job) {
 					state = stateRunning

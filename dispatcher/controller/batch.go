@@ -64,7 +64,7 @@ func affinityOf(pv *corev1.PersistentVolume) string {
 func (c *Controller) launchTogether(ctx context.Context, o *observation, a decide.Launch, plan jobs.Plan) (*batchv1.Job, error) {
 	company := c.companions(ctx, o, a)
 	alone := plan
-	plan, err := jobs.Fit(together(alone, company))
+	plan, err := jobs.TrimToSize(together(alone, company))
 	if err != nil {
 		c.dismiss(company)
 		return nil, err
@@ -96,14 +96,14 @@ func (c *Controller) launchTogether(ctx context.Context, o *observation, a decid
 // companions are those who wait for the same and go along. A class with a free slot has nobody waiting, so
 // that nobody waits for company either.
 func (c *Controller) companions(ctx context.Context, o *observation, a decide.Launch) []member {
-	group := groupOf(o, a.Verb, a.Shares)
+	group := groupOf(o, a.Verb, a.MayBatch)
 	if group == "" {
 		return nil
 	}
 	cfg := o.configFor(a.Verb)
 	var out []member
 	for _, uid := range c.take(counterOf(cfg.Source), group, cfg.BatchSize-1) {
-		m, ready, err := c.ready(ctx, uid, group, a.Anywhere)
+		m, ready, err := c.ready(ctx, uid, group, a.AnyNode)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "cannot launch a claim together with another", "uid", uid)
 		}
@@ -186,9 +186,9 @@ func (c *Controller) ready(ctx context.Context, uid types.UID, group string, any
 			return m, false, err
 		}
 		v := m.o.view
-		v.Serve.Slot, v.Clean.Slot, v.Expand.Slot = true, true, true
+		v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
 		action := decide.Decide(v)
-		if a, launches := action.(decide.Launch); launches && a.Anywhere == anywhere && groupOf(m.o, a.Verb, a.Shares) == group {
+		if a, launches := action.(decide.Launch); launches && a.AnyNode == anywhere && groupOf(m.o, a.Verb, a.MayBatch) == group {
 			m.a = a
 			m.plan, err = c.plan(ctx, m.o, a)
 			return m, err == nil, err

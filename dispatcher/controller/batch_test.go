@@ -282,7 +282,7 @@ func TestItem10NamespacesTakeTurnsInABatchToo(t *testing.T) {
 		for _, c := range w.made("")[before:] {
 			served, job := map[string]bool{}, c.now.(*batchv1.Job)
 			for _, uid := range jobs.UIDs(job) {
-				served[job.Annotations[jobs.Key(job, uid, contract.AnnNamespace)]] = true
+				served[job.Annotations[jobs.Key(job, uid, jobs.AnnNamespace)]] = true
 			}
 			mixed += len(served) / 2
 		}
@@ -311,7 +311,7 @@ func TestItem10OnlyTheLikeShareAJob(t *testing.T) {
 			job := c.now.(*batchv1.Job)
 			nodes := map[string]bool{}
 			for _, uid := range jobs.UIDs(job) {
-				nodes[job.Annotations[jobs.Key(job, uid, contract.AnnNode)]] = true
+				nodes[job.Annotations[jobs.Key(job, uid, jobs.AnnNode)]] = true
 			}
 			if len(nodes) != 1 {
 				w.t.Errorf("%s serves claims of the nodes %v", job.Name, nodes)

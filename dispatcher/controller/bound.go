@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // The phases of a claim on its way to be bound. One ends where the next begins.
@@ -70,7 +70,7 @@ func (c *Controller) servedBy(claim *corev1.PersistentVolumeClaim) *batchv1.Job 
 		found, _ := s.jobs.ByIndex(byUID, string(claim.UID))
 		for _, obj := range found {
 			job := obj.(*batchv1.Job)
-			if r := jobs.RecordOf(job, string(claim.UID)); r.Verb == contract.Provision && r.Number > number {
+			if r := runs.RecordOf(job, string(claim.UID)); r.Verb == contract.Provision && r.Number > number {
 				last, number = job, r.Number
 			}
 		}
@@ -84,5 +84,5 @@ func (c *Controller) startOf(job *batchv1.Job) metav1.Time {
 	if err != nil {
 		return metav1.Time{}
 	}
-	return jobs.Started(pods)
+	return runs.Started(pods)
 }

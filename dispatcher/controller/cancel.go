@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // letPodsGo takes our finalizer off a Job's pods, almost always one. A pod that has changed meanwhile is left as
@@ -21,10 +21,10 @@ func (c *Controller) letPodsGo(ctx context.Context, job *batchv1.Job) error {
 		return err
 	}
 	for _, pod := range pods {
-		if !jobs.Kept(pod) {
+		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		patch, err := finalizersPatch(pod, without(pod.Finalizers, contract.FinalizerRecord))
+		patch, err := finalizersPatch(pod, without(pod.Finalizers, jobs.FinalizerRecord))
 		if err != nil {
 			return err
 		}

@@ -51,23 +51,23 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 		return 0, nil
 	}
 	seen := decide.Revision{Used: c.used(name, stored), Marked: markedSince(stored)}
-	step, at := decide.Collected(seen, c.clock.Now())
-	if step == decide.Mark || step == decide.Collect {
+	step, at := decide.DecideRevision(seen, c.clock.Now())
+	if step == decide.MarkUnused || step == decide.DeleteRevision {
 		named, err := c.named(ctx, name)
 		if err != nil {
 			return 0, err
 		}
 		seen.Used = named
-		step, at = decide.Collected(seen, c.clock.Now())
+		step, at = decide.DecideRevision(seen, c.clock.Now())
 	}
 	switch step {
-	case decide.Mark:
+	case decide.MarkUnused:
 		return c.until(at), c.markUnused(ctx, stored, c.clock.Now().UTC().Format(time.RFC3339))
-	case decide.Unmark:
+	case decide.UnmarkUnused:
 		return 0, c.markUnused(ctx, stored, nil)
-	case decide.Collect:
+	case decide.DeleteRevision:
 		return 0, c.discard(ctx, stored)
-	case decide.Spare, decide.Await:
+	case decide.KeepRevision, decide.AwaitUnused:
 		return c.until(at), nil
 	default:
 		return 0, fmt.Errorf("no hand for the step %d", step)
@@ -76,7 +76,7 @@ func (c *Controller) collect(ctx context.Context, name string) (time.Duration, e
 
 // markedSince is when a revision was marked. A mark that cannot be read is none.
 func markedSince(stored *appsv1.ControllerRevision) time.Time {
-	at, err := time.Parse(time.RFC3339, stored.Annotations[contract.AnnUnusedSince])
+	at, err := time.Parse(time.RFC3339, stored.Annotations[config.AnnUnusedSince])
 	if err != nil {
 		return time.Time{}
 	}
@@ -105,7 +105,7 @@ func (c *Controller) used(name string, stored *appsv1.ControllerRevision) bool {
 // named asks the API server whether a Job or a PV names a revision.
 func (c *Controller) named(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.caches.namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy})
+		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy})
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}
@@ -132,7 +132,7 @@ func (c *Controller) named(ctx context.Context, name string) (bool, error) {
 func (c *Controller) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": stored.UID, "resourceVersion": stored.ResourceVersion,
-		"annotations": map[string]any{contract.AnnUnusedSince: since},
+		"annotations": map[string]any{config.AnnUnusedSince: since},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the mark of the config revision %s: %w", stored.Name, err)

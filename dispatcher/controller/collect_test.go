@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // revisionOf is the revision that a claim's PV names, or nil.
@@ -41,7 +42,7 @@ func (w *world) mustHaveRevisions(n int, when string) {
 func (w *world) marked(r *appsv1.ControllerRevision) func() bool {
 	return func() bool {
 		now := get[*appsv1.ControllerRevision](w, r.Namespace, r.Name)
-		return now != nil && now.Annotations[contract.AnnUnusedSince] != ""
+		return now != nil && now.Annotations[config.AnnUnusedSince] != ""
 	}
 }
 
@@ -149,7 +150,7 @@ func TestItem03ARevisionThatChangedSinceItWasLookedAtStays(t *testing.T) {
 		old := w.lastVolumeGoes(first)
 		w.server.hold("controllerrevisions", true)
 		edit(w, admin, get[*appsv1.ControllerRevision](w, home, old.Name), func(r *appsv1.ControllerRevision) {
-			delete(r.Annotations, contract.AnnUnusedSince)
+			delete(r.Annotations, config.AnnUnusedSince)
 		})
 		w.run(2 * time.Hour)
 		w.mustHaveRevisions(2, "while the cache still shows the mark")

@@ -147,7 +147,7 @@ func (c *Controller) sync(ctx context.Context, uid types.UID) (time.Duration, er
 		return 0, err
 	}
 	action := decide.Decide(seen.view)
-	if !decide.Certain(action) {
+	if !decide.SafeOnStaleFacts(action) {
 		if seen, err = c.observe(ctx, c.live(seen), uid); err != nil {
 			return 0, err
 		}

@@ -31,7 +31,7 @@ func (c *Controller) grow(ctx context.Context, o *observation, action decide.Act
 		return c.begin(ctx, o)
 	case decide.Refuse:
 		return c.refuse(ctx, o, a.Run)
-	case decide.Grow:
+	case decide.SetPVCapacity:
 		return c.growVolume(ctx, o, a.Run)
 	case decide.HandOver:
 		return c.handOver(ctx, o)
@@ -137,7 +137,7 @@ func (c *Controller) growVolume(ctx context.Context, o *observation, run decide.
 // handOver leaves the file system to the kubelet, or says that a person must grow it.
 func (c *Controller) handOver(ctx context.Context, o *observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet grows its file system where a pod uses it", o.pv.Spec.Capacity.Storage())
-	if o.view.Growth.Node == decide.NodeByHand {
+	if o.view.Resize.Node == decide.NodeByHand {
 		kind, note = corev1.EventTypeWarning, byHand(o.pv)
 	}
 	note += saidOfGrowth(o)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // inNamespace puts a claim elsewhere.
@@ -32,7 +33,7 @@ func (w *world) burst(ns string, n int) {
 func (w *world) launchedFor(verb contract.Verb) []string {
 	var out []string
 	for _, c := range w.made(verb) {
-		out = append(out, c.now.(*batchv1.Job).Annotations[contract.AnnNamespace])
+		out = append(out, c.now.(*batchv1.Job).Annotations[jobs.AnnNamespace])
 	}
 	return out
 }
@@ -148,7 +149,7 @@ func TestItem11WhoCannotGoHoldsUpNobody(t *testing.T) {
 			if !ok {
 				return nil
 			}
-			if request, _, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID]); err != nil || request.Name != "refused" {
+			if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID]); err != nil || request.Name != "refused" {
 				return err
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("exceeded quota"))

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // local writes a PV that says on which node its volume lies, by the node's hostname label.
@@ -62,8 +63,8 @@ func TestItem07ADeleteGoesToTheVolumesNodeAndKnowsIt(t *testing.T) {
 		if r.pod.Spec.NodeName != "node-3" || r.request.SelectedNode != "node-3" || r.request.SelectedZone != "west" {
 			w.t.Errorf("the delete ran on %s; the image saw the node %q in the zone %q", r.pod.Spec.NodeName, r.request.SelectedNode, r.request.SelectedZone)
 		}
-		if job := w.made(contract.Delete)[0].now; job.GetAnnotations()[contract.AnnNode] != "node-3" {
-			w.t.Errorf("the Job is for the node %q", job.GetAnnotations()[contract.AnnNode])
+		if job := w.made(contract.Delete)[0].now; job.GetAnnotations()[jobs.AnnNode] != "node-3" {
+			w.t.Errorf("the Job is for the node %q", job.GetAnnotations()[jobs.AnnNode])
 		}
 	})
 }
@@ -98,7 +99,7 @@ func TestItem07ADeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
 		drop(w, user, claim)
 		w.until("nothing is left", time.Minute, w.empty)
 		w.mustRun("provision", "delete")
-		if job := w.made(contract.Delete)[0]; required(job) != nil || job.now.GetAnnotations()[contract.AnnAnywhere] != "true" {
+		if job := w.made(contract.Delete)[0]; required(job) != nil || job.now.GetAnnotations()[jobs.AnnAnywhere] != "true" {
 			w.t.Errorf("the delete demands %v", required(job))
 		}
 		first := w.events.said(pv, "Deleting")[0].note

@@ -15,7 +15,7 @@ import (
 // seeGrowth finds what the claim that the volume serves asks for beyond what it has, and how far it has
 // come. After a populator that is another claim than the one of the UID.
 func (c *Controller) seeGrowth(ctx context.Context, look looker, o *observation) (err error) {
-	if !o.view.Volume.Serves() {
+	if !o.view.Volume.Fits() {
 		return nil
 	}
 	for i := range o.view.Runs {
@@ -27,8 +27,8 @@ func (c *Controller) seeGrowth(ctx context.Context, look looker, o *observation)
 		return err
 	}
 	o.size = sizeFor(o.holder)
-	o.view.Growth = decide.Growth{Stage: stageOf(o.holder, o.pv), Node: nodeWorkOf(o.pv)}
-	if o.view.Growth.Stage.Wanted() {
+	o.view.Resize = decide.Resize{Stage: stageOf(o.holder, o.pv), Node: nodeWorkOf(o.pv)}
+	if o.view.Resize.Stage.Wanted() {
 		o.view.Expand = c.resolveExpand(o)
 	}
 	return nil
@@ -71,34 +71,34 @@ func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 
 // stageOf reads how far a growth has come. A claim that has what it asks for is of no interest, whatever
 // an administrator has written on its PV.
-func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) decide.Stage {
+func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) decide.ResizeStage {
 	size, status := sizeFor(claim), statusOf(claim)
 	if status == "" && size.Cmp(*claim.Status.Capacity.Storage()) <= 0 {
-		return decide.GrowthNone
+		return decide.ResizeNone
 	}
 	switch {
 	case status == corev1.PersistentVolumeClaimNodeResizeInProgress:
-		return decide.GrowthLeft // one after the other
+		return decide.ResizeLeftToNode // one after the other
 	case size.Cmp(*pv.Spec.Capacity.Storage()) > 0:
 		return wantedStage(claim, size)
 	case status == corev1.PersistentVolumeClaimNodeResizePending, status == corev1.PersistentVolumeClaimNodeResizeInfeasible:
-		return decide.GrowthLeft
+		return decide.ResizeLeftToNode
 	default:
-		return decide.GrowthStored
+		return decide.ResizeStored
 	}
 }
 
 // wantedStage is what a claim says of a size that its volume has not yet. What it says of another size
 // counts for nothing.
-func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) decide.Stage {
+func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) decide.ResizeStage {
 	said, status := claim.Status.AllocatedResources.Storage().Cmp(size) == 0, statusOf(claim)
 	switch {
 	case said && status == corev1.PersistentVolumeClaimControllerResizeInProgress:
-		return decide.GrowthBegun
+		return decide.ResizeInProgress
 	case said && status == corev1.PersistentVolumeClaimControllerResizeInfeasible:
-		return decide.GrowthRefused
+		return decide.ResizeInfeasible
 	default:
-		return decide.GrowthAsked
+		return decide.ResizeRequested
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *Controller) resolveExpand(o *observation) decide.Target {
 	if t.Problem != nil {
 		return t
 	}
-	if t.Serves = cfg.Serves(contract.Expand); !t.Serves {
+	if t.Supported = cfg.Supports(contract.Expand); !t.Supported {
 		t.Problem = problem(reasonNotExpandable, "the config %s/%s, in its revision that made the volume, does not list expand in its key verbs: "+
 			"where its image can grow volumes, list it there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
 			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.pv.Name)

@@ -14,6 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // launch creates the Job of a run, and of others that wait and can share it. One that exists already under
@@ -62,7 +64,7 @@ func (c *Controller) create(ctx context.Context, o *observation, plan jobs.Plan)
 // expand, and on an undo the very request of the run that is undone.
 func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Anywhere: a.Anywhere,
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode,
 		KubeAPI: c.opts.KubeAPI, Config: o.clean.cfg,
 	}
 	switch {
@@ -77,10 +79,10 @@ func (c *Controller) plan(ctx context.Context, o *observation, a decide.Launch) 
 		if c.opts.TrustUsername {
 			p.Request.Username, p.Request.Group = o.claim.Annotations[jobs.AnnUsername], o.claim.Annotations[jobs.AnnGroups]
 		}
-		p.PV = jobs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
+		p.PV = pvs.Skeleton(p.Request, p.Config, c.opts.Provisioner)
 	case a.Undo:
 		undone := o.view.Newest(contract.Provision).Name // a batch's does not bear this UID's name
-		request, pv, err := jobs.Recorded(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
+		request, pv, err := runs.RecordedRequest(o.jobs[undone].Spec.Template.Annotations, string(o.uid))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // looker finds the objects of one claim's UID: in the caches, or live. What does not exist is nil.
@@ -130,7 +130,7 @@ func (l live) volume(ctx context.Context, name string) (*corev1.PersistentVolume
 func (l live) jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 	var out []*batchv1.Job
 	for _, ns := range l.namespaces {
-		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: contract.LabelMember + string(uid)})
+		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + string(uid)})
 		if err != nil {
 			return nil, fmt.Errorf("list the Jobs of the claim %s in %s: %w", uid, ns, err)
 		}

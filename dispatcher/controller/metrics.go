@@ -84,7 +84,7 @@ func (c *Controller) RegisterMetrics(r Registry) {
 }
 
 // count takes a settled run into the series.
-func (s series) count(o *observation, a decide.Settle, class string) {
+func (s series) count(o *observation, a decide.RecordOutcome, class string) {
 	verb := verbOf(a.Run.Verb, a.Run.Volume)
 	s.runs.WithLabelValues(class, verb, string(a.Run.Outcome.Verdict)).Inc()
 	if a.Success {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
@@ -28,8 +29,8 @@ func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
 		edit(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-1") })
 		w.until("the claim is bound", 5*time.Second, w.bound("data"))
 		job := w.made("")[0].now.(*batchv1.Job)
-		if job.Annotations[contract.AnnNode] != "node-1" {
-			w.t.Errorf("the Job is for the node %q", job.Annotations[contract.AnnNode])
+		if job.Annotations[jobs.AnnNode] != "node-1" {
+			w.t.Errorf("the Job is for the node %q", job.Annotations[jobs.AnnNode])
 		}
 		if r := w.runs[0].request; r.SelectedNode != "node-1" || r.SelectedZone != "west" {
 			w.t.Errorf("the image sees the node %q in the zone %q", r.SelectedNode, r.SelectedZone)

@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // Nodes are watched, since nothing else tells a claim or a volume that its node has gone or is back. Of each only
@@ -89,8 +90,8 @@ func nodeOfClaim(obj any) ([]string, error) {
 // nodeOfVolume: one that names no single node may wait for any, when it has been released.
 func nodeOfVolume(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
-	node := jobs.NodeOf(pv)
-	if pv.Annotations[contract.AnnClaimUID] == "" || jobs.NodesOf(pv) == nil || node == "" && !released(pv) {
+	node := pvs.NodeOf(pv)
+	if pv.Annotations[contract.AnnClaimUID] == "" || pvs.NodesOf(pv) == nil || node == "" && !released(pv) {
 		return nil, nil
 	}
 	return []string{node}, nil
@@ -98,12 +99,12 @@ func nodeOfVolume(obj any) ([]string, error) {
 
 func nodeOfJob(obj any) ([]string, error) {
 	job := obj.(*batchv1.Job)
-	if !slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
 		return nil, nil
 	}
 	var nodes []string
 	for _, uid := range jobs.UIDs(job) {
-		if node := job.Annotations[jobs.Key(job, uid, contract.AnnNode)]; node != "" && !slices.Contains(nodes, node) {
+		if node := job.Annotations[jobs.Key(job, uid, jobs.AnnNode)]; node != "" && !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}
@@ -112,12 +113,12 @@ func nodeOfJob(obj any) ([]string, error) {
 
 // seeChosen finds out whether the node that the scheduler has chosen for a claim has gone.
 func (c *Controller) seeChosen(ctx context.Context, look looker, t *decide.Target) error {
-	if !t.Chosen || t.Node == "" {
+	if !t.NodeSelected || t.Node == "" {
 		return nil
 	}
 	node, err := look.node(ctx, t.Node)
 	if node == nil {
-		t.Gone = "the selected node " + t.Node
+		t.MissingNode = "the selected node " + t.Node
 	}
 	return err
 }
@@ -129,11 +130,11 @@ func (c *Controller) seeGone(ctx context.Context, look looker, o *observation) (
 		return nil
 	}
 	if o.view.Volume.Proven() {
-		t.Gone, err = goneFrom(ctx, look, o)
+		t.MissingNode, err = goneFrom(ctx, look, o)
 	} else {
-		t.Gone, err = goneBefore(ctx, look, o.view)
+		t.MissingNode, err = goneBefore(ctx, look, o.view)
 	}
-	t.IfGone = c.ifGone(o.clean.cfg)
+	t.NodeGonePolicy = c.ifGone(o.clean.cfg)
 	return err
 }
 
@@ -141,13 +142,13 @@ func (c *Controller) seeGone(ctx context.Context, look looker, o *observation) (
 // would have to go there.
 func goneFrom(ctx context.Context, look looker, o *observation) (string, error) {
 	vol, grows := o.view.Volume, o.claim != nil && growing(o.claim)
-	withdrawn := vol.Leaving && vol.Unbound
-	if jobs.NodesOf(o.pv) == nil || !vol.Released && !grows && !withdrawn {
+	withdrawn := vol.Terminating && vol.Unbound
+	if pvs.NodesOf(o.pv) == nil || !vol.Released && !grows && !withdrawn {
 		return "", nil
 	}
 	nodes, err := look.nodes(ctx)
-	switch node := jobs.NodeOf(o.pv); {
-	case err != nil || jobs.Reaches(o.pv, nodes):
+	switch node := pvs.NodeOf(o.pv); {
+	case err != nil || pvs.ReachableFrom(o.pv, nodes):
 		return "", err
 	case node != "":
 		return "the volume's node " + node, nil

@@ -14,7 +14,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // observation is what was found of one UID: the objects, and the view of them that decide judges.
@@ -47,7 +48,7 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		return nil, err
 	}
 	o.view.Volume = volume
-	if o.view.Stray, err = c.seeStray(ctx, look, o); err != nil {
+	if o.view.Rival, err = c.seeStray(ctx, look, o); err != nil {
 		return nil, err
 	}
 	o.view.Claim = c.seeClaim(o.claim, string(uid))
@@ -55,19 +56,19 @@ func (c *Controller) observe(ctx context.Context, look looker, uid types.UID) (*
 		if o.serve, err = c.resolveServe(ctx, look, o.claim); err != nil {
 			return nil, err
 		}
-		o.view.Serve = o.serve.target
+		o.view.Provision = o.serve.target
 	}
 	o.clean = c.resolveClean(o)
 	if err := c.seeGone(ctx, look, o); err != nil {
 		return nil, err
 	}
-	o.view.Clean = o.clean.target
+	o.view.Delete = o.clean.target
 	if err := c.seeGrowth(ctx, look, o); err != nil {
 		return nil, err
 	}
 	for i := range o.view.Runs {
-		o.view.Runs[i].Returned = returned(o.jobs[o.view.Runs[i].Name], o.claim)
-		o.view.Runs[i].Shown = shown(o.claim, result(o.view.Runs[i], volume.Serves(), o.pv))
+		o.view.Runs[i].Reschedule = returned(o.jobs[o.view.Runs[i].Name], o.claim)
+		o.view.Runs[i].Published = shown(o.claim, result(o.view.Runs[i], volume.Fits(), o.pv))
 	}
 	return o, nil
 }
@@ -105,7 +106,7 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 		}
 		o.jobs[job.Name] = job
 		o.view.Runs = append(o.view.Runs, run)
-		if request, _, err := jobs.Recorded(job.Spec.Template.Annotations, string(o.uid)); err == nil {
+		if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.uid)); err == nil {
 			o.at = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 		}
 	}
@@ -113,10 +114,10 @@ func (c *Controller) findRuns(ctx context.Context, look looker, o *observation) 
 }
 
 func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, uid string) (decide.Run, error) {
-	run := decide.Run{Name: job.Name, Record: jobs.RecordOf(job, uid)}
-	run.Leaving = job.DeletionTimestamp != nil
-	if run.Settled != nil {
-		run.Outcome = *run.Settled
+	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
+	run.Terminating = job.DeletionTimestamp != nil
+	if run.Recorded != nil {
+		run.Outcome = *run.Recorded
 		run.Short = run.Record.Short(run.Outcome)
 		var err error
 		run.PodKept, err = c.seeKept(ctx, look, job, run.Held)
@@ -126,14 +127,14 @@ func (c *Controller) seeRun(ctx context.Context, look looker, job *batchv1.Job, 
 	if err != nil {
 		return run, err
 	}
-	run.PodKept = slices.ContainsFunc(pods, jobs.Kept)
-	if run.Live = !jobs.Ended(job, pods, c.clock.Now()); run.Live {
+	run.PodKept = slices.ContainsFunc(pods, runs.HasFinalizer)
+	if run.Unfinished = !runs.Ended(job, pods, c.clock.Now()); run.Unfinished {
 		return run, c.seeTrouble(ctx, &run, job, pods)
 	}
-	run.Outcome = jobs.ReadFor(job, uid, pods, c.clock.Now())
+	run.Outcome = runs.ReadFor(job, uid, pods, c.clock.Now())
 	run.Output = output(job, run, pods)
 	run.Short = run.Record.Short(run.Outcome)
-	if run.Offers && run.Verb == contract.Provision {
+	if run.DescribesPV && run.Verb == contract.Provision {
 		_, run.Refused = c.offer(job, pods)
 	}
 	return run, nil
@@ -144,10 +145,10 @@ func output(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
 		return run.Outcome.Message
-	case jobs.AnySettled(job):
+	case runs.AnyRecorded(job):
 		return ""
 	default:
-		return jobs.Said(pods)
+		return runs.OutputOf(pods)
 	}
 }
 
@@ -158,7 +159,7 @@ func (c *Controller) seeKept(ctx context.Context, look looker, job *batchv1.Job,
 		look = c.caches
 	}
 	pods, err := look.pods(ctx, job)
-	return slices.ContainsFunc(pods, jobs.Kept), err
+	return slices.ContainsFunc(pods, runs.HasFinalizer), err
 }
 
 func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation) (decide.Volume, error) {
@@ -169,15 +170,15 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 	v := decide.Volume{
 		Exists:   true,
 		UID:      string(pv.UID),
-		Fault:    c.faultOf(pv, string(o.uid)),
+		Unproven:    c.faultOf(pv, string(o.uid)),
 		Released: released(pv),
-		Reclaim:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
-		Held:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
-		Leaving:  pv.DeletionTimestamp != nil,
-		Unbound:  jobs.Unbound(pv),
+		PolicyDelete:  pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
+		HasFinalizer:     slices.Contains(pv.Finalizers, contract.FinalizerStorage),
+		Terminating:  pv.DeletionTimestamp != nil,
+		Unbound:  pvs.IsUnbound(pv),
 	}
 	if pv.Annotations[contract.AnnClaimUID] == string(o.uid) {
-		v.Unfit, v.Loose = fit(pv, o.claim)
+		v.Mismatch, v.NeverBound = fit(pv, o.claim)
 	}
 	ref := pv.Spec.ClaimRef
 	if !v.Released || ref == nil || ref.UID == "" {
@@ -193,9 +194,9 @@ func (c *Controller) seeVolume(ctx context.Context, look looker, o *observation)
 func fit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (unfit string, loose bool) {
 	switch {
 	case claim != nil && claim.Spec.VolumeName == "":
-		return jobs.Unfit(pv, claim), jobs.Loose(pv, claim)
+		return pvs.Mismatch(pv, claim), pvs.NeverBound(pv, claim)
 	case pv.Spec.ClaimRef == nil:
-		return "", jobs.Loose(pv, nil)
+		return "", pvs.NeverBound(pv, nil)
 	default:
 		return "", false
 	}
@@ -208,7 +209,7 @@ func (c *Controller) faultOf(pv *corev1.PersistentVolume, uid string) string {
 		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
 			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, c.opts.Provisioner)
 	}
-	return jobs.Proof(pv, uid)
+	return pvs.Unproven(pv, uid)
 }
 
 func released(pv *corev1.PersistentVolume) bool {
@@ -225,9 +226,9 @@ func (c *Controller) seeClaim(claim *corev1.PersistentVolumeClaim, uid string) d
 	case claim.Spec.VolumeName == contract.PVName(uid):
 		return decide.ClaimBound
 	case claim.Spec.VolumeName != "":
-		return decide.ClaimElsewhere
+		return decide.ClaimBoundElsewhere
 	case claim.DeletionTimestamp != nil:
-		return decide.ClaimLeaving
+		return decide.ClaimTerminating
 	case !c.asksUs(claim):
 		return decide.ClaimNotOurs
 	default:

@@ -11,16 +11,16 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // offer is the PV that a container with write-pv: dispatcher describes, or why it cannot be written.
 func (c *Controller) offer(job *batchv1.Job, pods []*corev1.Pod) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	_, skeleton, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	if err != nil {
 		return nil, err.Error()
 	}
-	offer, err := jobs.ReadOffer(pods)
+	offer, err := runs.ReadDescribedPV(pods)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -48,7 +48,7 @@ func (c *Controller) writeVolume(ctx context.Context, o *observation, run decide
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image's fault: the run has failed
 		run.Refused = "the API server refused the PersistentVolume that it describes: " + err.Error()
-		return c.settle(ctx, o, decide.Settle{Run: run})
+		return c.settle(ctx, o, decide.RecordOutcome{Run: run})
 	case err != nil:
 		return fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
 	}

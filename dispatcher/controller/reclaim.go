@@ -17,13 +17,13 @@ import (
 // reclaim keeps a PV, or lets it go.
 func (c *Controller) reclaim(ctx context.Context, o *observation, action decide.Action) error {
 	switch a := action.(type) { //nolint:gochecksumtype // act sends these here, and has the others
-	case decide.Hold:
+	case decide.AddFinalizer:
 		return c.setFinalizers(ctx, o.pv, append(slices.Clone(o.pv.Finalizers), contract.FinalizerStorage))
-	case decide.Unhold:
+	case decide.RemoveFinalizer:
 		return c.unhold(ctx, o, a)
-	case decide.Withdraw:
+	case decide.DeleteUnboundPV:
 		return c.withdraw(ctx, o)
-	case decide.Remove:
+	case decide.DeletePV:
 		return c.remove(ctx, o.pv)
 	default:
 		return fmt.Errorf("no hand for the action %T", action)
@@ -55,7 +55,7 @@ func (c *Controller) withdraw(ctx context.Context, o *observation) error {
 	case err != nil:
 		return fmt.Errorf("withdraw the PersistentVolume %s: %w", o.pv.Name, err)
 	}
-	c.event(o.claim, o.pv, corev1.EventTypeWarning, reasonWithdrawn, o.view.Volume.Unfit+": it is deleted with its volume, and the claim is served anew")
+	c.event(o.claim, o.pv, corev1.EventTypeWarning, reasonWithdrawn, o.view.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
 	return nil
 }
 
@@ -72,10 +72,10 @@ func (c *Controller) remove(ctx context.Context, pv *corev1.PersistentVolume) er
 }
 
 // unhold lets go of a PV, and tells of a volume that is given up with it.
-func (c *Controller) unhold(ctx context.Context, o *observation, a decide.Unhold) error {
+func (c *Controller) unhold(ctx context.Context, o *observation, a decide.RemoveFinalizer) error {
 	err := c.setFinalizers(ctx, o.pv, without(o.pv.Finalizers, contract.FinalizerStorage))
-	if err == nil && a.Left != "" {
-		c.event(o.pv, nil, corev1.EventTypeWarning, reasonLeft, "its volume stays in the storage where it is, since "+a.Left)
+	if err == nil && a.LeftBehind != "" {
+		c.event(o.pv, nil, corev1.EventTypeWarning, reasonLeft, "its volume stays in the storage where it is, since "+a.LeftBehind)
 	}
 	return err
 }

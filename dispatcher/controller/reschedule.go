@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // reasonRescheduling is told to a claim that goes back to the scheduler.
@@ -26,17 +26,17 @@ func waits(class *storagev1.StorageClass) bool {
 }
 
 // returned tells how far a claim has come back to the scheduler after a run.
-func returned(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.Return {
+func returned(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.RescheduleStage {
 	if claim == nil {
-		return decide.ReturnNone
+		return decide.RescheduleNone
 	}
-	switch job.Annotations[contract.AnnRescheduled(string(claim.UID))] {
+	switch job.Annotations[jobs.AnnRescheduled(string(claim.UID))] {
 	case "":
-		return decide.ReturnNone
+		return decide.RescheduleNone
 	case claim.ResourceVersion:
-		return decide.ReturnAnnounced
+		return decide.RescheduleAnnounced
 	default:
-		return decide.ReturnOver
+		return decide.RescheduleDone
 	}
 }
 
@@ -46,7 +46,7 @@ func (c *Controller) announce(ctx context.Context, o *observation, run decide.Ru
 	job := o.jobs[run.Name]
 	err := c.patchJob(ctx, job.Namespace, job.Name, map[string]any{"metadata": map[string]any{
 		"uid": job.UID, "resourceVersion": job.ResourceVersion,
-		"annotations": map[string]string{contract.AnnRescheduled(string(o.uid)): o.claim.ResourceVersion},
+		"annotations": map[string]string{jobs.AnnRescheduled(string(o.uid)): o.claim.ResourceVersion},
 	}})
 	if apierrors.IsConflict(err) {
 		c.lookAgain(o, run)

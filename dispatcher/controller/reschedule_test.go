@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // roomOn is an image that finds room on some nodes only; on the others it fails halfway, for want of room.
@@ -198,7 +199,7 @@ func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 		claim := w.claim("data")
 		announced := func() bool {
 			return slices.ContainsFunc(every[*batchv1.Job](w), func(j *batchv1.Job) bool {
-				return j.Annotations[contract.AnnRescheduled(string(claim.UID))] != ""
+				return j.Annotations[jobs.AnnRescheduled(string(claim.UID))] != ""
 			})
 		}
 		go func() { // while no dispatcher is there

@@ -15,6 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // resolved is a config that can serve, or the problem with it.
@@ -51,9 +52,9 @@ func (c *Controller) resolveServe(ctx context.Context, look looker, claim *corev
 	request.Source = r.source
 	r.target = decide.Target{
 		Revision: r.cfg.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
-		Pinned: c.current(r.cfg.Source),
-		Slot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Serves: true,
-		Chosen: waits(r.class), OnNode: r.cfg.RunOn == config.RunOnSelected,
+		RevisionStored: c.current(r.cfg.Source),
+		HasSlot:   c.slot(claim.UID, r.cfg), MaxAttempts: r.cfg.MaxAttempts, Supported: true,
+		NodeSelected: waits(r.class), OnSelectedNode: r.cfg.RunOn == config.RunOnSelected,
 	}
 	err = c.seeChosen(ctx, look, &r.target)
 	return r, err
@@ -75,7 +76,7 @@ func (c *Controller) resolveConfig(r *resolved) {
 		r.cfg.Warnings = append(r.cfg.Warnings, r.target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
 		r.target.Problem = nil
 	}
-	if r.source != nil && !r.cfg.Copies {
+	if r.source != nil && !r.cfg.Clones {
 		r.target.Problem = problem("DataSourceNotSupported", "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
 			"it might hand out an empty volume", r.cfg.Source.Namespace, r.cfg.Source.Name, kindClaim)
 	}
@@ -89,7 +90,7 @@ func (c *Controller) resolveClean(o *observation) resolved {
 		return resolved{target: decide.Target{Problem: problem("RevisionMissing",
 			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
 				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
-			contract.AnnRevision, contract.LabelManagedBy, contract.ManagedBy)}}
+			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
 	}
 	stored := c.revision(name)
 	if stored == nil {
@@ -105,7 +106,7 @@ func (c *Controller) resolveClean(o *observation) resolved {
 	if r.cfg, r.target.Problem = c.read(src); r.target.Problem != nil {
 		return r
 	}
-	r.target = decide.Target{Slot: c.slot(o.uid, r.cfg), Pinned: true, Serves: r.cfg.Serves(contract.Delete)}
+	r.target = decide.Target{HasSlot: c.slot(o.uid, r.cfg), RevisionStored: true, Supported: r.cfg.Supports(contract.Delete)}
 	return r
 }
 
@@ -183,10 +184,10 @@ func joined(faults field.ErrorList) string {
 func (c *Controller) progresses(job *batchv1.Job) bool {
 	pods, err := c.caches.podsOf(job)
 	now := c.clock.Now()
-	if err != nil || jobs.Ended(job, pods, now) {
+	if err != nil || runs.Ended(job, pods, now) {
 		return false
 	}
-	trouble, _ := jobs.TroubleOf(job, pods, nil, now)
+	trouble, _ := runs.StuckOf(job, pods, nil, now)
 	return trouble == nil || !trouble.Unstarted
 }
 

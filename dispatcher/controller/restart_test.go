@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // life is a story from an empty world to an empty world. It returns what must be the same however
@@ -126,11 +127,11 @@ func grown(w *world, last int64) string {
 // sum is all that a life did: its Jobs (without their numbers, since one that has expired gives its own
 // back), what ran, and what is left.
 func (w *world) sum() string {
-	var jobs []string
+	var made []string
 	for _, c := range w.made("") {
-		jobs = append(jobs, c.now.GetLabels()[contract.LabelVerb])
+		made = append(made, c.now.GetLabels()[jobs.LabelVerb])
 	}
-	return fmt.Sprintf("Jobs %v, runs %v, storage %v", jobs, w.verbs(), w.storage)
+	return fmt.Sprintf("Jobs %v, runs %v, storage %v", made, w.verbs(), w.storage)
 }
 
 // dispatcherWrites counts the dispatcher's writes, whichever process made them.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
@@ -46,7 +45,7 @@ func (c *Controller) siblings(src config.Source) []*appsv1.ControllerRevision {
 // pin has taken the mark off.
 func (c *Controller) current(src config.Source) bool {
 	stored := c.revision(src.Revision())
-	return stored != nil && stored.Annotations[contract.AnnUnusedSince] == "" && stored.Revision == newestNumber(c.siblings(src))
+	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == newestNumber(c.siblings(src))
 }
 
 func newestNumber(revisions []*appsv1.ControllerRevision) int64 {
@@ -88,8 +87,8 @@ func (c *Controller) pin(ctx context.Context, src config.Source) error {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: src.RevisionName(), Namespace: src.Namespace,
 			Labels: map[string]string{
-				contract.LabelManagedBy: contract.ManagedBy,
-				contract.LabelClass:     config.ClassLabel(src.Class),
+				config.LabelManagedBy: config.ManagedBy,
+				config.LabelClass:     config.ClassLabel(src.Class),
 			},
 		},
 		Data:     runtime.RawExtension{Raw: src.Encode()},
@@ -104,7 +103,7 @@ func (c *Controller) pin(ctx context.Context, src config.Source) error {
 func (c *Controller) raise(ctx context.Context, src config.Source, number int64) error {
 	patch, err := json.Marshal(map[string]any{
 		"revision": number,
-		"metadata": map[string]any{"annotations": map[string]any{contract.AnnUnusedSince: nil}},
+		"metadata": map[string]any{"annotations": map[string]any{config.AnnUnusedSince: nil}},
 	})
 	if err != nil {
 		return fmt.Errorf("encode a revision's number: %w", err)

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // The tests named TestRule01 to TestRule14 prove the rules of the design's section 4. Those whose story
@@ -28,7 +29,7 @@ func (w *world) heldAt(look func(c change, held map[string]bool)) {
 			continue
 		}
 		job, exists := c.now.(*batchv1.Job)
-		held[c.name] = exists && slices.Contains(job.Finalizers, contract.FinalizerRecord)
+		held[c.name] = exists && slices.Contains(job.Finalizers, jobs.FinalizerRecord)
 		look(c, held)
 	}
 }
@@ -74,7 +75,7 @@ func TestRule01AFinishedJobIsKeptForItsTTLBeyondItsRecord(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.goldClass(test.does, "max-attempts", "1")
 				w.server.refusing(func(_, verb string, obj object) error {
-					if job, ok := obj.(*batchv1.Job); ok && verb == "patch" && !slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+					if job, ok := obj.(*batchv1.Job); ok && verb == "patch" && !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
 						return apierrors.NewInternalError(errors.New("not now"))
 					}
 					return nil

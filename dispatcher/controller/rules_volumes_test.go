@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // A claim's own PV is one that somebody else made, by hand or for two claims at once.
@@ -75,9 +77,9 @@ func TestRule09TheJobThatNoCacheShowsKeepsItsRevision(t *testing.T) {
 		w.server.hold("jobs", true)
 		add(w, "another leader", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 			Name: "expand-by-another-1", Namespace: home,
-			Labels:      map[string]string{contract.LabelManagedBy: contract.ManagedBy, contract.LabelVerb: string(contract.Expand)},
+			Labels:      map[string]string{config.LabelManagedBy: config.ManagedBy, jobs.LabelVerb: string(contract.Expand)},
 			Annotations: map[string]string{contract.AnnRevision: home + "/" + old.Name},
-			Finalizers:  []string{contract.FinalizerRecord},
+			Finalizers:  []string{jobs.FinalizerRecord},
 		}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}})
 		w.run(3 * time.Hour)
 		w.mustHaveRevisions(2, "while a Job that no cache shows names one")

@@ -77,7 +77,7 @@ func (c *Controller) refused(ctx context.Context, source types.NamespacedName, t
 	}
 	p := problem("SourceRefused", "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)
-	p.Again = grantPause // grants are not watched
+	p.RetryAfter = grantPause // grants are not watched
 	return p, nil
 }
 

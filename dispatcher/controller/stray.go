@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // ownersOfVolume are the UIDs of the claim that a PV was written for and of the one that it names, mostly one.
@@ -55,7 +55,7 @@ func (c *Controller) seeStray(ctx context.Context, look looker, o *observation) 
 	for _, pv := range found {
 		// One that says itself that it goes with its claim stands in nobody's way when that has gone.
 		over := o.claim == nil && released(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-		if stray := jobs.Stray(pv, string(o.uid), since); stray != "" && !over {
+		if stray := pvs.Rival(pv, string(o.uid), since); stray != "" && !over {
 			return stray, nil
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Reasons of events. Those of provisioning are the ones that users know from other provisioners.
@@ -88,12 +89,12 @@ func (c *Controller) tellProblem(o *observation, p decide.Problem) {
 func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batchv1.Job, a decide.Launch) {
 	klog.FromContext(ctx).Info("launched", "claim", o.at, "uid", o.uid, "job", klog.KObj(job), "attempt", a.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, a.Attempt, job.Spec.Template.Spec.Containers[0].Image)
-	if a.Anywhere {
+	if a.AnyNode {
 		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.gone(a.Verb))
 	}
-	if a.Left != "" {
+	if a.LeftBehind != "" {
 		c.event(o.jobs[o.view.Newest(contract.Provision).Name], nil, corev1.EventTypeWarning, reasonLeft,
-			"what it may have made in the storage for the claim "+o.at.String()+" stays there, since "+a.Left)
+			"what it may have made in the storage for the claim "+o.at.String()+" stays there, since "+a.LeftBehind)
 	}
 	switch {
 	case a.Verb == contract.Provision:
@@ -110,9 +111,9 @@ func (c *Controller) tellLaunched(ctx context.Context, o *observation, job *batc
 // gone names the node around which a run of this verb was launched.
 func (o *observation) gone(verb contract.Verb) string {
 	if verb == contract.Expand {
-		return o.view.Expand.Gone
+		return o.view.Expand.MissingNode
 	}
-	return o.view.Clean.Gone
+	return o.view.Delete.MissingNode
 }
 
 // tellWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
@@ -124,7 +125,7 @@ func (c *Controller) tellWarnings(r resolved) {
 
 // tellSettled: the verdict and the image's words for the user go where the user looks; the rest of the
 // output goes to the Job only.
-func (c *Controller) tellSettled(o *observation, a decide.Settle) {
+func (c *Controller) tellSettled(o *observation, a decide.RecordOutcome) {
 	job := o.jobs[a.Run.Name]
 	if a.Run.Output != "" {
 		c.event(job, nil, corev1.EventTypeNormal, reasonOutput, a.Run.Output)
@@ -141,13 +142,13 @@ func (c *Controller) tellSettled(o *observation, a decide.Settle) {
 }
 
 // tellOdd: a volume that serves, and is not what was asked for or not the only one, is no failure.
-func (c *Controller) tellOdd(o *observation, a decide.Settle, job *batchv1.Job) {
+func (c *Controller) tellOdd(o *observation, a decide.RecordOutcome, job *batchv1.Job) {
 	if a.Run.Verb != contract.Provision || o.claim == nil {
 		return
 	}
-	odd := jobs.Odd(o.pv, o.claim)
-	if o.view.Stray != "" {
-		odd = o.view.Stray + ": nothing deletes it when the claim goes"
+	odd := pvs.Differs(o.pv, o.claim)
+	if o.view.Rival != "" {
+		odd = o.view.Rival + ": nothing deletes it when the claim goes"
 	}
 	if odd != "" {
 		c.event(o.claim, job, corev1.EventTypeWarning, reasonDiffers, odd)
@@ -173,7 +174,7 @@ func (c *Controller) audience(o *observation, run decide.Run) (regarding runtime
 	}
 }
 
-func successNote(o *observation, a decide.Settle) string {
+func successNote(o *observation, a decide.RecordOutcome) string {
 	if a.Run.Verb != contract.Provision {
 		return "the volume has been deleted from the storage"
 	}
@@ -185,7 +186,7 @@ func successNote(o *observation, a decide.Settle) string {
 }
 
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
-func (c *Controller) failureNote(o *observation, a decide.Settle, job *batchv1.Job) string {
+func (c *Controller) failureNote(o *observation, a decide.RecordOutcome, job *batchv1.Job) string {
 	out := a.Run.Outcome
 	parts := said(out, job)
 	if fault := provisionFault(o, a.Run); fault != "" {
@@ -208,12 +209,12 @@ func provisionFault(o *observation, run decide.Run) string {
 	switch {
 	case run.Verb != contract.Provision:
 		return ""
-	case vol.Unfit != "":
-		fault = vol.Unfit
-	case vol.Fault != "":
-		fault = vol.Fault
-	case o.view.Stray != "":
-		fault = o.view.Stray
+	case vol.Mismatch != "":
+		fault = vol.Mismatch
+	case vol.Unproven != "":
+		fault = vol.Unproven
+	case o.view.Rival != "":
+		fault = o.view.Rival
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
@@ -226,7 +227,7 @@ func provisionFault(o *observation, run decide.Run) string {
 }
 
 // said is what the image has said for the claim's user, or else where the administrator reads the rest.
-func said(out jobs.Outcome, job *batchv1.Job) []string {
+func said(out runs.Outcome, job *batchv1.Job) []string {
 	if words := contract.ForClaim(out.Message); words != "" {
 		return []string{words}
 	}
@@ -237,9 +238,9 @@ func said(out jobs.Outcome, job *batchv1.Job) []string {
 }
 
 // nextNote tells when the next attempt comes.
-func nextNote(o *observation, a decide.Settle) string {
+func nextNote(o *observation, a decide.RecordOutcome) string {
 	next := "next attempt in " + a.Retry.Sub(a.Run.Outcome.Finished).Round(time.Second).String()
-	if a.Run.Verb == contract.Provision && a.Run.Outcome.Verdict == contract.NoCapacity && o.view.Serve.Chosen {
+	if a.Run.Verb == contract.Provision && a.Run.Outcome.Verdict == contract.NoCapacity && o.view.Provision.NodeSelected {
 		next += ", sooner on another node: the scheduler is to choose again"
 	}
 	return next
@@ -250,7 +251,7 @@ func (c *Controller) tellLeft(o *observation, job *batchv1.Job, why string) {
 		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.at, why))
 }
 
-func (c *Controller) tellUnshown(o *observation, a decide.Show, cause error) {
+func (c *Controller) tellUnshown(o *observation, a decide.PublishResult, cause error) {
 	c.event(o.jobs[a.Run.Name], nil, corev1.EventTypeWarning, reasonUnshown, fmt.Sprintf(
 		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
 		o.at, contract.Domain, cause))

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // seeTrouble finds out why a live run makes no progress. Only where neither Job nor pod says it are the
 // events asked, which is rare: they are many, and not watched.
 func (c *Controller) seeTrouble(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	now := c.clock.Now()
-	run.Trouble, run.Look = jobs.TroubleOf(job, pods, nil, now)
-	if run.Trouble == nil || run.Trouble.Note != "" {
+	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
+	if run.Stuck == nil || run.Stuck.Note != "" {
 		return nil
 	}
 	about := job.UID
@@ -30,15 +30,15 @@ func (c *Controller) seeTrouble(ctx context.Context, run *decide.Run, job *batch
 	if err != nil {
 		return err
 	}
-	run.Trouble, run.Look = jobs.TroubleOf(job, pods, warning, now)
+	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
 	if warning == nil {
-		run.Trouble = nil // slow, and nobody complains: say nothing yet
+		run.Stuck = nil // slow, and nobody complains: say nothing yet
 	}
 	return nil
 }
 
 // warningAbout returns the newest warning about an object, or nil.
-func (c *Controller) warningAbout(ctx context.Context, namespace string, uid types.UID) (*jobs.Warning, error) {
+func (c *Controller) warningAbout(ctx context.Context, namespace string, uid types.UID) (*runs.Warning, error) {
 	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
 	})
@@ -54,5 +54,5 @@ func (c *Controller) warningAbout(ctx context.Context, namespace string, uid typ
 	if last == nil {
 		return nil, nil //nolint:nilnil // nothing was said is no error
 	}
-	return &jobs.Warning{Reason: last.Reason, Note: last.Message}, nil
+	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
 }

@@ -48,19 +48,19 @@ func counterOf(src config.Source) counter {
 }
 
 func counterOfJob(job *batchv1.Job) counter {
-	return counter{job.Namespace, job.Labels[contract.LabelClass]}
+	return counter{job.Namespace, job.Labels[config.LabelClass]}
 }
 
 // laneOf is the lane whose turn a Job has used.
 func laneOf(job *batchv1.Job) fair.Lane {
-	return fair.Lane{Namespace: job.Annotations[contract.AnnNamespace], Verb: contract.Verb(job.Labels[contract.LabelVerb])}
+	return fair.Lane{Namespace: job.Annotations[jobs.AnnNamespace], Verb: contract.Verb(job.Labels[jobs.LabelVerb])}
 }
 
 // lanesOf are the lanes that a Job serves.
 func lanesOf(job *batchv1.Job) map[fair.Lane]bool {
 	lane, out := laneOf(job), map[fair.Lane]bool{}
 	for _, uid := range jobs.UIDs(job) {
-		lane.Namespace = job.Annotations[jobs.Key(job, uid, contract.AnnNamespace)]
+		lane.Namespace = job.Annotations[jobs.Key(job, uid, jobs.AnnNamespace)]
 		out[lane] = true
 	}
 	return out
@@ -124,7 +124,7 @@ func (t *turns) back(uid types.UID, had *turn) bool {
 }
 
 // standInLine lets a UID wait for its turn, which may come at once.
-func (c *Controller) standInLine(o *observation, a decide.Queue) {
+func (c *Controller) standInLine(o *observation, a decide.AwaitSlot) {
 	cfg, since := o.configFor(a.Verb), a.Since
 	if since.IsZero() {
 		since = asked(o, a.Verb)
@@ -132,7 +132,7 @@ func (c *Controller) standInLine(o *observation, a decide.Queue) {
 	at := counterOf(cfg.Source)
 	c.turns.join(at, fair.Waiter{
 		Lane: fair.Lane{Namespace: o.at.Namespace, Verb: a.Verb}, UID: string(o.uid), Since: since, Limit: cfg.MaxParallel,
-		Group: groupOf(o, a.Verb, a.Shares),
+		Group: groupOf(o, a.Verb, a.MayBatch),
 	})
 	c.admit(at)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // spoils makes the volume and writes a PV that is not what was asked for.
@@ -263,7 +264,7 @@ func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.goldClass(script(spoils(smallForNobody)))
 		w.server.refusing(func(_, verb string, obj object) error {
-			if verb == "create" && obj.GetLabels()[contract.LabelVerb] == string(contract.Delete) {
+			if verb == "create" && obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete) {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
 			}
 			return nil

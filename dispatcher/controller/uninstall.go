@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Held is all that carries a finalizer of ours. Without the dispatcher nobody would ever take it off: a
@@ -56,18 +58,18 @@ func ofAnother(pv map[string]string, provisioner string) bool {
 
 // runOfAnother tells the same of a Job or its pod, by the first PV that it was given.
 func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
-	_, pv, err := jobs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && ofAnother(pv.Annotations, provisioner)
 }
 
 func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
-	mine := metav1.ListOptions{LabelSelector: contract.LabelManagedBy + "=" + contract.ManagedBy}
+	mine := metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, contract.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -76,7 +78,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if jobs.Kept(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
@@ -110,11 +112,11 @@ func (h Held) Print(w io.Writer) error {
 func claimsOf(job *batchv1.Job) string {
 	var out []string
 	for _, uid := range jobs.UIDs(job) {
-		r, _, err := jobs.Recorded(job.Spec.Template.Annotations, uid)
+		r, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
 		switch {
 		case err != nil:
 			out = append(out, "an unreadable request")
-		case jobs.RecordOf(job, uid).Held:
+		case runs.RecordOf(job, uid).Held:
 			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
 		}
 	}
@@ -133,10 +135,10 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 		keep(letGo(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
 	}
 	for _, pod := range h.Pods {
-		keep(letGo(ctx, client.CoreV1().Pods(pod.Namespace), &pod, contract.FinalizerRecord))
+		keep(letGo(ctx, client.CoreV1().Pods(pod.Namespace), &pod, jobs.FinalizerRecord))
 	}
 	for _, job := range h.Jobs {
-		keep(letGo(ctx, client.BatchV1().Jobs(job.Namespace), &job, contract.FinalizerRecord))
+		keep(letGo(ctx, client.BatchV1().Jobs(job.Namespace), &job, jobs.FinalizerRecord))
 	}
 	return first
 }

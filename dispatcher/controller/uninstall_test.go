@@ -15,17 +15,19 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
 func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
-	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	client := fake.NewClientset(
-		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", jobs.FinalizerRecord}}},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "released", Namespace: "ns", Labels: mine}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
 	held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
@@ -59,14 +61,14 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 // Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the other
 // holds.
 func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
-	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	by := func(provisioner string) (pv, pod map[string]string) {
 		return map[string]string{contract.AnnProvisionedBy: provisioner}, map[string]string{
-			contract.AnnRequest: requests, contract.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
+			jobs.AnnRequest: requests, jobs.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
 		}
 	}
 	var objects []runtime.Object
@@ -74,10 +76,10 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 		pv, pod := by(provisioner)
 		objects = append(objects,
 			&batchv1.Job{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}},
 				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod}}},
 			},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{contract.FinalizerRecord}}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{jobs.FinalizerRecord}}},
 			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
 		)
 	}

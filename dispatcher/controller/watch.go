@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Names of the caches' indexes.
@@ -93,7 +94,7 @@ func (b *watcher) space(c *Controller, ns string) space {
 	b.add(&s.configs, b.factory.Core().V1().ConfigMaps().Informer(), c.configChanged, cache.Indexers{byClass: classOfConfig})
 	b.in(ns, contract.LabelProvisioner+"=true")
 	b.add(&s.accounts, b.factory.Core().V1().ServiceAccounts().Informer(), c.accountChanged, nil)
-	b.in(ns, contract.LabelManagedBy+"="+contract.ManagedBy)
+	b.in(ns, config.LabelManagedBy+"="+config.ManagedBy)
 	b.add(&s.revisions, b.factory.Apps().V1().ControllerRevisions().Informer(), c.revisionChanged, cache.Indexers{byConfig: configOfRevision})
 	b.handle(&s.jobs, b.factory.Batch().V1().Jobs().Informer(), handlers(c.jobChanged, func(old, now any) {
 		c.jobUpdated(old.(*batchv1.Job), now.(*batchv1.Job))
@@ -198,11 +199,11 @@ func classOfConfig(obj any) ([]string, error) {
 }
 
 func classOfJob(obj any) ([]string, error) {
-	return []string{obj.(*batchv1.Job).Labels[contract.LabelClass]}, nil
+	return []string{obj.(*batchv1.Job).Labels[config.LabelClass]}, nil
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
-	if jobs.Finished(obj.(*batchv1.Job)) {
+	if runs.Finished(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classOfJob(obj)
@@ -270,7 +271,7 @@ func (c *Controller) wakeJob(job *batchv1.Job) {
 
 func (c *Controller) podChanged(obj any) {
 	for label := range obj.(*corev1.Pod).Labels {
-		if uid, ours := strings.CutPrefix(label, contract.LabelMember); ours {
+		if uid, ours := strings.CutPrefix(label, jobs.LabelMember); ours {
 			c.queue.Add(types.UID(uid))
 		}
 	}
@@ -289,7 +290,7 @@ func (c *Controller) configChanged(obj any) {
 func (c *Controller) revisionChanged(obj any) {
 	stored := obj.(*appsv1.ControllerRevision)
 	c.wakeRevisions(stored.Namespace, config.NameOfRevision(stored.Name))
-	c.wakeClass(stored.Labels[contract.LabelClass])
+	c.wakeClass(stored.Labels[config.LabelClass])
 }
 
 func (c *Controller) accountChanged(any) {
@@ -325,7 +326,7 @@ func (c *Controller) wakeClass(label string) {
 	}
 	for _, s := range c.caches.spaces {
 		for _, obj := range indexed(s.jobs, label) {
-			if job := obj.(*batchv1.Job); slices.Contains(job.Finalizers, contract.FinalizerRecord) {
+			if job := obj.(*batchv1.Job); slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
 				c.wakeJob(job)
 			}
 		}

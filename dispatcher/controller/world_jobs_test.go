@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 const tracked = batchv1.JobTrackingFinalizer
@@ -78,7 +78,7 @@ func (w *world) manage(job *batchv1.Job) {
 			return
 		}
 	}
-	request, _, err := jobs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	switch {
 	case err != nil:
 		w.t.Fatalf("the files of %s: %v", job.Name, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 const kubelet = "kubelet"
@@ -133,7 +134,7 @@ func (r *run) result(code int32, message string) string {
 
 // claimsOf are the UIDs that a pod serves, in order.
 func claimsOf(pod *corev1.Pod) []string {
-	requests, err := contract.DecodeRequests([]byte(pod.Annotations[contract.AnnRequest]))
+	requests, err := contract.DecodeRequests([]byte(pod.Annotations[jobs.AnnRequest]))
 	if err != nil {
 		panic(err)
 	}
@@ -145,7 +146,7 @@ func claimsOf(pod *corev1.Pod) []string {
 }
 
 func (w *world) runOf(pod *corev1.Pod, uid string) *run {
-	request, pv, err := jobs.Recorded(pod.Annotations, uid)
+	request, pv, err := runs.RecordedRequest(pod.Annotations, uid)
 	if err != nil {
 		w.t.Fatalf("the files of %s: %v", pod.Name, err)
 	}

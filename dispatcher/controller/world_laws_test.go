@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // past is a replay of all that was written, for laws that hold whatever a test is about.
@@ -53,7 +54,7 @@ func (p *past) follow(c change) {
 	}
 }
 
-func uidsOf(job *batchv1.Job) []string { return strings.Split(job.Annotations[contract.AnnUIDs], ",") }
+func uidsOf(job *batchv1.Job) []string { return strings.Split(job.Annotations[jobs.AnnUIDs], ",") }
 
 // mustBeAlone is rule 2: at most one unfinished Job of a UID, whatever the verb.
 func (p *past) mustBeAlone(job *batchv1.Job) {
@@ -85,7 +86,7 @@ func (p *past) unfinished(at place) bool {
 
 // mustBeWanted is rule 7's end: no Job starts for a claim with a deletionTimestamp, nor for one that has gone.
 func (p *past) mustBeWanted(job *batchv1.Job) {
-	if verb := job.Labels[contract.LabelVerb]; verb != string(contract.Provision) {
+	if verb := job.Labels[jobs.LabelVerb]; verb != string(contract.Provision) {
 		return
 	}
 	for _, uid := range uidsOf(job) {

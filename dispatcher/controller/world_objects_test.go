@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 const (
@@ -110,7 +111,7 @@ func (w *world) pvOf(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolu
 func (w *world) made(verb contract.Verb) []change {
 	var out []change
 	for _, c := range w.server.history() {
-		if job, ok := c.now.(*batchv1.Job); ok && c.verb == "create" && (verb == "" || job.Labels[contract.LabelVerb] == string(verb)) {
+		if job, ok := c.now.(*batchv1.Job); ok && c.verb == "create" && (verb == "" || job.Labels[jobs.LabelVerb] == string(verb)) {
 			out = append(out, c)
 		}
 	}
@@ -138,7 +139,7 @@ func (w *world) records() []string {
 	var out []string
 	for _, job := range every[*batchv1.Job](w) {
 		for _, f := range job.Finalizers {
-			if f == contract.FinalizerRecord {
+			if f == jobs.FinalizerRecord {
 				out = append(out, job.Name)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // world plays Kubernetes and an image that succeeds from now on.
@@ -27,69 +28,66 @@ func (w *world) step() bool {
 			return true
 		}
 		return false
-	case Tell:
+	case ReportProblem:
 		if !a.Until.IsZero() {
 			w.v.Now = a.Until
 			return true
 		}
 		return false
-	case Queue:
+	case AwaitSlot:
 		return false
-	case Pin:
-		w.v.Serve.Pinned = true
+	case StoreRevision:
+		w.v.Provision.RevisionStored = true
 	case Launch:
 		w.launch(a)
 	case Cancel:
-		w.at(a.Run).Leaving = true
+		w.at(a.Run).Terminating = true
 	case Waive:
 		w.at(a.Run).Waived = true
-	case Announce:
-		w.at(a.Run).Returned = ReturnAnnounced
+	case AnnounceReschedule:
+		w.at(a.Run).Reschedule = RescheduleAnnounced
 	case Reschedule:
 		w.giveBack()
-	case LetGo:
+	case RemovePodFinalizer:
 		w.at(a.Run).PodKept = false
-	case Write:
-		w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
-	case Settle:
+	case CreatePV:
+		w.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
+	case RecordOutcome:
 		outcome := a.Run.Outcome
-		w.at(a.Run).Settled = &outcome
-	case Show:
-		w.at(a.Run).Shown = true
-	case Release:
+		w.at(a.Run).Recorded = &outcome
+	case PublishResult:
+		w.at(a.Run).Published = true
+	case ReleaseRecord:
 		w.at(a.Run).Held = false
-	case Hold:
-		w.v.Volume.Held = true
-	case Unhold:
-		w.v.Volume.Held = false
-		if w.v.Volume.Leaving {
+	case AddFinalizer:
+		w.v.Volume.HasFinalizer = true
+	case RemoveFinalizer:
+		w.v.Volume.HasFinalizer = false
+		if w.v.Volume.Terminating {
 			w.v.Volume = Volume{}
 		}
-	case Remove, Withdraw:
-		w.v.Volume.Leaving = true
-	case Begin:
-		w.v.Growth.Stage = GrowthBegun
-	case Refuse:
-		w.v.Growth.Stage = GrowthRefused
-	case Grow:
+	case DeletePV, DeleteUnboundPV:
+		w.v.Volume.Terminating = true
+	case SetPVCapacity:
 		w.grow(w.at(a.Run))
-	case HandOver:
-		w.v.Growth.Stage = GrowthLeft
-	case Finish:
-		w.v.Growth = Growth{}
+	case SetResizeStatus:
+		w.v.Resize.Stage = a.To
+		if a.To == ResizeNone {
+			w.v.Resize = Resize{}
+		}
 	}
 	return true
 }
 
 func (w *world) launch(a Launch) {
-	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Live: true, Record: jobs.Record{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Held: true,
-		Hash: w.v.Serve.Hash, Revision: w.v.Serve.Revision, Node: w.v.Serve.Node,
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Unfinished: true, Record: runs.Record{
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, Held: true,
+		Hash: w.v.Provision.Hash, Revision: w.v.Provision.Revision, Node: w.v.Provision.Node,
 	}}
 	if a.Verb == contract.Expand {
 		r.Hash, r.Revision = w.v.Expand.Hash, w.v.Expand.Revision
 	}
-	r.Anywhere = a.Anywhere
+	r.AnyNode = a.AnyNode
 	if a.Verb == contract.Delete && !a.Undo {
 		r.Volume = w.v.Volume.UID
 	}
@@ -108,42 +106,42 @@ func (w *world) at(r Run) *Run {
 // turn lets the world make one move; it returns false when it has none left.
 func (w *world) turn() bool {
 	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Live {
-			r.Live = false
-			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
+		if r := &w.v.Runs[i]; r.Unfinished {
+			r.Unfinished = false
+			r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
 			switch {
-			case r.Leaving && r.Trouble != nil && r.Trouble.Unstarted:
+			case r.Terminating && r.Stuck != nil && r.Stuck.Unstarted:
 				r.Outcome.Verdict = contract.NotStarted
-			case r.Leaving && r.Trouble != nil && r.Trouble.Over:
-				r.Outcome.Verdict, r.Outcome.Quiet = contract.Disrupted, w.v.Now.Add(time.Minute)
+			case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
+				r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, w.v.Now.Add(time.Minute)
 			case r.Verb == contract.Provision:
-				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
+				w.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
 			case r.Verb == contract.Expand:
-				r.Grew = w.v.Growth.Stage.Wanted()
+				r.Grew = w.v.Resize.Stage.Wanted()
 			}
 			return true
 		}
 	}
 	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Others.Unsettled {
-			r.Others.Unsettled = false // the neighbours' outcomes are written, too
+		if r := &w.v.Runs[i]; r.Others.Unrecorded {
+			r.Others.Unrecorded = false // the neighbours' outcomes are written, too
 			return true
 		}
 	}
 	vol := &w.v.Volume
 	switch {
-	case vol.Leaving && !vol.Held && (vol.Released || vol.Unbound) && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
+	case vol.Terminating && !vol.HasFinalizer && (vol.Released || vol.Unbound) && (succeededRun(w.v.reclaim()) || w.v.Delete.givenUp() != ""):
 		*vol = Volume{}
-	case w.v.Claim == ClaimLeaving:
-		w.v.Claim, vol.Unfit, vol.Loose = ClaimGone, "", false
-	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "" && vol.Unfit == "":
+	case w.v.Claim == ClaimTerminating:
+		w.v.Claim, vol.Mismatch, vol.NeverBound = ClaimGone, "", false
+	case vol.Exists && w.v.Claim == ClaimPending && vol.Unproven == "" && vol.Mismatch == "":
 		w.v.Claim = ClaimBound
 	case vol.Exists && !vol.Released && w.v.Claim.Abandoned():
-		vol.Released, vol.Orphaned, vol.Unbound, w.v.Growth = true, true, false, Growth{}
+		vol.Released, vol.Orphaned, vol.Unbound, w.v.Resize = true, true, false, Resize{}
 	case vol.Exists && vol.Released && !vol.Orphaned && w.v.Claim.Abandoned():
 		vol.Orphaned = true
-	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
-		w.v.Serve.Slot = true
+	case !w.v.Provision.HasSlot && w.v.Provision.Problem == nil:
+		w.v.Provision.HasSlot = true
 	default:
 		return w.turnScheduler() || w.turnNode()
 	}
@@ -158,7 +156,7 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	var runs []Run
 	var log []Action
 	every(t, func(v View) {
-		if v.Clean.Problem != nil || !v.Clean.Slot || impossible(v) {
+		if v.Delete.Problem != nil || !v.Delete.HasSlot || impossible(v) {
 			return
 		}
 		views++
@@ -189,19 +187,19 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 // impossible: Kubernetes has no released PV of a claim that is still bound to it or pending, unless it was
 // written for another.
 func impossible(v View) bool {
-	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned() && v.Volume.Unfit == ""
+	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned() && v.Volume.Mismatch == ""
 }
 
 // inDoubt: an administrator must look.
 func inDoubt(v View) bool {
 	vol := v.Volume
-	if v.Stray != "" || !v.Clean.Serves {
+	if v.Rival != "" || !v.Delete.Supported {
 		return true
 	}
-	if vol.Unfit == "" {
-		return vol.Fault != ""
+	if vol.Mismatch == "" {
+		return vol.Unproven != ""
 	}
-	return !vol.Reclaim || !vol.Loose && !vol.Orphaned
+	return !vol.PolicyDelete || !vol.NeverBound && !vol.Orphaned
 }
 
 // leftUndone says what an end lacks.
@@ -209,24 +207,24 @@ func leftUndone(v View) string {
 	exhausted := false
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		if r.Live || r.Settled == nil {
+		if r.Unfinished || r.Recorded == nil {
 			return "a run was never settled"
 		}
 		if r.PodKept {
 			return "a pod is kept for nothing"
 		}
-		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Serve.MaxAttempts && v.Serve.MaxAttempts > 0
+		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Provision.MaxAttempts && v.Provision.MaxAttempts > 0
 	}
 	switch {
-	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && !inDoubt(v):
+	case v.Claim == ClaimPending && v.Provision.Problem == nil && !exhausted && !inDoubt(v):
 		return "a claim that could be served was not"
 	case !v.Claim.Abandoned():
 		return ungrown(v)
-	case v.Volume.Proven() && v.Volume.Reclaim && !inDoubt(v):
+	case v.Volume.Proven() && v.Volume.PolicyDelete && !inDoubt(v):
 		return "a volume to be reclaimed stayed"
 	}
 	for i := range v.Runs {
-		if v.Runs[i].Held && !v.Volume.Exists && v.Stray == "" {
+		if v.Runs[i].Held && !v.Volume.Exists && v.Rival == "" {
 			return "a Job is held for nothing"
 		}
 	}

@@ -4,25 +4,25 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // The delete of a PV that the first provision wrote outlives that one's Job, which is kept for a shorter time.
 func TestRule10ADeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
-	done := jobs.Outcome{Verdict: contract.Done}
-	v := View{Claim: ClaimPending, Serve: Target{Slot: true, Pinned: true, Serves: true}, Clean: Target{Slot: true, Pinned: true, Serves: true}}
+	done := runs.Outcome{Verdict: contract.Done}
+	v := View{Claim: ClaimPending, Provision: Target{HasSlot: true, RevisionStored: true, Supported: true}, Delete: Target{HasSlot: true, RevisionStored: true, Supported: true}}
 	v.Runs = []Run{{
 		Name: "delete-uid-1", Outcome: done,
-		Record: jobs.Record{Verb: contract.Delete, Number: 1, After: 1, Volume: "pv-uid", Settled: &done},
+		Record: runs.Record{Verb: contract.Delete, Number: 1, After: 1, Volume: "pv-uid", Recorded: &done},
 	}}
 	a, launches := Decide(v).(Launch)
-	if !launches || a.Verb != contract.Provision || a.Number != 2 || !a.Clean {
+	if !launches || a.Verb != contract.Provision || a.Number != 2 || !a.NothingBefore {
 		t.Fatalf("%#v, want the second provision", a)
 	}
-	failed := jobs.Outcome{Verdict: contract.TryAgain}
+	failed := runs.Outcome{Verdict: contract.TryAgain}
 	v.Runs = append(v.Runs, Run{
-		Name: "provision-uid-2", Outcome: failed, Shown: true,
-		Record: jobs.Record{Verb: contract.Provision, Number: a.Number, Attempt: 1, Clean: a.Clean, Settled: &failed, Held: true},
+		Name: "provision-uid-2", Outcome: failed, Published: true,
+		Record: runs.Record{Verb: contract.Provision, Number: a.Number, Attempt: 1, NothingBefore: a.NothingBefore, Recorded: &failed, Held: true},
 	})
 	v.Claim = ClaimGone
 	if a, launches := Decide(v).(Launch); !launches || !a.Undo || a.After != 2 {

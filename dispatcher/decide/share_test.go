@@ -5,26 +5,26 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyShared calls f with every combination of facts about runs whose Job serves others, too.
 func everyShared(t *testing.T, f func(View)) {
 	t.Helper()
 	cleans, histories := cleanTargets(), buildOnce(t, sharedHistories)
-	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimPending, ClaimBound, ClaimElsewhere} {
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		serves := []Target{{}}
 		if claim == ClaimPending {
 			serves = targets()
 		}
-		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, Held: true, Reclaim: true}} {
+		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
 			if claim == ClaimBound && !volume.Exists {
 				continue
 			}
 			for _, serve := range serves {
 				for _, clean := range cleans {
 					for _, runs := range histories {
-						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: serve, Delete: clean, Runs: runs})
 					}
 				}
 			}
@@ -46,18 +46,18 @@ func sharedRuns() []Run {
 	var out []Run
 	for _, r := range ends(run(contract.Provision, 1), verdicts) {
 		switch {
-		case r.Offers:
+		case r.DescribesPV:
 			continue // whose PV the dispatcher writes runs alone
-		case r.Live:
+		case r.Unfinished:
 			for _, waived := range []bool{false, true} {
 				for _, want := range []bool{false, true} {
-					r.Waived, r.Others = waived, jobs.Others{Want: want, Unsettled: true, Held: true}
+					r.Waived, r.Others = waived, runs.Others{Wanted: want, Unrecorded: true, Held: true}
 					out = append(out, r)
 				}
 			}
 		default:
-			for _, others := range []jobs.Others{{Want: true, Unsettled: true, Held: true}, {Want: true, Held: true}} {
-				r.Others, r.PodKept = others, r.Settled != nil
+			for _, others := range []runs.Others{{Wanted: true, Unrecorded: true, Held: true}, {Wanted: true, Held: true}} {
+				r.Others, r.PodKept = others, r.Recorded != nil
 				out = append(out, r)
 			}
 		}
@@ -69,16 +69,16 @@ func sharedRuns() []Run {
 func shareLaws(out *broken, v View, action Action) {
 	switch a := action.(type) { //nolint:gochecksumtype // no other concerns them
 	case Launch:
-		out.law("shared an undo", a.Shares && a.Undo)
-		out.law("shared what has failed before", a.Shares && tried(v, a))
+		out.law("shared an undo", a.MayBatch && a.Undo)
+		out.law("shared what has failed before", a.MayBatch && tried(v, a))
 	case Cancel:
-		out.law("cancelled what a neighbour waits for", a.Run.Others.Want && !a.Run.Trouble.Over)
+		out.law("cancelled what a neighbour waits for", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp)
 	case Waive:
-		out.law("waived what may have started", !a.Run.Live || a.Run.Trouble == nil || !a.Run.Trouble.Unstarted && !a.Run.Trouble.Lost)
+		out.law("waived what may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Stuck.Unstarted && !a.Run.Stuck.NodeLost)
 		out.law("waived twice", a.Run.Waived)
-		out.law("waived what nobody else waits for", !a.Run.Others.Want)
-	case LetGo:
-		out.law("let a pod go that a neighbour has not read", a.Run.Others.Unsettled)
+		out.law("waived what nobody else waits for", !a.Run.Others.Wanted)
+	case RemovePodFinalizer:
+		out.law("let a pod go that a neighbour has not read", a.Run.Others.Unrecorded)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestItem10TheWalkCoversBatches(t *testing.T) {
 			seen["waived"]++
 		case Cancel:
 			seen["cancelled"]++
-		case LetGo:
+		case RemovePodFinalizer:
 			seen["let go"]++
 		case Launch:
 			seen["launched"]++
-			if a.Shares {
+			if a.MayBatch {
 				seen["shared"]++
 			}
 		}
@@ -119,9 +119,9 @@ func TestItem10TheWalkCoversBatches(t *testing.T) {
 // Whoever a batch was silent about goes alone, soon, and uncounted.
 func TestItem10WhoIsUnlistedGoesAloneSoon(t *testing.T) {
 	r := settled(run(contract.Provision, 1), contract.Unlisted, time.Second)
-	r.Shown = true
-	v := View{Now: now, Claim: ClaimPending, Serve: targets()[1], Clean: cleanTargets()[1], Runs: []Run{r}}
-	v.Serve.MaxAttempts = 1
+	r.Published = true
+	v := View{Now: now, Claim: ClaimPending, Provision: targets()[1], Delete: cleanTargets()[1], Runs: []Run{r}}
+	v.Provision.MaxAttempts = 1
 	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1}
 	if got := Decide(v); got != want {
 		t.Errorf("got %#v, want %#v", got, want)

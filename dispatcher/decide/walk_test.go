@@ -8,6 +8,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -48,7 +49,7 @@ func buildOnce(t *testing.T, lists func() [][]Run) [][]Run {
 func everyPlain(t *testing.T, f func(View)) {
 	t.Helper()
 	volumes, cleans, histories := volumes(), cleanTargets(), buildOnce(t, histories)
-	for _, claim := range []Claim{ClaimGone, ClaimLeaving, ClaimNotOurs, ClaimPending, ClaimBound, ClaimElsewhere} {
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		serves := []Target{{}}
 		if claim == ClaimPending {
 			serves = targets()
@@ -57,7 +58,7 @@ func everyPlain(t *testing.T, f func(View)) {
 			for _, serve := range serves {
 				for _, clean := range cleans {
 					for _, runs := range histories {
-						f(View{Now: now, Claim: claim, Volume: volume, Serve: serve, Clean: clean, Runs: runs})
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: serve, Delete: clean, Runs: runs})
 					}
 				}
 			}
@@ -66,7 +67,7 @@ func everyPlain(t *testing.T, f func(View)) {
 }
 
 func volumes() []Volume {
-	out := []Volume{{}, {Exists: true, UID: pvUID, Fault: "it lacks our annotation", Held: true, Reclaim: true}}
+	out := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	bools := []bool{false, true}
 	for _, released := range bools {
 		for _, orphaned := range bools {
@@ -78,7 +79,7 @@ func volumes() []Volume {
 					for _, leaving := range bools {
 						out = append(out, Volume{
 							Exists: true, UID: pvUID,
-							Released: released, Orphaned: orphaned, Reclaim: reclaim, Held: held, Leaving: leaving,
+							Released: released, Orphaned: orphaned, PolicyDelete: reclaim, HasFinalizer: held, Terminating: leaving,
 						})
 					}
 				}
@@ -91,21 +92,21 @@ func volumes() []Volume {
 func targets() []Target {
 	return []Target{
 		{Problem: &Problem{Reason: "WaitingForConfig"}},
-		{Revision: "r1", Hash: "h1", Node: "n1", Pinned: true, Slot: true, Serves: true},
-		{Revision: "r1", Hash: "h1", Node: "n1", Pinned: true, Serves: true},
-		{Revision: "r1", Hash: "h1", Node: "n1", Slot: true, Serves: true, MaxAttempts: 2},
-		{Revision: "r1", Hash: "h2", Node: "n1", Pinned: true, Slot: true, Serves: true, MaxAttempts: 2},
-		{Revision: "r2", Hash: "h1", Node: "n1", Pinned: true, Slot: true, Serves: true},
-		{Revision: "r1", Hash: "h1", Node: "n2", Pinned: true, Slot: true, Serves: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, Supported: true},
+		{Revision: "r1", Hash: "h1", Node: "n1", HasSlot: true, Supported: true, MaxAttempts: 2},
+		{Revision: "r1", Hash: "h2", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 2},
+		{Revision: "r2", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true},
+		{Revision: "r1", Hash: "h1", Node: "n2", RevisionStored: true, HasSlot: true, Supported: true},
 	}
 }
 
 func cleanTargets() []Target {
 	return []Target{
 		{Problem: &Problem{Reason: "RevisionMissing"}},
-		{Pinned: true, Slot: true, Serves: true},
-		{Pinned: true, Serves: true},
-		{Pinned: true, Slot: true},
+		{RevisionStored: true, HasSlot: true, Supported: true},
+		{RevisionStored: true, Supported: true},
+		{RevisionStored: true, HasSlot: true},
 	}
 }
 
@@ -116,7 +117,7 @@ func histories() [][]Run {
 	older := settled(run(contract.Provision, 1), contract.TryAgain, time.Hour)
 	for _, p := range ends(run(contract.Provision, 2), verdicts) {
 		out = append(out, []Run{p})
-		if p.Shown {
+		if p.Published {
 			out = append(out, []Run{older, p})
 		}
 	}
@@ -125,12 +126,12 @@ func histories() [][]Run {
 		d := run(contract.Delete, 1)
 		d.After, d.Volume = 2, volume
 		for _, d := range ends(d, main) {
-			if d.Shown && d.Held {
+			if d.Published && d.Held {
 				continue // nothing of a delete is shown
 			}
 			out = append(out, []Run{d})
 			for _, p := range ends(run(contract.Provision, 2), main) {
-				if p.Shown && p.Outcome.Finished.Equal(now) {
+				if p.Published && p.Outcome.Finished.Equal(now) {
 					out = append(out, []Run{p, d})
 				}
 			}
@@ -140,14 +141,14 @@ func histories() [][]Run {
 }
 
 func run(verb contract.Verb, number int) Run {
-	return Run{Name: jobs.Name(verb, "uid", number), Record: jobs.Record{
-		Verb: verb, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, Clean: number == 1,
+	return Run{Name: jobs.Name(verb, "uid", number), Record: runs.Record{
+		Verb: verb, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, NothingBefore: number == 1,
 	}}
 }
 
 func settled(r Run, v contract.Verdict, ago time.Duration) Run {
-	r.Outcome = jobs.Outcome{Verdict: v, Finished: now.Add(-ago)}
-	r.Settled = &r.Outcome
+	r.Outcome = runs.Outcome{Verdict: v, Finished: now.Add(-ago)}
+	r.Recorded = &r.Outcome
 	return r
 }
 
@@ -155,39 +156,39 @@ func settled(r Run, v contract.Verdict, ago time.Duration) Run {
 // not, shown or not, clean before or not, held or released.
 func ends(r Run, verdicts []contract.Verdict) []Run {
 	live := r
-	live.Live = true
+	live.Unfinished = true
 	out := []Run{live}
-	for _, trouble := range []jobs.Trouble{
+	for _, trouble := range []runs.Stuck{
 		{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true},
-		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, Over: true},
-		{Reason: "WaitingForNode", Note: "its node does not answer", Lost: true},
-		{Reason: "WaitingForNode", Note: "its pod was deleted by force", Lost: true, Over: true},
+		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, GiveUp: true},
+		{Reason: "WaitingForNode", Note: "its node does not answer", NodeLost: true},
+		{Reason: "WaitingForNode", Note: "its pod was deleted by force", NodeLost: true, GiveUp: true},
 	} {
 		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
 			next := live
-			next.Trouble, next.PodKept, next.Leaving = &trouble, state[0], state[1]
+			next.Stuck, next.PodKept, next.Terminating = &trouble, state[0], state[1]
 			out = append(out, next)
 		}
 	}
 	for _, v := range verdicts {
 		fresh := settled(r, v, 0)
-		fresh.Settled = nil
+		fresh.Recorded = nil
 		out = append(out, fresh)
-		fresh.Offers = true
+		fresh.DescribesPV = true
 		out = append(out, fresh)
 		fresh.Refused = "it describes nothing"
 		out = append(out, fresh)
 		for _, ago := range []time.Duration{0, time.Hour} {
 			s := settled(r, v, ago)
 			out = append(out, s)
-			s.Shown = true
+			s.Published = true
 			out = append(out, s)
 			if v == contract.Disrupted && ago == 0 {
 				unseen := s
-				unseen.Outcome.Quiet = now.Add(time.Minute)
+				unseen.Outcome.MayRunUntil = now.Add(time.Minute)
 				out = append(out, unseen)
 			}
-			s.Clean = true
+			s.NothingBefore = true
 			out = append(out, s)
 			s.Held = false
 			out = append(out, s)
@@ -198,10 +199,10 @@ func ends(r Run, verdicts []contract.Verdict) []Run {
 
 // say tells a view in a failure's message.
 func say(v View) string {
-	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v, growth %+v, expand %+v", v.Claim, v.Volume, v.Serve, v.Clean, v.Growth, v.Expand)
+	text := fmt.Sprintf("claim %d, volume %+v, serve %+v, clean %+v, growth %+v, expand %+v", v.Claim, v.Volume, v.Provision, v.Delete, v.Resize, v.Expand)
 	for _, r := range v.Runs {
 		text += fmt.Sprintf("\n  %s live=%t settled=%t held=%t shown=%t clean=%t after=%d volume=%q %s waived=%t others=%+v",
-			r.Name, r.Live, r.Settled != nil, r.Held, r.Shown, r.Clean, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Others)
+			r.Name, r.Unfinished, r.Recorded != nil, r.Held, r.Published, r.NothingBefore, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Others)
 	}
 	return text
 }
@@ -242,56 +243,50 @@ func laws(out *broken, v View, action Action) {
 		launchLaws(out, v, a)
 	case Cancel:
 		cancelLaws(out, v, a)
-	case LetGo:
-		out.law("let a pod go unread", a.Run.Live || a.Run.Settled == nil)
-	case Write:
+	case RemovePodFinalizer:
+		out.law("let a pod go unread", a.Run.Unfinished || a.Run.Recorded == nil)
+	case CreatePV:
 		out.law("wrote a PV over another", v.Volume.Exists)
 		out.law("wrote a PV that nobody asks for", v.Claim != ClaimPending)
-		out.law("wrote a PV after a failure", a.Run.Live || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
-	case Announce:
+		out.law("wrote a PV after a failure", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+	case AnnounceReschedule:
 		announceLaws(out, v, a)
 	case Reschedule:
 		rescheduleLaws(out, v)
-	case Settle:
-		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Serves())
+	case RecordOutcome:
+		out.law("success without a PV that carries the UID", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Fits())
 		out.law("success of an expand that made too little", a.Success && a.Run.Short)
-		out.law("settled a run that has not ended", a.Run.Live)
-		out.law("settled twice", a.Run.Settled != nil)
-	case Show:
-		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Serves())
+		out.law("settled a run that has not ended", a.Run.Unfinished)
+		out.law("settled twice", a.Run.Recorded != nil)
+	case PublishResult:
+		out.law("success shown without a PV that carries the UID", a.Success && !v.Volume.Fits())
 		out.law("shown on a claim that is gone", v.Claim == ClaimGone)
-	case Release:
+	case ReleaseRecord:
 		releaseLaws(out, v, a)
-		if v.Clean.Serves {
-			forgetLaws(out, v, a.Left)
+		if v.Delete.Supported {
+			forgetLaws(out, v, a.LeftBehind)
 		}
-	case Hold:
-		out.law("finalizer on a retained PV", !v.Volume.Reclaim)
-		out.law("finalizer on a leaving PV", v.Volume.Leaving)
-	case Unhold:
-		out.law("let go of a PV whose volume was not deleted", v.Volume.Reclaim && !done(v.reclaim()) && a.Left == "")
-		forgetLaws(out, v, a.Left)
-	case Begin:
-		beginLaws(out, v)
-	case Refuse:
-		refuseLaws(out, v, a)
-	case Grow:
+	case AddFinalizer:
+		out.law("finalizer on a retained PV", !v.Volume.PolicyDelete)
+		out.law("finalizer on a leaving PV", v.Volume.Terminating)
+	case RemoveFinalizer:
+		out.law("let go of a PV whose volume was not deleted", v.Volume.PolicyDelete && !succeededRun(v.reclaim()) && a.LeftBehind == "")
+		forgetLaws(out, v, a.LeftBehind)
+	case SetResizeStatus:
+		resizeStatusLaws(out, v, a)
+	case SetPVCapacity:
 		out.law("a PV that shrinks, or says what is not so", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
-	case HandOver:
-		out.law("handed over what is not there, or has nothing left to do", v.Growth.Stage != GrowthStored || v.Growth.Node == NodeNothing)
-	case Finish:
-		finishLaws(out, v)
-	case Withdraw:
+	case DeleteUnboundPV:
 		withdrawLaws(out, v)
-	case Remove:
-		out.law("removed a PV whose volume was not deleted", !done(v.reclaim()) && v.Clean.forgotten() == "")
+	case DeletePV:
+		out.law("removed a PV whose volume was not deleted", !succeededRun(v.reclaim()) && v.Delete.givenUp() == "")
 		out.law("removed a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
-		out.law("removed a retained PV", !v.Volume.Reclaim)
+		out.law("removed a retained PV", !v.Volume.PolicyDelete)
 	case Wait:
 		out.law("silent about a Job that makes no progress", stuck(v) && a.Until.IsZero())
-	case Queue:
+	case AwaitSlot:
 		queueLaws(out, v, a)
-	case Tell, Pin, Waive:
+	case ReportProblem, StoreRevision, Waive:
 	}
 	shareLaws(out, v, action)
 	if growth(action) {
@@ -301,7 +296,7 @@ func laws(out *broken, v View, action Action) {
 
 func stuck(v View) bool {
 	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Live && r.Trouble != nil {
+		if r := &v.Runs[i]; r.Unfinished && r.Stuck != nil {
 			return true
 		}
 	}
@@ -309,14 +304,14 @@ func stuck(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
-	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Stray != "")
+	out.law("deleted what another PV may be", a.Verb == contract.Delete && v.Rival != "")
 	nodeLaws(out, v, a)
-	forgetLaws(out, v, a.Left)
+	forgetLaws(out, v, a.LeftBehind)
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		out.law("two live Jobs of one UID", r.Live)
-		out.law("launched over an unsettled run", r.Settled == nil)
-		out.law("launched while a pod that nobody sees may run", v.Now.Before(r.Outcome.Quiet))
+		out.law("two live Jobs of one UID", r.Unfinished)
+		out.law("launched over an unsettled run", r.Recorded == nil)
+		out.law("launched while a pod that nobody sees may run", v.Now.Before(r.Outcome.MayRunUntil))
 		out.law("a name used twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	switch {
@@ -325,26 +320,26 @@ func launchLaws(out *broken, v View, a Launch) {
 	case a.Verb == contract.Provision:
 		p := v.Newest(contract.Provision)
 		out.law("provisioned for a claim that does not ask", v.Claim != ClaimPending)
-		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Unfit != "")
-		out.law("launched without a config", v.Serve.Problem != nil)
-		out.law("launched without a stored revision", !v.Serve.Pinned)
-		out.law("launched beyond max-parallel", !v.Serve.Slot)
-		out.law("moved on without an undo", p != nil && moved(p, v.Serve) && !v.madeNothing(p) && v.Clean.Serves && a.Left == "")
-		out.law("called clean what is not", a.Clean && p != nil && !v.madeNothing(p))
-		out.law("too soon", p != nil && v.Now.Before(v.due(p, v.Serve)))
+		out.law("provisioned what exists", v.Volume.Proven() || v.Volume.Mismatch != "")
+		out.law("launched without a config", v.Provision.Problem != nil)
+		out.law("launched without a stored revision", !v.Provision.RevisionStored)
+		out.law("launched beyond max-parallel", !v.Provision.HasSlot)
+		out.law("moved on without an undo", p != nil && targetMoved(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
+		out.law("called clean what is not", a.NothingBefore && p != nil && !v.madeNothing(p))
+		out.law("too soon", p != nil && v.Now.Before(v.due(p, v.Provision)))
 	case a.Undo:
 		out.law("undid what is proven", v.Volume.Proven())
-		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimElsewhere && v.Claim != ClaimPending)
+		out.law("undid for a claim that is served", v.Claim != ClaimGone && v.Claim != ClaimBoundElsewhere && v.Claim != ClaimPending)
 		out.law("undid nothing", v.Newest(contract.Provision) == nil)
-		out.law("undid without the verb delete", !v.Clean.Serves)
+		out.law("undid without the verb delete", !v.Delete.Supported)
 		out.law("undid under a PV that may be in use", v.Volume.Exists)
 	default:
-		out.law("deleted without the verb delete", !v.Clean.Serves)
-		withdrawn := v.Volume.Unbound && v.Volume.Leaving
+		out.law("deleted without the verb delete", !v.Delete.Supported)
+		withdrawn := v.Volume.Unbound && v.Volume.Terminating
 		out.law("deleted a volume in use", !withdrawn && (!v.Volume.Released || !v.Volume.Orphaned))
-		out.law("deleted what somebody may be bound to", withdrawn && !v.Volume.Loose && v.reclaim() == nil)
-		out.law("deleted a retained volume", !v.Volume.Reclaim)
+		out.law("deleted what somebody may be bound to", withdrawn && !v.Volume.NeverBound && v.reclaim() == nil)
+		out.law("deleted a retained volume", !v.Volume.PolicyDelete)
 		// A PV that is leaving takes no finalizer any more, and its volume must not stay behind.
-		out.law("deleted without our finalizer on the PV", !v.Volume.Held && !v.Volume.Leaving)
+		out.law("deleted without our finalizer on the PV", !v.Volume.HasFinalizer && !v.Volume.Terminating)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 )
 
@@ -61,37 +63,37 @@ func read(t *testing.T, job *batchv1.Job) order.Order {
 
 func TestWhatJobsBuildsOrderReads(t *testing.T) {
 	cfg := cinder(t)
-	p := provision(cfg, claim(sized("1500Mi")))
-	got := read(t, build(t, p))
+	p := fixture.Provision(cfg, fixture.Claim(sized("1500Mi")))
+	got := read(t, fixture.Build(t, p))
 	if diff := cmp.Diff(p.Request, got.Request); diff != "" {
 		t.Errorf("the request (-built +read):\n%s", diff)
 	}
 	if diff := cmp.Diff(p.PV, got.PV); diff != "" {
 		t.Errorf("the PV (-built +read):\n%s", diff)
 	}
-	if got.Verb != contract.Provision || got.Volume.UID != uid || got.Volume.SizeGiB != 2 || got.Volume.Type != "ssd" || got.FSType != "xfs" {
+	if got.Verb != contract.Provision || got.Volume.UID != fixture.UID || got.Volume.SizeGiB != 2 || got.Volume.Type != "ssd" || got.FSType != "xfs" {
 		t.Errorf("read %+v", got)
 	}
-	if got.Secret.Namespace != "flex-provisioner" || got.Secret.Name != "pvc-"+uid {
+	if got.Secret.Namespace != "flex-provisioner" || got.Secret.Name != "pvc-"+fixture.UID {
 		t.Errorf("the Secret would go to %+v", got.Secret)
 	}
 }
 
 func TestWhatJobsBuildsToDeleteAndToUndoOrderReads(t *testing.T) {
 	cfg := cinder(t)
-	pv := realPV(t)
-	deletes := read(t, build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1}))
-	if deletes.Verb != contract.Delete || deletes.Request.UID != uid || deletes.Request.Undo || deletes.PV.Spec.NFS == nil {
+	pv := fixture.PV(t)
+	deletes := read(t, fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1}))
+	if deletes.Verb != contract.Delete || deletes.Request.UID != fixture.UID || deletes.Request.Undo || deletes.PV.Spec.NFS == nil {
 		t.Errorf("read %+v", deletes)
 	}
-	made := build(t, provision(cfg, claim()))
-	request, skeleton, err := jobs.Recorded(made.Spec.Template.Annotations, uid)
+	made := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
+	request, skeleton, err := runs.RecordedRequest(made.Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Undo = true
-	undoes := read(t, build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: request, PV: skeleton, Number: 1, Attempt: 1, After: 1}))
-	if undoes.Verb != contract.Delete || !undoes.Request.Undo || undoes.Volume.UID != uid {
+	undoes := read(t, fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: request, PV: skeleton, Number: 1, Attempt: 1, After: 1}))
+	if undoes.Verb != contract.Delete || !undoes.Request.Undo || undoes.Volume.UID != fixture.UID {
 		t.Errorf("read %+v", undoes)
 	}
 }
