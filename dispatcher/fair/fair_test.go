@@ -24,7 +24,7 @@ func lane(text string) fair.Lane {
 	return fair.Lane{Namespace: namespace, Verb: contract.Verb(verb)}
 }
 
-// waiter reads "namespace[/verb] UID".
+// waiter parses "namespace[/verb] UID".
 func waiter(text string, since int) fair.Waiter {
 	where, uid, _ := strings.Cut(text, " ")
 	return fair.Waiter{Lane: lane(where), UID: uid, Since: at(since), Limit: 5}
@@ -38,7 +38,7 @@ func chosen(waiters []fair.Waiter) string {
 	return strings.Join(out, " ")
 }
 
-func TestWhoIsNext(t *testing.T) {
+func TestNextSharesSlotsFairly(t *testing.T) {
 	for name, test := range map[string]struct {
 		waiting []string // in the order of their ages
 		running map[string]int
@@ -46,11 +46,11 @@ func TestWhoIsNext(t *testing.T) {
 		free    int
 		want    string
 	}{
-		"nobody waits":                {free: 5},
-		"nothing is free":             {waiting: []string{"a 1"}},
-		"more runs than may":          {waiting: []string{"a 1"}, free: -2},
-		"room for all":                {waiting: []string{"a 1", "b 2"}, free: 5, want: "1 2"},
-		"the oldest of one namespace": {waiting: []string{"a 1", "a 2", "a 3"}, free: 2, want: "1 2"},
+		"nobody waits":                   {free: 5},
+		"nothing is free":                {waiting: []string{"a 1"}},
+		"more run than the limit allows": {waiting: []string{"a 1"}, free: -2},
+		"room for all":                   {waiting: []string{"a 1", "b 2"}, free: 5, want: "1 2"},
+		"the oldest of one namespace":    {waiting: []string{"a 1", "a 2", "a 3"}, free: 2, want: "1 2"},
 		"namespaces alternate": {
 			waiting: []string{"a 1", "a 2", "a 3", "b 4", "b 5"}, free: 4, want: "1 4 2 5",
 		},
@@ -98,7 +98,7 @@ func TestWhoIsNext(t *testing.T) {
 	}
 }
 
-func TestALineKeepsItsOrderWhoeverComesAndGoes(t *testing.T) {
+func TestWaitersStayInOrderAfterJoinAndLeave(t *testing.T) {
 	line := &fair.Line{}
 	for _, i := range []int{3, 1, 4, 0, 2} {
 		line.Join(waiter(fmt.Sprintf("a %d", i), i))
@@ -106,19 +106,19 @@ func TestALineKeepsItsOrderWhoeverComesAndGoes(t *testing.T) {
 	line.Leave("1")
 	line.Leave("nobody")
 	again := waiter("a 0", 9)
-	line.Join(again) // its retry was due later than all the others
+	line.Join(again) // its retry is due later than all others
 	if got := chosen(line.Next(fair.Load{}, 10)); got != "2 3 4 0" {
-		t.Errorf("the line is %q", got)
+		t.Errorf("waiting are %q", got)
 	}
 	for uid := range strings.FieldsSeq("2 3 4 0") {
 		line.Leave(uid)
 	}
 	if line.Len() != 0 || line.Limit() != 0 {
-		t.Errorf("%d wait in an empty line, limit %d", line.Len(), line.Limit())
+		t.Errorf("%d wait after all have left, limit %d", line.Len(), line.Limit())
 	}
 }
 
-func TestTheMostGenerousConfigNextInLineSetsTheLimit(t *testing.T) {
+func TestLimitIsTheHighestOfTheNextWaiters(t *testing.T) {
 	line := &fair.Line{}
 	for i, limit := range []int{2, 7, 30} {
 		w := waiter(fmt.Sprintf("%c/delete %d", 'a'+i%2, i), i)
@@ -126,12 +126,12 @@ func TestTheMostGenerousConfigNextInLineSetsTheLimit(t *testing.T) {
 		line.Join(w)
 	}
 	if got := line.Limit(); got != 7 {
-		t.Errorf("the limit is %d, want 7: the third is not next in line", got)
+		t.Errorf("the limit is %d, want 7: the third is not the next of its flow", got)
 	}
 }
 
-// However many each namespace asks for, with any number of slots: none that waits has two Jobs fewer
-// than another that was served meanwhile.
+// Whatever the requests of each namespace and the number of slots: no namespace that waits has more than two Jobs fewer
+// than another got meanwhile.
 func TestNoNamespaceFallsBehind(t *testing.T) {
 	for slots := 1; slots <= 7; slots++ {
 		line, load := &fair.Line{}, fair.Load{Running: map[fair.Lane]int{}, Served: map[fair.Lane]time.Time{}}
@@ -163,7 +163,7 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 	}
 }
 
-// grouped reads waiters as waiter does, of a group each, "group namespace UID".
+// grouped parses "group namespace UID" for each waiter, "-" for no group.
 func grouped(texts ...string) *fair.Line {
 	line := &fair.Line{}
 	for i, text := range texts {
@@ -175,7 +175,7 @@ func grouped(texts ...string) *fair.Line {
 	return line
 }
 
-func TestItem10WhoGoesAlong(t *testing.T) {
+func TestTakeChoosesWaitersOfTheGroup(t *testing.T) {
 	for name, test := range map[string]struct {
 		waiting []string // "group namespace UID", "-" for no group
 		running map[string]int
@@ -184,13 +184,13 @@ func TestItem10WhoGoesAlong(t *testing.T) {
 		want    string
 		left    int
 	}{
-		"nobody waits":             {group: "g", most: 3},
-		"all of the group":         {waiting: []string{"g a 1", "g a 2"}, group: "g", most: 5, want: "1 2"},
-		"as many as may":           {waiting: []string{"g a 1", "g a 2", "g a 3"}, group: "g", most: 2, want: "1 2", left: 1},
-		"no company is wanted":     {waiting: []string{"g a 1"}, group: "g", want: "", left: 1},
-		"not those of another":     {waiting: []string{"h a 1", "g a 2", "- a 3", "g a 4"}, group: "g", most: 5, want: "2 4", left: 2},
-		"nobody goes with a loner": {waiting: []string{"- a 1", "g a 2"}, group: "", most: 5, left: 2},
-		"namespaces take turns":    {waiting: []string{"g a 1", "g a 2", "g a 3", "g b 4", "g c 5"}, group: "g", most: 4, want: "1 4 5 2", left: 1},
+		"nobody waits":               {group: "g", most: 3},
+		"all of the group":           {waiting: []string{"g a 1", "g a 2"}, group: "g", most: 5, want: "1 2"},
+		"as many as may":             {waiting: []string{"g a 1", "g a 2", "g a 3"}, group: "g", most: 2, want: "1 2", left: 1},
+		"none is wanted":             {waiting: []string{"g a 1"}, group: "g", want: "", left: 1},
+		"not those of another group": {waiting: []string{"h a 1", "g a 2", "- a 3", "g a 4"}, group: "g", most: 5, want: "2 4", left: 2},
+		"none without a group":       {waiting: []string{"- a 1", "g a 2"}, group: "", most: 5, left: 2},
+		"namespaces take turns":      {waiting: []string{"g a 1", "g a 2", "g a 3", "g b 4", "g c 5"}, group: "g", most: 4, want: "1 4 5 2", left: 1},
 		"the one that runs nothing comes first": {
 			waiting: []string{"g a 1", "g a 2", "g b 3"}, running: map[string]int{"a": 2}, group: "g", most: 2, want: "3 1", left: 1,
 		},
