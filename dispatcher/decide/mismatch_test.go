@@ -1,25 +1,30 @@
 package decide
 
-// everyUnfit: PVs that the claim, while it is there and unbound, can never be bound to, and what is left of
-// one that was withdrawn when the claim has gone or found another.
-func everyUnfit(f func(View)) {
+import "testing"
+
+// everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound to, and with what
+// is left of a PV that was deleted unbound when the claim no longer exists or is bound to another PV.
+func everyMismatch(t *testing.T, f func(View)) {
+	t.Helper()
+	deletions, histories := deleteTargets()[:2], buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBoundElsewhere} {
-		serve, there := Target{}, claim != ClaimGone && claim != ClaimBoundElsewhere
+		provision, there := Target{}, claim != ClaimGone && claim != ClaimBoundElsewhere
 		if claim == ClaimPending {
-			serve = targets()[1]
+			provision = provisionTargets()[1]
 		}
-		for _, volume := range unfitVolumes(there) {
-			for _, clean := range cleanTargets()[:2] {
-				for _, runs := range histories() {
-					f(View{Now: now, Claim: claim, Volume: volume, Provision: serve, Delete: clean, Runs: runs})
+		for _, volume := range mismatchedVolumes(there) {
+			for _, deletion := range deletions {
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
 				}
 			}
 		}
 	}
 }
 
-// unfitVolumes are unbound, bound to another claim, or released by one. there: the claim is there and unbound.
-func unfitVolumes(there bool) []Volume {
+// mismatchedVolumes returns PVs that are unbound, bound to another claim, or released by one. The claim exists and is
+// unbound if there is set.
+func mismatchedVolumes(there bool) []Volume {
 	var out []Volume
 	bools := []bool{false, true}
 	for _, v := range []Volume{{Unbound: true, NeverBound: true}, {Unbound: true}, {}, {Released: true}, {Released: true, Orphaned: true}} {
@@ -28,10 +33,10 @@ func unfitVolumes(there bool) []Volume {
 			v.Mismatch, v.NeverBound = "", false
 		}
 		for _, fault := range []string{"", "it has no claimRef"} {
-			for _, reclaim := range bools {
-				for _, held := range bools {
-					for _, leaving := range bools {
-						v.Unproven, v.PolicyDelete, v.HasFinalizer, v.Terminating = fault, reclaim, held, leaving
+			for _, policyDelete := range bools {
+				for _, finalizer := range bools {
+					for _, terminating := range bools {
+						v.Unproven, v.PolicyDelete, v.HasFinalizer, v.Terminating = fault, policyDelete, finalizer, terminating
 						out = append(out, v)
 					}
 				}
@@ -41,14 +46,16 @@ func unfitVolumes(there bool) []Volume {
 	return out
 }
 
-// everyStray: a PV under another name may be the UID's, whatever else is known of it.
-func everyStray(f func(View)) {
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume.
+func everyRival(t *testing.T, f func(View)) {
+	t.Helper()
+	provision, deletion, histories := provisionTargets()[1], deleteTargets()[1], buildOnce(t, histories)
 	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
 		for _, volume := range []Volume{{}, released} {
-			for _, runs := range histories() {
+			for _, runs := range histories {
 				f(View{
-					Now: now, Claim: claim, Volume: volume, Provision: targets()[1], Delete: cleanTargets()[1], Runs: runs,
+					Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs,
 					Rival: "another PV carries the UID",
 				})
 			}
@@ -56,11 +63,11 @@ func everyStray(f func(View)) {
 	}
 }
 
-func withdrawLaws(out *broken, v View) {
+func deleteUnboundPVLaws(out *broken, v View) {
 	vol := v.Volume
-	out.law("withdrew a PV that serves", vol.Mismatch == "")
-	out.law("withdrew a PV that somebody may be bound to", !vol.NeverBound || !vol.Unbound)
-	out.law("withdrew a retained PV", !vol.PolicyDelete)
-	out.law("withdrew a PV that would go with its volume's name", !vol.HasFinalizer || vol.Terminating)
-	out.law("withdrew for a claim that does not ask", v.Claim != ClaimPending)
+	out.law("deleted a PV that fits its claim", vol.Mismatch == "")
+	out.law("deleted a PV that a claim may be bound to", !vol.NeverBound || !vol.Unbound)
+	out.law("deleted a retained PV before its volume", !vol.PolicyDelete)
+	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer || vol.Terminating)
+	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
 }

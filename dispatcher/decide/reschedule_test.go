@@ -10,25 +10,27 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// everyNode calls f with every combination of the facts of nodes: the scheduler's choice for a claim that is pending,
-// and where a volume lies, or may, that is to be deleted.
-func everyNode(f func(View)) {
+// everyNode calls f with every combination of the facts about nodes: which one the scheduler selected for a pending
+// claim, and which one may have the volume that is to be deleted.
+func everyNode(t *testing.T, f func(View)) {
+	t.Helper()
+	deletions, histories := missingNodeTargets(), buildOnce(t, nodeHistories)
 	volumes := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
-	for _, held := range []bool{false, true} {
-		for _, leaving := range []bool{false, true} {
-			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: held, Terminating: leaving})
+	for _, finalizer := range []bool{false, true} {
+		for _, terminating := range []bool{false, true} {
+			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
 		}
 	}
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
-		serves := []Target{{}}
+		provisions := []Target{{}}
 		if claim == ClaimPending {
-			serves = chosenTargets()
+			provisions = selectedNodeTargets()
 		}
 		for _, volume := range volumes {
-			for _, serve := range serves {
-				for _, clean := range goneTargets() {
-					for _, runs := range nodeHistories() {
-						f(View{Now: now, Claim: claim, Volume: volume, Provision: serve, Delete: clean, Runs: runs})
+			for _, provision := range provisions {
+				for _, deletion := range deletions {
+					for _, runs := range histories {
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
 					}
 				}
 			}
@@ -36,34 +38,34 @@ func everyNode(f func(View)) {
 	}
 }
 
-func chosenTargets() []Target {
+func selectedNodeTargets() []Target {
 	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
-	problem, other, renewed, onNode, gone, last := base, base, base, base, base, base
+	problem, other, updated, onNode, missing, last := base, base, base, base, base, base
 	problem.Problem = &Problem{Reason: "WaitingForConfig"}
 	other.Node = "n2"
-	renewed.Revision = "r2"
+	updated.Revision = "r2"
 	onNode.OnSelectedNode = true
-	gone.MissingNode = "the selected node n1"
+	missing.MissingNode = "the selected node n1"
 	last.MaxAttempts = 2
-	return []Target{problem, base, other, renewed, onNode, gone, last}
+	return []Target{problem, base, other, updated, onNode, missing, last}
 }
 
-func goneTargets() []Target {
+func missingNodeTargets() []Target {
 	base := Target{RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
 	out := []Target{base, {RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
 	for _, policy := range []config.NodeGone{config.WaitForNode, config.AnyNode, config.ForgetVolume} {
-		gone := base
-		gone.MissingNode, gone.NodeGonePolicy = "the volume's node n1", policy
-		out = append(out, gone)
+		missing := base
+		missing.MissingNode, missing.NodeGonePolicy = "the volume's node n1", policy
+		out = append(out, missing)
 	}
 	return out
 }
 
-// nodeHistories: no run; one provision that ended, at any stage of its claim's return, alone, after a run on another
-// node that was full, or with a delete after it, which may wait for its node.
+// nodeHistories returns: no run; one provision that ended, at any stage of its claim's rescheduling, alone, after a run
+// on another node that was full, or with a delete after it, which may wait for its node.
 func nodeHistories() [][]Run {
 	out := [][]Run{nil}
-	full := settled(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
+	full := recorded(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
 	stuck.Unfinished, stuck.PodKept = true, true
@@ -72,9 +74,9 @@ func nodeHistories() [][]Run {
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
 			for _, stage := range []RescheduleStage{RescheduleNone, RescheduleAnnounced, RescheduleDone} {
-				for _, clean := range []bool{false, true} {
-					p := settled(run(contract.Provision, 2), verdict, ago)
-					p.Published, p.NothingBefore, p.Reschedule = true, clean, stage
+				for _, nothingBefore := range []bool{false, true} {
+					p := recorded(run(contract.Provision, 2), verdict, ago)
+					p.Published, p.NothingBefore, p.Reschedule = true, nothingBefore, stage
 					out = append(out, []Run{p}, []Run{full, p})
 					for _, d := range nodeDeletes() {
 						out = append(out, []Run{p, d})
@@ -91,17 +93,17 @@ func nodeDeletes() []Run {
 	for _, volume := range []string{"", pvUID} {
 		d := run(contract.Delete, 1)
 		d.After, d.Volume = 2, volume
-		waits := d
-		waits.Unfinished, waits.PodKept = true, true
-		waits.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
-		anywhere := waits
-		anywhere.AnyNode = true
-		out = append(out, waits, anywhere, settled(d, contract.Done, 0), settled(d, contract.TryAgain, time.Hour))
+		stuck := d
+		stuck.Unfinished, stuck.PodKept = true, true
+		stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+		anyNode := stuck
+		anyNode.AnyNode = true
+		out = append(out, stuck, anyNode, recorded(d, contract.Done, 0), recorded(d, contract.TryAgain, time.Hour))
 	}
 	return out
 }
 
-// nodeLaws: no run is sent where no node is.
+// nodeLaws checks that no run waits for a node that no longer exists.
 func nodeLaws(out *broken, v View, a Launch) {
 	target := v.Delete
 	switch a.Verb {
@@ -111,26 +113,27 @@ func nodeLaws(out *broken, v View, a Launch) {
 		target = v.Expand
 	case contract.Delete, contract.List:
 	}
-	out.law("sent a run to a node that has gone", target.MissingNode != "" && !a.AnyNode)
-	out.law("sent a run anywhere that could go to its node", a.AnyNode && target.MissingNode == "")
-	out.law("sent a run anywhere against the config's word", a.AnyNode && target.NodeGonePolicy != config.AnyNode)
-	for _, r := range v.Runs {
-		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(&r, target)
+	out.law("launched a run on a node that no longer exists", target.MissingNode != "" && !a.AnyNode)
+	out.law("launched a run on any node although its node exists", a.AnyNode && target.MissingNode == "")
+	out.law("launched a run on any node although the config forbids it", a.AnyNode && target.NodeGonePolicy != config.AnyNode)
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(r, target)
 		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(capacityPause)))
 	}
 }
 
-// forgetLaws: what is given up is given up by the config's word.
-func forgetLaws(out *broken, v View, left string) {
-	out.law("gave up what the config does not give up", left != "" && v.Delete.givenUp() == "")
+// giveUpLaws checks that a volume is given up only if the config says so.
+func giveUpLaws(out *broken, v View, left string) {
+	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.givenUp() == "")
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {
-	out.law("announced twice", a.Run.Reschedule != RescheduleNone)
-	out.law("announced what is not over", a.Run.Unfinished || a.Run.Recorded == nil)
-	out.law("announced for a node that has not failed", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
-	out.law("announced although another run is due at once", hasChanged(&a.Run, v.Provision))
-	out.law("announced after the last attempt", attemptsExhausted(&a.Run, v.Provision))
+	out.law("announced a rescheduling twice", a.Run.Reschedule != RescheduleNone)
+	out.law("announced a rescheduling while a run has no recorded outcome", a.Run.Unfinished || a.Run.Recorded == nil)
+	out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
+	out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
+	out.law("announced a rescheduling after the last attempt", attemptsExhausted(&a.Run, v.Provision))
 	rescheduleClaim(out, v)
 }
 
@@ -142,52 +145,53 @@ func rescheduleLaws(out *broken, v View) {
 
 func rescheduleClaim(out *broken, v View) {
 	p := v.Newest(contract.Provision)
-	out.law("rescheduled a claim whose node nobody chose", v.Claim != ClaimPending || !v.Provision.NodeSelected)
-	out.law("rescheduled what is not undone", p != nil && v.canUndo(p))
-	for _, r := range v.Runs {
-		out.law("rescheduled while a Job runs", r.Unfinished || r.Recorded == nil)
+	out.law("rescheduled a claim whose node the scheduler did not select", v.Claim != ClaimPending || !v.Provision.NodeSelected)
+	out.law("rescheduled a claim before its run was undone", p != nil && v.canUndo(p))
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("rescheduled while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
 	}
 }
 
-// giveBack takes the node off the claim.
-func (w *world) giveBack() {
-	w.v.Claim, w.asked = ClaimNotOurs, true
-	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Reschedule == RescheduleAnnounced {
+// reschedule removes the selected node from the claim.
+func (s *simulation) reschedule() {
+	s.v.Claim, s.unscheduled = ClaimNotOurs, true
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.Reschedule == RescheduleAnnounced {
 			r.Reschedule = RescheduleDone
 		}
 	}
 }
 
-// turnScheduler lets the scheduler choose: the same node again, unless it has gone. A node that is waited for comes
-// back when nothing else moves.
-func (w *world) turnScheduler() bool {
+// moveScheduler lets the scheduler select a node: the same one again, unless it no longer exists. A node that a run
+// waits for comes back when nothing else changes.
+func (s *simulation) moveScheduler() bool {
 	switch {
-	case w.asked && w.v.Claim == ClaimNotOurs:
-		if w.v.Claim, w.asked = ClaimPending, false; w.v.Provision.MissingNode != "" {
-			w.v.Provision.MissingNode, w.v.Provision.Node = "", "n3"
+	case s.unscheduled && s.v.Claim == ClaimNotOurs:
+		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.MissingNode != "" {
+			s.v.Provision.MissingNode, s.v.Provision.Node = "", "n3"
 		}
-	case w.v.Delete.Problem == nil && w.v.Delete.MissingNode != "" && w.v.Delete.NodeGonePolicy == config.WaitForNode:
-		w.v.Delete.MissingNode = ""
+	case s.v.Delete.Problem == nil && s.v.Delete.MissingNode != "" && s.v.Delete.NodeGonePolicy == config.WaitForNode:
+		s.v.Delete.MissingNode = ""
 	default:
 		return false
 	}
 	return true
 }
 
-// TestTheWalkReachesEveryWayAroundANode proves that the walk has not lost the facts of nodes.
-func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
+// An action that no view leads to would be missing from the walk.
+func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 	seen := map[string]int{}
-	everyNode(func(v View) {
+	everyNode(t, func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
 		case Launch:
-			seen[fmt.Sprintf("Launch anywhere=%t left=%t undo=%t", a.AnyNode, a.LeftBehind != "", a.Undo)]++
+			seen[fmt.Sprintf("Launch anyNode=%t left=%t undo=%t", a.AnyNode, a.LeftBehind != "", a.Undo)]++
 		case ReleaseRecord:
-			seen[fmt.Sprintf("Release left=%t", a.LeftBehind != "")]++
+			seen[fmt.Sprintf("ReleaseRecord left=%t", a.LeftBehind != "")]++
 		case RemoveFinalizer:
-			seen[fmt.Sprintf("Unhold left=%t", a.LeftBehind != "")]++
+			seen[fmt.Sprintf("RemoveFinalizer left=%t", a.LeftBehind != "")]++
 		case ReportProblem:
-			seen["Tell "+a.Problem.Reason]++
+			seen["ReportProblem "+a.Problem.Reason]++
 		case Cancel:
 			seen["Cancel "+string(a.Run.Verb)]++
 		default:
@@ -195,8 +199,8 @@ func TestTheWalkReachesEveryWayAroundANode(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
-		"decide.AnnounceReschedule", "decide.Reschedule", "Tell NodeGone", "Cancel delete", "Cancel provision", "Release left=true", "Unhold left=true",
-		"Launch anywhere=true left=false undo=true", "Launch anywhere=true left=false undo=false", "Launch anywhere=false left=true undo=false",
+		"decide.AnnounceReschedule", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "RemoveFinalizer left=true",
+		"Launch anyNode=true left=false undo=true", "Launch anyNode=true left=false undo=false", "Launch anyNode=false left=true undo=false",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("no view leads to: %s", what)

@@ -8,16 +8,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// everyGrowth calls f with every combination of the facts of a growth. The claim that a proven volume
-// serves may be another than the UID's, which has gone then.
-func everyGrowth(f func(View)) {
+// everyResize calls f with every combination of the facts of a resize. The claim that a proven volume is bound to may
+// be another than the UID's, which no longer exists then.
+func everyResize(t *testing.T, f func(View)) {
+	t.Helper()
+	volumes, resizes, expands, histories := provenVolumes(), resizes(), expandTargets(), buildOnce(t, expandHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimBound} {
-		for _, volume := range servingVolumes() {
-			for _, growth := range growths() {
-				for _, expand := range expandTargets() {
-					for _, runs := range expandHistories() {
+		for _, volume := range volumes {
+			for _, resize := range resizes {
+				for _, expand := range expands {
+					for _, runs := range histories {
 						f(View{
-							Now: now, Claim: claim, Volume: volume, Resize: growth, Expand: expand, Runs: runs,
+							Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Runs: runs,
 							Delete: Target{RevisionStored: true, HasSlot: true, Supported: true},
 						})
 					}
@@ -27,8 +29,9 @@ func everyGrowth(f func(View)) {
 	}
 }
 
-// servingVolumes are proven: in use, released, or let go of; in use by somebody else when a phase lags.
-func servingVolumes() []Volume {
+// provenVolumes returns volumes that are in use, released, or orphaned. One in use may be used by another claim, when
+// its phase is not up to date.
+func provenVolumes() []Volume {
 	var out []Volume
 	for _, v := range []Volume{{}, {Released: true}, {Released: true, Orphaned: true}} {
 		v.Exists, v.UID = true, pvUID
@@ -41,7 +44,7 @@ func servingVolumes() []Volume {
 	return out
 }
 
-func growths() []Resize {
+func resizes() []Resize {
 	out := []Resize{{Stage: ResizeRequested}, {Stage: ResizeInProgress}, {Stage: ResizeInfeasible}}
 	for _, node := range []NodeWork{NodeNothing, NodeKubelet, NodeByHand} {
 		out = append(out, Resize{ResizeNone, node}, Resize{ResizeStored, node}, Resize{ResizeLeftToNode, node})
@@ -60,12 +63,12 @@ func expandTargets() []Target {
 	}
 }
 
-// expandHistories: no run; one expand in every state, alone, after an older one, or beside a delete of
-// the volume that has failed or runs.
+// expandHistories returns: no run; one expand in every state, alone, after an older one, or beside a delete of the
+// volume that has failed or is unfinished.
 func expandHistories() [][]Run {
 	out := [][]Run{nil}
-	older := settled(run(contract.Expand, 1), contract.TryAgain, time.Hour)
-	failed := settled(run(contract.Delete, 1), contract.TryAgain, time.Hour)
+	older := recorded(run(contract.Expand, 1), contract.TryAgain, time.Hour)
+	failed := recorded(run(contract.Delete, 1), contract.TryAgain, time.Hour)
 	failed.Volume = pvUID
 	deleting := failed
 	deleting.Recorded, deleting.Unfinished = nil, true
@@ -80,9 +83,9 @@ func expandHistories() [][]Run {
 
 func expandEnds() []Run {
 	var out []Run
-	for _, e := range ends(run(contract.Expand, 2), []contract.Verdict{contract.Done, contract.BadRequest, contract.TryAgain, contract.Disrupted}) {
+	for _, e := range outcomes(run(contract.Expand, 2), []contract.Verdict{contract.Done, contract.BadRequest, contract.TryAgain, contract.Disrupted}) {
 		if e.Published && e.Held || e.DescribesPV || e.Refused != "" {
-			continue // nothing of an expand is shown, and none describes a PV
+			continue // no result of an expand is published, and none describes a PV
 		}
 		out = append(out, e)
 		if !e.Unfinished && e.Outcome.Verdict == contract.Done {
@@ -95,21 +98,21 @@ func expandEnds() []Run {
 	return out
 }
 
-// expandLaws: nothing grows that is deleted, or for nobody, or without its claim saying so.
+// expandLaws checks that a volume is expanded only while it is in use, and while its claim asks for it and says so.
 func expandLaws(out *broken, v View) {
 	e := v.Newest(contract.Expand)
-	out.law("grew what is not there", !v.Volume.Proven())
-	out.law("grew a volume that nobody uses", v.Volume.Released)
-	out.law("grew for nobody, or to no larger size", !v.Resize.Stage.Wanted())
-	out.law("grew before the claim said so", v.Resize.Stage != ResizeInProgress)
+	out.law("expanded a volume that is not proven", !v.Volume.Proven())
+	out.law("expanded a released volume", v.Volume.Released)
+	out.law("expanded a volume without a larger request", !v.Resize.Stage.Wanted())
+	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
 	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
-	out.law("too soon", e != nil && v.Now.Before(due(e, v.Expand)))
-	out.law("too often", e != nil && attemptsExhausted(e, v.Expand))
+	out.law("launched before the retry is due", e != nil && v.Now.Before(due(e, v.Expand)))
+	out.law("launched after the last attempt", e != nil && attemptsExhausted(e, v.Expand))
 }
 
-// growth tells whether an action writes of a growth.
-func growth(action Action) bool {
+// writesResize reports whether an action writes how far a resize has come.
+func writesResize(action Action) bool {
 	switch action.(type) {
 	case SetPVCapacity, SetResizeStatus:
 		return true
@@ -118,92 +121,94 @@ func growth(action Action) bool {
 	return false
 }
 
-func growthLaws(out *broken, v View, action Action) {
-	for _, r := range v.Runs {
-		out.law("wrote of a growth while a Job runs", r.Unfinished || r.Recorded == nil)
+func resizeLaws(out *broken, v View, action Action) {
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("wrote of a resize while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
 	}
-	_, grow := action.(SetPVCapacity)
-	out.law("wrote on a claim that has gone", v.Volume.Released && !grow)
+	_, setsCapacity := action.(SetPVCapacity)
+	out.law("wrote on a claim that no longer exists", v.Volume.Released && !setsCapacity)
 }
 
 func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
 	switch a.To {
 	case ResizeInProgress:
-		beginLaws(out, v)
+		inProgressLaws(out, v)
 	case ResizeInfeasible:
-		refuseLaws(out, v, a)
+		infeasibleLaws(out, v, a)
 	case ResizeLeftToNode:
-		out.law("handed over what is not there, or has nothing left to do", v.Resize.Stage != ResizeStored || v.Resize.Node == NodeNothing)
+		out.law("left a resize to a node that has nothing to do", v.Resize.Stage != ResizeStored || v.Resize.Node == NodeNothing)
 	case ResizeNone:
-		finishLaws(out, v)
+		resizedLaws(out, v)
 	case ResizeRequested, ResizeStored:
-		out.law("a status that the claim has by itself", true)
+		out.law("set a status that only others set", true)
 	}
 }
 
-func beginLaws(out *broken, v View) {
-	out.law("begun although something is in the way", v.Expand.Problem != nil || !v.Expand.HasSlot)
-	out.law("begun twice, or for nobody", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
+func inProgressLaws(out *broken, v View) {
+	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot)
+	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
 }
 
-func refuseLaws(out *broken, v View, a SetResizeStatus) {
-	out.law("refused what the storage does not refuse", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
-	out.law("refused twice, or nobody", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInProgress)
+func infeasibleLaws(out *broken, v View, a SetResizeStatus) {
+	out.law("resize infeasible although the storage did not say so", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
+	out.law("resize infeasible twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInProgress)
 }
 
-func finishLaws(out *broken, v View) {
-	out.law("a claim that has not its size", v.Resize.Stage != ResizeStored && v.Resize.Stage != ResizeLeftToNode)
-	out.law("finished over a file system that is too small", v.Resize.Node != NodeNothing)
+func resizedLaws(out *broken, v View) {
+	out.law("resize done although the volume is too small", v.Resize.Stage != ResizeStored && v.Resize.Stage != ResizeLeftToNode)
+	out.law("resize done although the file system is too small", v.Resize.Node != NodeNothing)
 }
 
-// grow writes the size of a run on the PV: the volume has what the claim asks for, if that was asked.
-func (w *world) grow(r *Run) {
+// setCapacity writes the size that a run made on the PV. The volume has the requested size if the run was for that.
+func (s *simulation) setCapacity(r *Run) {
 	r.Grew = false
-	if g := &w.v.Resize; !r.Short && !hasChanged(r, w.v.Expand) && g.Stage.Wanted() {
+	if g := &s.v.Resize; !r.Short && !hasChanged(r, s.v.Expand) && g.Stage.Wanted() {
 		g.Stage = ResizeStored
 	}
 }
 
-// turnNode lets a kubelet grow a file system, or a person, who says so.
-func (w *world) turnNode() bool {
-	g := &w.v.Resize
+// moveNode lets a kubelet expand a file system, or an administrator, who says so.
+func (s *simulation) moveNode() bool {
+	g := &s.v.Resize
 	switch {
 	case g.Stage == ResizeLeftToNode && g.Node == NodeKubelet:
 		*g = Resize{}
 	case g.Stage == ResizeLeftToNode && g.Node == NodeByHand:
 		g.Node = NodeNothing
-	case !w.v.Expand.HasSlot && w.v.Expand.Problem == nil:
-		w.v.Expand.HasSlot = true
+	case !s.v.Expand.HasSlot && s.v.Expand.Problem == nil:
+		s.v.Expand.HasSlot = true
 	default:
 		return false
 	}
 	return true
 }
 
-// ungrown says what an end lacks of a growth.
-func ungrown(v View) string {
+// missingSize returns what an end lacks of a resize, or nothing.
+func missingSize(v View) string {
 	if v.Volume.Released || !v.Volume.Exists || v.Expand.Problem != nil {
 		return ""
 	}
-	for _, r := range v.Runs {
+	for i := range v.Runs {
+		r := &v.Runs[i]
 		switch {
 		case r.Verb != contract.Expand:
-		case attemptsExhausted(&r, v.Expand):
+		case attemptsExhausted(r, v.Expand):
 			return ""
 		case r.Held && v.Resize.Stage == ResizeNone:
-			return "an expand is held for nothing"
+			return "the record of an expand is held that nothing needs"
 		}
 	}
 	if v.Resize.Stage != ResizeNone {
-		return "a claim that could have its size has it not"
+		return "a claim could have its size and does not"
 	}
 	return ""
 }
 
-// TestEveryStageOfAGrowthIsReached proves that the walk has not lost the facts of a growth.
-func TestEveryStageOfAGrowthIsReached(t *testing.T) {
+// An action that no view leads to would be missing from the walk.
+func TestWalkReachesEveryStageOfAResize(t *testing.T) {
 	seen := map[string]int{}
-	everyGrowth(func(v View) {
+	everyResize(t, func(v View) {
 		action := Decide(v)
 		seen[fmt.Sprintf("%T", action)]++
 		if a, set := action.(SetResizeStatus); set {

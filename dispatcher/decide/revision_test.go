@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestARevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
+func TestUnusedRevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
 	for name, test := range map[string]struct {
 		revision Revision
 		want     RevisionAction
@@ -24,7 +24,7 @@ func TestARevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 			if waits := got == MarkUnused || got == AwaitUnused; waits != at.After(now) {
-				t.Errorf("look again at %s", at)
+				t.Errorf("recheck at %s", at)
 			}
 		})
 	}

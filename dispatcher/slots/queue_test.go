@@ -24,7 +24,7 @@ func flow(text string) slots.Flow {
 	return slots.Flow{Namespace: namespace, Verb: contract.Verb(verb)}
 }
 
-// waiter reads "namespace[/verb] UID".
+// waiter parses "namespace[/verb] UID".
 func waiter(text string, since int) slots.Waiter {
 	where, uid, _ := strings.Cut(text, " ")
 	return slots.Waiter{Flow: flow(where), UID: uid, Since: at(since), Limit: 5}
@@ -38,7 +38,7 @@ func chosen(waiters []slots.Waiter) string {
 	return strings.Join(out, " ")
 }
 
-func TestWhoIsNext(t *testing.T) {
+func TestNextSharesSlotsFairly(t *testing.T) {
 	for name, test := range map[string]struct {
 		waiting []string // in the order of their ages
 		running map[string]int
@@ -46,11 +46,11 @@ func TestWhoIsNext(t *testing.T) {
 		free    int
 		want    string
 	}{
-		"nobody waits":                {free: 5},
-		"nothing is free":             {waiting: []string{"a 1"}},
-		"more runs than may":          {waiting: []string{"a 1"}, free: -2},
-		"room for all":                {waiting: []string{"a 1", "b 2"}, free: 5, want: "1 2"},
-		"the oldest of one namespace": {waiting: []string{"a 1", "a 2", "a 3"}, free: 2, want: "1 2"},
+		"nobody waits":                   {free: 5},
+		"nothing is free":                {waiting: []string{"a 1"}},
+		"more run than the limit allows": {waiting: []string{"a 1"}, free: -2},
+		"room for all":                   {waiting: []string{"a 1", "b 2"}, free: 5, want: "1 2"},
+		"the oldest of one namespace":    {waiting: []string{"a 1", "a 2", "a 3"}, free: 2, want: "1 2"},
 		"namespaces alternate": {
 			waiting: []string{"a 1", "a 2", "a 3", "b 4", "b 5"}, free: 4, want: "1 4 2 5",
 		},
@@ -80,9 +80,9 @@ func TestWhoIsNext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line := &slots.Queue{}
+			queue := &slots.Queue{}
 			for i, text := range test.waiting {
-				line.Add(waiter(text, i))
+				queue.Add(waiter(text, i))
 			}
 			load := slots.Load{Running: map[slots.Flow]int{}, Served: map[slots.Flow]time.Time{}}
 			for text, n := range test.running {
@@ -91,61 +91,61 @@ func TestWhoIsNext(t *testing.T) {
 			for text, minute := range test.served {
 				load.Served[flow(text)] = at(minute)
 			}
-			if got := chosen(line.Next(load, test.free)); got != test.want {
+			if got := chosen(queue.Next(load, test.free)); got != test.want {
 				t.Errorf("chose %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-func TestALineKeepsItsOrderWhoeverComesAndGoes(t *testing.T) {
-	line := &slots.Queue{}
+func TestWaitersStayInOrderAfterJoinAndLeave(t *testing.T) {
+	queue := &slots.Queue{}
 	for _, i := range []int{3, 1, 4, 0, 2} {
-		line.Add(waiter(fmt.Sprintf("a %d", i), i))
+		queue.Add(waiter(fmt.Sprintf("a %d", i), i))
 	}
-	line.Remove("1")
-	line.Remove("nobody")
+	queue.Remove("1")
+	queue.Remove("nobody")
 	again := waiter("a 0", 9)
-	line.Add(again) // its retry was due later than all the others
-	if got := chosen(line.Next(slots.Load{}, 10)); got != "2 3 4 0" {
-		t.Errorf("the line is %q", got)
+	queue.Add(again) // its retry is due later than all others
+	if got := chosen(queue.Next(slots.Load{}, 10)); got != "2 3 4 0" {
+		t.Errorf("waiting are %q", got)
 	}
 	for uid := range strings.FieldsSeq("2 3 4 0") {
-		line.Remove(uid)
+		queue.Remove(uid)
 	}
-	if line.Len() != 0 || line.Limit() != 0 {
-		t.Errorf("%d wait in an empty line, limit %d", line.Len(), line.Limit())
+	if queue.Len() != 0 || queue.Limit() != 0 {
+		t.Errorf("%d wait after all have left, limit %d", queue.Len(), queue.Limit())
 	}
 }
 
-func TestTheMostGenerousConfigNextInLineSetsTheLimit(t *testing.T) {
-	line := &slots.Queue{}
+func TestLimitIsTheHighestOfTheNextWaiters(t *testing.T) {
+	queue := &slots.Queue{}
 	for i, limit := range []int{2, 7, 30} {
 		w := waiter(fmt.Sprintf("%c/delete %d", 'a'+i%2, i), i)
 		w.Limit = limit
-		line.Add(w)
+		queue.Add(w)
 	}
-	if got := line.Limit(); got != 7 {
-		t.Errorf("the limit is %d, want 7: the third is not next in line", got)
+	if got := queue.Limit(); got != 7 {
+		t.Errorf("the limit is %d, want 7: the third is not the next of its flow", got)
 	}
 }
 
-// However many each namespace asks for, with any number of slots: none that waits has two Jobs fewer
-// than another that was served meanwhile.
+// Whatever the requests of each namespace and the number of slots: no namespace that waits has more than two Jobs fewer
+// than another got meanwhile.
 func TestNoNamespaceFallsBehind(t *testing.T) {
 	for free := 1; free <= 7; free++ {
-		line, load := &slots.Queue{}, slots.Load{Running: map[slots.Flow]int{}, Served: map[slots.Flow]time.Time{}}
+		queue, load := &slots.Queue{}, slots.Load{Running: map[slots.Flow]int{}, Served: map[slots.Flow]time.Time{}}
 		asks := map[string]int{"a": 60, "b": 1, "c": 20, "d": 5}
 		for ns, n := range asks {
 			for i := range n {
-				line.Add(waiter(fmt.Sprintf("%s %s-%d", ns, ns, i), len(asks)*i))
+				queue.Add(waiter(fmt.Sprintf("%s %s-%d", ns, ns, i), len(asks)*i))
 			}
 		}
 		served := map[string]int{}
 		var running []slots.Waiter
-		for round := 0; line.Len() > 0; round++ {
-			for _, w := range line.Next(load, free-load.Busy()) {
-				line.Remove(w.UID)
+		for round := 0; queue.Len() > 0; round++ {
+			for _, w := range queue.Next(load, free-load.Busy()) {
+				queue.Remove(w.UID)
 				running = append(running, w)
 				load.Running[w.Flow]++
 				load.Served[w.Flow] = at(round)
@@ -163,19 +163,19 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 	}
 }
 
-// grouped reads waiters as waiter does, of a group each, "group namespace UID".
+// grouped parses "group namespace UID" for each waiter, "-" for no group.
 func grouped(texts ...string) *slots.Queue {
-	line := &slots.Queue{}
+	queue := &slots.Queue{}
 	for i, text := range texts {
 		group, rest, _ := strings.Cut(text, " ")
 		w := waiter(rest, i)
 		w.Group = strings.Trim(group, "-")
-		line.Add(w)
+		queue.Add(w)
 	}
-	return line
+	return queue
 }
 
-func TestItem10WhoGoesAlong(t *testing.T) {
+func TestTakeChoosesWaitersOfTheGroup(t *testing.T) {
 	for name, test := range map[string]struct {
 		waiting []string // "group namespace UID", "-" for no group
 		running map[string]int
@@ -184,29 +184,29 @@ func TestItem10WhoGoesAlong(t *testing.T) {
 		want    string
 		left    int
 	}{
-		"nobody waits":             {group: "g", most: 3},
-		"all of the group":         {waiting: []string{"g a 1", "g a 2"}, group: "g", most: 5, want: "1 2"},
-		"as many as may":           {waiting: []string{"g a 1", "g a 2", "g a 3"}, group: "g", most: 2, want: "1 2", left: 1},
-		"no company is wanted":     {waiting: []string{"g a 1"}, group: "g", want: "", left: 1},
-		"not those of another":     {waiting: []string{"h a 1", "g a 2", "- a 3", "g a 4"}, group: "g", most: 5, want: "2 4", left: 2},
-		"nobody goes with a loner": {waiting: []string{"- a 1", "g a 2"}, group: "", most: 5, left: 2},
-		"namespaces take turns":    {waiting: []string{"g a 1", "g a 2", "g a 3", "g b 4", "g c 5"}, group: "g", most: 4, want: "1 4 5 2", left: 1},
+		"nobody waits":               {group: "g", most: 3},
+		"all of the group":           {waiting: []string{"g a 1", "g a 2"}, group: "g", most: 5, want: "1 2"},
+		"as many as may":             {waiting: []string{"g a 1", "g a 2", "g a 3"}, group: "g", most: 2, want: "1 2", left: 1},
+		"none is wanted":             {waiting: []string{"g a 1"}, group: "g", want: "", left: 1},
+		"not those of another group": {waiting: []string{"h a 1", "g a 2", "- a 3", "g a 4"}, group: "g", most: 5, want: "2 4", left: 2},
+		"none without a group":       {waiting: []string{"- a 1", "g a 2"}, group: "", most: 5, left: 2},
+		"namespaces take turns":      {waiting: []string{"g a 1", "g a 2", "g a 3", "g b 4", "g c 5"}, group: "g", most: 4, want: "1 4 5 2", left: 1},
 		"the one that runs nothing comes first": {
 			waiting: []string{"g a 1", "g a 2", "g b 3"}, running: map[string]int{"a": 2}, group: "g", most: 2, want: "3 1", left: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line := grouped(test.waiting...)
+			queue := grouped(test.waiting...)
 			load := slots.Load{Running: map[slots.Flow]int{}}
 			for text, n := range test.running {
 				load.Running[flow(text)] = n
 			}
-			got := line.Take(test.group, load, test.most)
-			if chosen(got) != test.want || line.Len() != test.left {
-				t.Errorf("took %q and left %d, want %q and %d", chosen(got), line.Len(), test.want, test.left)
+			got := queue.Take(test.group, load, test.most)
+			if chosen(got) != test.want || queue.Len() != test.left {
+				t.Errorf("took %q and left %d, want %q and %d", chosen(got), queue.Len(), test.want, test.left)
 			}
 			for _, w := range got {
-				if line.Has(w.UID) {
+				if queue.Has(w.UID) {
 					t.Errorf("%s still waits", w.UID)
 				}
 			}

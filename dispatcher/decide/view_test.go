@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// The delete of a PV that the first provision wrote outlives that one's Job, which is kept for a shorter time.
-func TestRule10ADeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
+// The Job that deleted the first provision's PV is kept longer than the Job of that provision.
+func TestDeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
 	done := runs.Outcome{Verdict: contract.Done}
 	v := View{Claim: ClaimPending, Provision: Target{HasSlot: true, RevisionStored: true, Supported: true}, Delete: Target{HasSlot: true, RevisionStored: true, Supported: true}}
 	v.Runs = []Run{{
