@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
@@ -31,7 +31,7 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
-	held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+	held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
 	}
-	if left, err := controller.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
 		)
 	}
-	held, err := controller.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
+	held, err := admin.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
 	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {
 		t.Fatalf("held: %d Jobs, %d pods, %d volumes, %v", len(held.Jobs), len(held.Pods), len(held.Volumes), err)
 	}
@@ -106,7 +106,7 @@ func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
 		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
 		w.Stop()
 		client := w.Server.Client("uninstall")
-		held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+		held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 		if err != nil || len(held.Jobs) == 0 {
 			w.T.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
 		}

@@ -40,8 +40,8 @@ func uidsOf(plans []Plan) []string {
 	return out
 }
 
-// Fit leaves out of a batch, from its end, what would make the pod's annotations too large.
-func Fit(p Plan) (Plan, error) {
+// TrimToSize leaves out of a batch, from its end, what would make the pod's annotations too large.
+func TrimToSize(p Plan) (Plan, error) {
 	room := contract.MaxFiles
 	for i, one := range p.all() {
 		one.With = nil

@@ -47,12 +47,12 @@ func TestItem10ABatchsJobIsTheRecordOfEachClaim(t *testing.T) {
 	for i, one := range append([]jobs.Plan{plan}, plan.With...) {
 		want := runs.Record{
 			Verb: contract.Provision, UIDs: []string{"u1", "u2", "u3"}, Number: 4, Attempt: i + 1, Hash: one.Hash,
-			Revision: cfg.Source.Revision(), Clean: true, Held: true, Others: runs.Others{Want: true, Unsettled: true, Held: true},
+			Revision: cfg.Source.Revision(), NothingBefore: true, Held: true, Others: runs.Others{Wanted: true, Unrecorded: true, Held: true},
 		}
 		if diff := cmp.Diff(want, runs.RecordOf(job, one.Request.UID)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", one.Request.UID, diff)
 		}
-		request, pv, err := runs.Recorded(job.Spec.Template.Annotations, one.Request.UID)
+		request, pv, err := runs.RecordedRequest(job.Spec.Template.Annotations, one.Request.UID)
 		if err != nil || request.Name != "data-"+one.Request.UID || pv.Name != "pvc-"+one.Request.UID || string(pv.Spec.ClaimRef.UID) != one.Request.UID {
 			t.Errorf("%s is asked for as %+v, %+v, %v", one.Request.UID, request, pv, err)
 		}
@@ -69,17 +69,17 @@ func TestItem10WhatIsWrittenOfOneClaimIsSoForNoOther(t *testing.T) {
 	set("u1", jobs.AnnWaived, "true")
 	set("u1", jobs.AnnReleased, "true")
 	one, two := runs.RecordOf(job, "u1"), runs.RecordOf(job, "u2")
-	if one.Settled == nil || !one.Waived || one.Held || one.Others != (runs.Others{Want: true, Unsettled: true, Held: true}) {
+	if one.Recorded == nil || !one.Waived || one.Held || one.Others != (runs.Others{Wanted: true, Unrecorded: true, Held: true}) {
 		t.Errorf("the first: %+v", one)
 	}
-	if two.Settled != nil || two.Waived || !two.Held || two.Others != (runs.Others{}) {
+	if two.Recorded != nil || two.Waived || !two.Held || two.Others != (runs.Others{}) {
 		t.Errorf("the second: %+v", two)
 	}
-	if !runs.AnySettled(job) || runs.AllDone(job) {
-		t.Errorf("any settled %t, all done %t", runs.AnySettled(job), runs.AllDone(job))
+	if !runs.AnyRecorded(job) || runs.AllSucceeded(job) {
+		t.Errorf("any settled %t, all done %t", runs.AnyRecorded(job), runs.AllSucceeded(job))
 	}
 	set("u2", jobs.AnnOutcome, `{"verdict":"Unlisted","finished":"2026-11-20T10:00:00Z"}`)
-	if runs.AllDone(job) {
+	if runs.AllSucceeded(job) {
 		t.Error("a batch with a failure is called done")
 	}
 }
@@ -113,7 +113,7 @@ func TestItem10ABatchIsSplitByTheBytesOfItsFiles(t *testing.T) {
 	for i := 20; i < len(plan.With); i++ {
 		plan.With[i].Request.Annotations = map[string]string{"text": large}
 	}
-	fits, err := jobs.Fit(plan)
+	fits, err := jobs.TrimToSize(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,10 +129,10 @@ func TestItem10ABatchIsSplitByTheBytesOfItsFiles(t *testing.T) {
 	}
 	// One that is too large by itself goes all the same, and the API server has the last word.
 	plan.Request.Annotations = map[string]string{"text": strings.Repeat("x", contract.MaxFiles)}
-	if fits, err = jobs.Fit(plan); err != nil || len(fits.With) != 0 {
+	if fits, err = jobs.TrimToSize(plan); err != nil || len(fits.With) != 0 {
 		t.Errorf("%d go along, %v", len(fits.With), err)
 	}
-	if fits, err = jobs.Fit(batchOf(cfg, uids...)); err != nil || len(fits.With) != len(uids)-1 {
+	if fits, err = jobs.TrimToSize(batchOf(cfg, uids...)); err != nil || len(fits.With) != len(uids)-1 {
 		t.Errorf("%d of %d usual requests fit, %v", len(fits.With)+1, len(uids), err)
 	}
 }

@@ -30,10 +30,10 @@ type Plan struct {
 	// Number of the Job among the claim's Jobs of this verb, Attempt the counted runs so far with this
 	// one, After the number of the newest provision Job, on a delete.
 	Number, Attempt, After int
-	// Clean: nothing of the claim's can be in the storage yet.
-	Clean bool
-	// Anywhere: the node that the run should go to has gone, and it runs on any.
-	Anywhere bool
+	// NothingBefore: nothing of the claim's can be in the storage yet.
+	NothingBefore bool
+	// AnyNode: the node that the run should go to has gone, and it runs on any.
+	AnyNode bool
 	// KubeAPI is the API server's URL, for images that know nothing but their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb and the
@@ -97,7 +97,7 @@ func annotations(p Plan) map[string]string {
 	if p.Config.Writer == config.DispatcherWrites {
 		out[AnnWriter] = string(config.DispatcherWrites)
 	}
-	if p.Anywhere {
+	if p.AnyNode {
 		out[AnnAnywhere] = "true"
 	}
 	for _, one := range p.all() {
@@ -117,7 +117,7 @@ func (p Plan) record() map[string]string {
 		AnnAfter:       strconv.Itoa(p.After),
 		AnnNode:        p.Request.SelectedNode,
 		AnnVolume:      string(p.PV.UID),
-		AnnClean:       strconv.FormatBool(p.Clean),
+		AnnClean:       strconv.FormatBool(p.NothingBefore),
 	}
 }
 

@@ -48,7 +48,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		SelectedNode:  claim.Annotations[storagehelpers.AnnSelectedNode],
 		SelectedZone:  zone,
 		Labels:        claim.Labels,
-		Annotations:   foreign(claim.Annotations),
+		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
 	r.AllowedTopologies = allowed(class)
@@ -115,8 +115,8 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 	return r
 }
 
-// foreign drops annotations that are ours or Kubernetes' own.
-func foreign(annotations map[string]string) map[string]string {
+// withoutOwn drops annotations that are ours or Kubernetes' own.
+func withoutOwn(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
 		domain, _, _ := strings.Cut(key, "/")

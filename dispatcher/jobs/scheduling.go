@@ -12,7 +12,7 @@ import (
 // nodesFor is where a run must go with run-on: selected-node: to the volume's nodes once there is a
 // volume, before that to the scheduler's choice. Nil: anywhere.
 func nodesFor(p Plan) *corev1.NodeSelector {
-	if p.Config.RunOn != config.RunOnSelected || p.Anywhere {
+	if p.Config.RunOn != config.RunOnSelected || p.AnyNode {
 		return nil
 	}
 	if need := pvs.NodesOf(p.PV); need != nil {

@@ -103,7 +103,7 @@ func TestARunGoesAnywhereWhenItsNodeHasGone(t *testing.T) {
 	if got := terms(fixture.Build(t, p).Spec.Template.Spec); got == "" {
 		t.Error("it goes anywhere although its node is there")
 	}
-	p.Anywhere = true
+	p.AnyNode = true
 	if got := terms(fixture.Build(t, p).Spec.Template.Spec); got != "" {
 		t.Errorf("it goes to %s", got)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Unfit tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
+// Mismatch tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
 // if nothing is in the way. A larger volume is no fault, and another class is none either: what names its
 // claim is bound to it all the same.
-func Unfit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	var wrong []string
 	add := func(is bool, format string, args ...any) {
 		if is {
@@ -42,8 +42,8 @@ func Unfit(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) str
 	return "the PersistentVolume " + pv.Name + " " + strings.Join(wrong, ", and ")
 }
 
-// Odd tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
-func Odd(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+// Differs tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
+func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	asked := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	if pv.Spec.StorageClassName == asked {
 		return ""
@@ -52,17 +52,17 @@ func Odd(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) strin
 		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// Unbound tells that no claim is bound to a PV now, and that none was until a moment ago.
-func Unbound(pv *corev1.PersistentVolume) bool {
+// IsUnbound tells that no claim is bound to a PV now, and that none was until a moment ago.
+func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// Loose tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
+// NeverBound tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
 // data can be on it. Of a PV that waits for another claim's name that cannot be told: an administrator hands a
 // released one on like that.
-func Loose(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	switch ref := pv.Spec.ClaimRef; {
-	case !Unbound(pv):
+	case !IsUnbound(pv):
 		return false
 	case ref == nil:
 		_, was := pv.Annotations[storagehelpers.AnnBoundByController]
@@ -72,9 +72,9 @@ func Loose(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) boo
 	}
 }
 
-// Stray tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
+// Rival tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
 // UID, or it names the claim and came since a run was launched that ended as if it had written the UID's PV.
-func Stray(pv *corev1.PersistentVolume, uid string, since time.Time) string {
+func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
 	switch {
@@ -95,4 +95,25 @@ func nameOf(ref *corev1.ObjectReference) string {
 		return ref.Namespace + "/" + ref.Name
 	}
 	return fmt.Sprintf("%s/%s with the UID %s", ref.Namespace, ref.Name, ref.UID)
+}
+
+// IsReleased reports whether the claim of a PV is gone, as far as the PV's phase says.
+func IsReleased(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
+}
+
+// Owners returns the UID of the claim that a PV was written for and that of the claim that it names, mostly the same.
+func Owners(pv *corev1.PersistentVolume) []string {
+	owners := []string{pv.Annotations[contract.AnnClaimUID]}
+	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
+		owners = append(owners, string(ref.UID))
+	}
+	return owners
+}
+
+// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner than this. One that
+// does not say might be ours.
+func OfAnotherProvisioner(annotations map[string]string, provisioner string) bool {
+	by := annotations[contract.AnnProvisionedBy]
+	return by != "" && by != provisioner
 }

@@ -51,7 +51,7 @@ func TestUnfitNamesAllThatKeepsAClaimFromItsPV(t *testing.T) {
 	} {
 		pv := fixture.PV(t)
 		test.change(pv)
-		got := pvs.Unfit(pv, fixture.Claim())
+		got := pvs.Mismatch(pv, fixture.Claim())
 		if (got == "") != (len(test.words) == 0) {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -85,7 +85,7 @@ func TestAPVIsLooseOnlyWhileNobodyCanHaveBeenBoundToIt(t *testing.T) {
 		pv := fixture.PV(t)
 		pv.Status.Phase = corev1.VolumePending
 		test.change(pv)
-		if got := pvs.Loose(pv, fixture.Claim()); got != test.loose {
+		if got := pvs.NeverBound(pv, fixture.Claim()); got != test.loose {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -110,7 +110,7 @@ func TestAStrayCarriesTheUIDOrCameWithARunThatShouldHaveWrittenTheRightOne(t *te
 		pv := fixture.PV(t)
 		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
 		test.change(pv)
-		if got := pvs.Stray(pv, fixture.UID, test.since); (got != "") != test.stray {
+		if got := pvs.Rival(pv, fixture.UID, test.since); (got != "") != test.stray {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -31,8 +31,8 @@ func NodeOf(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// Reaches tells whether any of these nodes is one from which a PV's volume can be reached.
-func Reaches(pv *corev1.PersistentVolume, nodes []*corev1.Node) bool {
+// ReachableFrom tells whether any of these nodes is one from which a PV's volume can be reached.
+func ReachableFrom(pv *corev1.PersistentVolume, nodes []*corev1.Node) bool {
 	need := NodesOf(pv)
 	if need == nil {
 		return true

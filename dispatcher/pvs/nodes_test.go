@@ -44,7 +44,7 @@ func TestTheOneNodeOfAVolumeIsTheOneThatItsAffinityNames(t *testing.T) {
 			if got := pvs.NodeOf(pv); got != tt.node {
 				t.Errorf("its node is %q, want %q", got, tt.node)
 			}
-			if got := pvs.Reaches(pv, []*corev1.Node{node}); got != tt.reaches {
+			if got := pvs.ReachableFrom(pv, []*corev1.Node{node}); got != tt.reaches {
 				t.Errorf("reached: %t, want %t", got, tt.reaches)
 			}
 		})

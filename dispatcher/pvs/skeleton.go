@@ -50,8 +50,8 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	return pv
 }
 
-// Proof tells why a PV is no proof that the claim of this UID was served, or "" if it is.
-func Proof(pv *corev1.PersistentVolume, uid string) string {
+// Unproven tells why a PV is no proof that the claim of this UID was served, or "" if it is.
+func Unproven(pv *corev1.PersistentVolume, uid string) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case pv.Annotations[contract.AnnClaimUID] != uid:
 		return fmt.Sprintf("the PersistentVolume %s lacks the annotation %s: %s", pv.Name, contract.AnnClaimUID, uid)

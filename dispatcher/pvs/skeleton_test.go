@@ -33,7 +33,7 @@ func TestGoldenSkeletons(t *testing.T) {
 			request := jobs.Request(fixture.Claim(test.change), sc, cfg, "")
 			pv := pvs.Skeleton(request, cfg, contract.ProvisionerName)
 			fixture.Golden(t, name, pv)
-			if fault := pvs.Proof(pv, fixture.UID); fault != "" {
+			if fault := pvs.Unproven(pv, fixture.UID); fault != "" {
 				t.Errorf("the skeleton would be no proof: %s", fault)
 			}
 		})
@@ -53,7 +53,7 @@ func TestProofNeedsTheUIDAndAClaimRef(t *testing.T) {
 	} {
 		pv := fixture.PV(t)
 		test.change(pv)
-		got := pvs.Proof(pv, fixture.UID)
+		got := pvs.Unproven(pv, fixture.UID)
 		if (got == "") != (test.word == "") || !strings.Contains(got, test.word) {
 			t.Errorf("%s: %q, want %q in it", name, got, test.word)
 		}

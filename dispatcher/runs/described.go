@@ -13,22 +13,22 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Offer is what a container of a config with write-pv: dispatcher writes into its termination message:
+// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message:
 // the part of the PV that only it knows. Such a container holds no API token at all.
-type Offer struct {
+type DescribedPV struct {
 	Source       corev1.PersistentVolumeSource `json:"source"`
 	NodeAffinity *corev1.VolumeNodeAffinity    `json:"nodeAffinity,omitempty"`
 	Capacity     *resource.Quantity            `json:"capacity,omitempty"`
 }
 
-// ReadOffer reads the offer of a finished pod. Its error is for people: what the image must write.
-func ReadOffer(pods []*corev1.Pod) (Offer, error) {
-	var offer Offer
+// ReadDescribedPV reads the offer of a finished pod. Its error is for people: what the image must write.
+func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
+	var offer DescribedPV
 	pod := newest(pods)
 	if pod == nil {
 		return offer, errors.New("no pod is left that could say where the volume is")
 	}
-	terminated := verdictOf(pod)
+	terminated := terminatedState(pod)
 	if terminated == nil {
 		return offer, errors.New("the container " + contract.Container + " has not ended")
 	}
@@ -42,7 +42,7 @@ func ReadOffer(pods []*corev1.Pod) (Offer, error) {
 
 // Complete joins an offer and the PV skeleton of its request. It refuses what the skeleton's namespace
 // may not offer; the rest the API server validates.
-func (o Offer) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
+func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
 	pv := skeleton.DeepCopy()
 	pv.Spec.PersistentVolumeSource = o.Source
 	pv.Spec.NodeAffinity = o.NodeAffinity

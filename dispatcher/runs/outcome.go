@@ -26,35 +26,35 @@ type Outcome struct {
 	// Capacity is the size of the volume after an expand, where the container reports it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	Finished time.Time          `json:"finished"`
-	// Quiet is until when a container of the run may still be at work unseen: its node has not told of its
+	// MayRunUntil is until when a container of the run may still be at work unseen: its node has not told of its
 	// end, and nobody waits for that any more. Nothing else may run for the claim until then.
-	Quiet time.Time `json:"quiet,omitzero"`
+	MayRunUntil time.Time `json:"quiet,omitzero"`
 }
 
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
-// Unfinished tells whether any of a Job's pods is waited for. One that was deleted by force is not: it may
+// AnyUnfinished tells whether any of a Job's pods is waited for. One that was deleted by force is not: it may
 // still run, but nobody will ever tell when it has ended.
-func Unfinished(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !terminal(pod) && !frozen(pod) && !forced(pod) })
+func AnyUnfinished(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !hasEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod) })
 }
 
-func terminal(pod *corev1.Pod) bool {
+func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// forced: somebody has deleted the pod without waiting for its node's word. The word may still come.
-func forced(pod *corev1.Pod) bool {
+// isForceDeleted: somebody has deleted the pod without waiting for its node's word. The word may still come.
+func isForceDeleted(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
-	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !terminal(pod) && !frozen(pod)
+	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasEnded(pod) && !isDeletedUnscheduled(pod)
 }
 
-// frozen: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
-func frozen(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
+// isDeletedUnscheduled: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
+func isDeletedUnscheduled(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
 
-// Kept tells whether a pod stays, when it is deleted, until it has been read.
-func Kept(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, jobs.FinalizerRecord) }
+// HasFinalizer tells whether a pod stays, when it is deleted, until it has been read.
+func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, jobs.FinalizerRecord) }
 
 // inFlight is how long after a Job's deletion a pod of it may still appear, whose making was under way.
 const inFlight = 15 * time.Second
@@ -62,21 +62,21 @@ const inFlight = 15 * time.Second
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
 // it runs any more, nor will. pods must be live where a decision hangs on the second.
 func Ended(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return Finished(job) || job.DeletionTimestamp != nil && !Unfinished(pods) && !now.Before(settledAt(job, pods))
+	return Finished(job) || job.DeletionTimestamp != nil && !AnyUnfinished(pods) && !now.Before(noPodAfter(job, pods))
 }
 
-// settledAt is when it is known of a deleted Job without a pod that none will come.
-func settledAt(job *batchv1.Job, pods []*corev1.Pod) time.Time {
-	if len(pods) > 0 || !podless(job) {
+// noPodAfter is when it is known of a deleted Job without a pod that none will come.
+func noPodAfter(job *batchv1.Job, pods []*corev1.Pod) time.Time {
+	if len(pods) > 0 || !neverHadPod(job) {
 		return time.Time{}
 	}
 	return job.DeletionTimestamp.Add(inFlight)
 }
 
-// podless: no pod of the Job was ever counted. Every pod is kept until it has been read, so where there is none
+// neverHadPod: no pod of the Job was ever counted. Every pod is kept until it has been read, so where there is none
 // to read either, none ever was: admission refused it, or a queue never let the Job go. Of a Job whose template
 // keeps no pod that cannot be told.
-func podless(job *batchv1.Job) bool {
+func neverHadPod(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
 	keeps := slices.Contains(job.Spec.Template.Finalizers, jobs.FinalizerRecord)
@@ -114,47 +114,47 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if c != nil {
 		readCondition(&out, c, pod != nil)
 	}
-	if pod == nil && podless(job) && out.Verdict != contract.Done {
+	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
-	if until := unseen(job, pod); until.After(out.Finished) {
-		out.Quiet = until
+	if until := mayRunUntil(job, pod); until.After(out.Finished) {
+		out.MayRunUntil = until
 	}
 	return out
 }
 
-// unseen is until when a container of an ended Job may still be at work without its node's word on its end:
+// mayRunUntil is until when a container of an ended Job may still be at work without its node's word on its end:
 // until the pod's own deadline, which the kubelet keeps even when it is cut off. Zero: the kubelet has told.
-func unseen(job *batchv1.Job, pod *corev1.Pod) time.Time {
+func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	switch {
 	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
-		pod != nil && !unconfirmed(pod):
+		pod != nil && !isUnconfirmed(pod):
 		return time.Time{}
 	case pod != nil && pod.Status.StartTime != nil:
-		return pod.Status.StartTime.Add(lasts(pod.Spec.ActiveDeadlineSeconds))
+		return pod.Status.StartTime.Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds))
 	}
 	// The pod went without a trace, by hand, or its node never told of its start.
 	since := job.CreationTimestamp.Time
 	if job.Status.StartTime != nil && job.Status.StartTime.After(since) {
 		since = job.Status.StartTime.Time
 	}
-	return since.Add(lasts(job.Spec.ActiveDeadlineSeconds))
+	return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds))
 }
 
-func lasts(deadline *int64) time.Duration {
+func deadlineOf(deadline *int64) time.Duration {
 	if deadline == nil {
 		return 0 // Build always sets it
 	}
 	return time.Duration(*deadline) * time.Second
 }
 
-// unconfirmed: the pod was deleted by force, or by the garbage collector of pods whose node has gone, which
+// isUnconfirmed: the pod was deleted by force, or by the garbage collector of pods whose node has gone, which
 // also calls it Failed. Neither knows whether its container has ended.
-func unconfirmed(pod *corev1.Pod) bool {
+func isUnconfirmed(pod *corev1.Pod) bool {
 	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
 	})
-	return verdictOf(pod) == nil && !frozen(pod) && (forced(pod) || collected)
+	return terminatedState(pod) == nil && !isDeletedUnscheduled(pod) && (isForceDeleted(pod) || collected)
 }
 
 func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
@@ -183,15 +183,15 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 	if pod.Status.Reason != "" {
 		out.Reason, out.Message = pod.Status.Reason, printable(pod.Status.Message)
 	}
-	terminated := verdictOf(pod)
+	terminated := terminatedState(pod)
 	if terminated != nil {
 		readContainer(out, terminated)
 	}
 	switch {
 	case terminated != nil && terminated.ExitCode == contract.ExitDone:
-	case neverMade(pod):
+	case wasNeverMade(pod):
 		out.Verdict, out.ExitCode = contract.NotStarted, nil
-	case disrupted(pod):
+	case wasDisrupted(pod):
 		out.Verdict = contract.Disrupted
 	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
 		out.Verdict = contract.TryAgain // evicted for its own use, or past its deadline
@@ -209,14 +209,14 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 }
 
 func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
-	terminated := verdictOf(pod)
+	terminated := terminatedState(pod)
 	if terminated != nil && job.Labels[jobs.LabelVerb] == string(contract.Expand) {
 		out.Capacity = reported(terminated.Message, job.Labels[contract.LabelClaimUID])
 	}
 }
 
-// verdictOf returns how the container "provisioner" ended, or nil.
-func verdictOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+// terminatedState returns how the container "provisioner" ended, or nil.
+func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == contract.Container {
 			return s.State.Terminated
@@ -225,15 +225,15 @@ func verdictOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// neverMade tells whether the container was never made: the pod had no node, or the kubelet, when it gave
+// wasNeverMade tells whether the container was never made: the pod had no node, or the kubelet, when it gave
 // the pod up at its deadline or on its deletion, had not made it, for want of an image or a Secret. Nobody
 // else's word counts: of a lost node's pod the last status known may be old.
-func neverMade(pod *corev1.Pod) bool {
-	if frozen(pod) {
+func wasNeverMade(pod *corev1.Pod) bool {
+	if isDeletedUnscheduled(pod) {
 		return true
 	}
 	givenUp := pod.Status.Reason == "DeadlineExceeded" || pod.DeletionTimestamp != nil
-	if pod.Status.Phase != corev1.PodFailed || !givenUp || targeted(pod) {
+	if pod.Status.Phase != corev1.PodFailed || !givenUp || isDisruptionTarget(pod) {
 		return false
 	}
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
@@ -242,11 +242,11 @@ func neverMade(pod *corev1.Pod) bool {
 	})
 }
 
-// disrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
+// wasDisrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
 // somebody who deleted it.
-func disrupted(pod *corev1.Pod) bool { return targeted(pod) || pod.DeletionTimestamp != nil }
+func wasDisrupted(pod *corev1.Pod) bool { return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil }
 
-func targeted(pod *corev1.Pod) bool {
+func isDisruptionTarget(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	})

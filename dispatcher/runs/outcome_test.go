@@ -82,7 +82,7 @@ func because(reason, message string) func(*corev1.Pod) {
 
 func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
 
-// neverMade is how the kubelet leaves the status of a container that it could not make.
+// wasNeverMade is how the kubelet leaves the status of a container that it could not make.
 func neverMade(pod *corev1.Pod) {
 	for i := range pod.Status.ContainerStatuses {
 		pod.Status.ContainerStatuses[i].ContainerID = ""
@@ -320,7 +320,7 @@ func TestAnOutcomeSurvivesItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
-	got := runs.RecordOf(job, fixture.UID).Settled
+	got := runs.RecordOf(job, fixture.UID).Recorded
 	if got == nil {
 		t.Fatal("not read back")
 	}

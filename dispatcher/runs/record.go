@@ -22,16 +22,16 @@ type Record struct {
 	Attempt, After int
 	Hash, Revision string
 	Node           string
-	// Anywhere: the run was launched without regard to that node.
-	Anywhere bool
+	// AnyNode: the run was launched without regard to that node.
+	AnyNode bool
 	// Volume is the UID of the PV that a delete is for, empty on an undo.
 	Volume string
-	// Offers: the PV is the dispatcher's to write, from what the container says.
-	Offers bool
-	// Clean: before this run nothing of the claim's can have been in the storage.
-	Clean bool
-	// Settled is the recorded outcome, or nil.
-	Settled *Outcome
+	// DescribesPV: the PV is the dispatcher's to write, from what the container says.
+	DescribesPV bool
+	// NothingBefore: before this run nothing of the claim's can have been in the storage.
+	NothingBefore bool
+	// RecordedRequest is the recorded outcome, or nil.
+	Recorded *Outcome
 	// Held: the Job still carries the claim's record.
 	Held bool
 	// Waived: the claim does not need the run any more.
@@ -42,8 +42,8 @@ type Record struct {
 
 // Others are the other claims that a Job serves. A Job of one has none.
 type Others struct {
-	// Want: one of them has not waived the run. Unsettled: the outcome of one is not recorded.
-	Want, Unsettled bool
+	// Wanted: one of them has not waived the run. Unrecorded: the outcome of one is not recorded.
+	Wanted, Unrecorded bool
 	// Held: the record of one is still needed.
 	Held bool
 }
@@ -61,10 +61,10 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Hash:     own(jobs.AnnRequestHash),
 		Revision: job.Annotations[contract.AnnRevision],
 		Node:     own(jobs.AnnNode),
-		Anywhere: job.Annotations[jobs.AnnAnywhere] == "true",
+		AnyNode: job.Annotations[jobs.AnnAnywhere] == "true",
 		Volume:   own(jobs.AnnVolume),
-		Offers:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
-		Clean:    own(jobs.AnnClean) == "true",
+		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
+		NothingBefore:    own(jobs.AnnClean) == "true",
 		Held:     slices.Contains(job.Finalizers, jobs.FinalizerRecord) && own(jobs.AnnReleased) == "",
 		Waived:   own(jobs.AnnWaived) != "",
 		Others:   othersOf(job, uid),
@@ -72,7 +72,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 	if text := own(jobs.AnnOutcome); text != "" {
 		var o Outcome
 		if json.Unmarshal([]byte(text), &o) == nil {
-			r.Settled = &o
+			r.Recorded = &o
 		}
 	}
 	return r
@@ -84,8 +84,8 @@ func othersOf(job *batchv1.Job, uid string) Others {
 		if other == uid {
 			continue
 		}
-		o.Want = o.Want || job.Annotations[jobs.Key(job, other, jobs.AnnWaived)] == ""
-		o.Unsettled = o.Unsettled || job.Annotations[jobs.Key(job, other, jobs.AnnOutcome)] == ""
+		o.Wanted = o.Wanted || job.Annotations[jobs.Key(job, other, jobs.AnnWaived)] == ""
+		o.Unrecorded = o.Unrecorded || job.Annotations[jobs.Key(job, other, jobs.AnnOutcome)] == ""
 		o.Held = o.Held || job.Annotations[jobs.Key(job, other, jobs.AnnReleased)] == ""
 	}
 	return o
@@ -99,15 +99,15 @@ func atoi(text string) int {
 	return n
 }
 
-// AnySettled tells whether the outcome of any claim of a Job is recorded.
-func AnySettled(job *batchv1.Job) bool {
+// AnyRecorded tells whether the outcome of any claim of a Job is recorded.
+func AnyRecorded(job *batchv1.Job) bool {
 	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
 }
 
-// AllDone tells whether every claim of a Job was served, as far as their outcomes tell.
-func AllDone(job *batchv1.Job) bool {
+// AllSucceeded tells whether every claim of a Job was served, as far as their outcomes tell.
+func AllSucceeded(job *batchv1.Job) bool {
 	for _, uid := range jobs.UIDs(job) {
-		if settled := RecordOf(job, uid).Settled; settled == nil || settled.Verdict != contract.Done {
+		if settled := RecordOf(job, uid).Recorded; settled == nil || settled.Verdict != contract.Done {
 			return false
 		}
 	}

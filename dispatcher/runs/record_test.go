@@ -20,17 +20,17 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	p.Number, p.Attempt = 12, 7
 	want := runs.Record{
 		Verb: contract.Provision, UIDs: []string{fixture.UID}, Number: 12, Attempt: 7, Hash: p.Hash, Revision: cfg.Source.Revision(),
-		Node: "node-1", Clean: true, Held: true,
+		Node: "node-1", NothingBefore: true, Held: true,
 	}
 	if diff := cmp.Diff(want, runs.RecordOf(fixture.Build(t, p), fixture.UID)); diff != "" {
 		t.Errorf("provision (-want +got):\n%s", diff)
 	}
 	pv := fixture.PV(t)
 	pv.UID = types.UID("the-pv")
-	d := fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12, Anywhere: true})
+	d := fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12, AnyNode: true})
 	want = runs.Record{
 		Verb: contract.Delete, UIDs: []string{fixture.UID}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
-		Node: "node-1", Anywhere: true, Volume: "the-pv", Held: true,
+		Node: "node-1", AnyNode: true, Volume: "the-pv", Held: true,
 	}
 	if diff := cmp.Diff(want, runs.RecordOf(d, fixture.UID)); diff != "" {
 		t.Errorf("delete (-want +got):\n%s", diff)
@@ -46,7 +46,7 @@ func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
 	job.Name = "no-number-here"
 	job.Annotations = map[string]string{jobs.AnnAttempt: "many", jobs.AnnOutcome: "{", jobs.AnnUIDs: "a,b"}
 	got := runs.RecordOf(job, fixture.UID)
-	if got.Number != 0 || got.Attempt != 0 || got.Settled != nil || len(got.UIDs) != 2 {
+	if got.Number != 0 || got.Attempt != 0 || got.Recorded != nil || len(got.UIDs) != 2 {
 		t.Errorf("got %+v", got)
 	}
 }

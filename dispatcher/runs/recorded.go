@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Recorded reads back what a Job asked for on behalf of a claim: the request and the PV of its pod.
-func Recorded(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
+// RecordedRequest reads back what a Job asked for on behalf of a claim: the request and the PV of its pod.
+func RecordedRequest(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
 	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
 	if err != nil {
 		return contract.Request{}, nil, err
@@ -21,12 +21,12 @@ func Recorded(annotations map[string]string, uid string) (contract.Request, *cor
 	if i < 0 {
 		return contract.Request{}, nil, fmt.Errorf("the Job holds %d requests, and none of the claim %s", len(requests.Items), uid)
 	}
-	pv, err := recordedVolume([]byte(annotations[jobs.AnnPV]), i, len(requests.Items))
+	pv, err := recordedPV([]byte(annotations[jobs.AnnPV]), i, len(requests.Items))
 	return requests.Items[i], pv, err
 }
 
-// recordedVolume is the PV of the request with this index, in the order of the requests.
-func recordedVolume(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
+// recordedPV is the PV of the request with this index, in the order of the requests.
+func recordedPV(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
 	list := jobs.VolumeList{Items: []*corev1.PersistentVolume{{}}}
 	var content any = list.Items[0]
 	if requests > 1 {

@@ -50,17 +50,17 @@ func (r result) capacity() *resource.Quantity {
 // an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	out := readFor(job, uid, pods, now)
-	if out.Verdict.MadeNothing() && ranBefore(pods) {
+	if out.Verdict.MadeNothing() && earlierPodRan(pods) {
 		out.Verdict = contract.TryAgain
 	}
 	return out
 }
 
-// ranBefore tells whether a pod before the newest may have made something: a Job that is suspended and resumed
+// earlierPodRan tells whether a pod before the newest may have made something: a Job that is suspended and resumed
 // has another pod, and counts only that.
-func ranBefore(pods []*corev1.Pod) bool {
+func earlierPodRan(pods []*corev1.Pod) bool {
 	last := newest(pods)
-	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !neverMade(p) })
+	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
 }
 
 func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
@@ -73,7 +73,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 		}
 		return run
 	}
-	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, Quiet: run.Quiet}
+	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil}
 	if own >= 0 {
 		return out.by(listed[own], job)
 	}
@@ -107,10 +107,10 @@ func lastOf(listed []result, uid string) int {
 	return -1
 }
 
-// Said is the end of what a Job's container said, printable.
-func Said(pods []*corev1.Pod) string {
+// OutputOf is the end of what a Job's container said, printable.
+func OutputOf(pods []*corev1.Pod) string {
 	if pod := newest(pods); pod != nil {
-		if terminated := verdictOf(pod); terminated != nil {
+		if terminated := terminatedState(pod); terminated != nil {
 			return printable(terminated.Message)
 		}
 	}
@@ -130,7 +130,7 @@ func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
 	if pod == nil {
 		return nil, false
 	}
-	terminated := verdictOf(pod)
+	terminated := terminatedState(pod)
 	if terminated == nil {
 		return nil, false
 	}

@@ -45,24 +45,24 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 		pods    []*corev1.Pod
 		warning *runs.Warning
 		after   time.Duration
-		want    *runs.Trouble
+		want    *runs.Stuck
 		look    time.Duration // after the start; 0: when something changes
 	}{
 		"no pod yet": {job: job(nil), after: time.Second, look: 10 * time.Second},
 		"no pod, refused at admission": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: "violates PodSecurity"},
-			want:    &runs.Trouble{Reason: "FailedCreate", Note: "no pod of it could be made: violates PodSecurity", Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: "no pod of it could be made: violates PodSecurity", Unstarted: true},
 		},
 		"no pod, each try of it under another name": {
 			job:   job(func(j *batchv1.Job) { j.Name = "provision-1-1" }),
 			after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: `pods "provision-1-1-x7k2p" is forbidden: exceeded quota`},
-			want:    &runs.Trouble{Reason: "FailedCreate", Note: `no pod of it could be made: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: `no pod of it could be made: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
 		},
 		"no pod, nobody knows why": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
-			want: &runs.Trouble{Unstarted: true},
+			want: &runs.Stuck{Unstarted: true},
 		},
 		"no node fits": {
 			job: job(nil), pods: pod(func(p *corev1.Pod) {
@@ -71,24 +71,24 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available",
 				}}
 			}),
-			want: &runs.Trouble{
+			want: &runs.Stuck{
 				Reason: "Unschedulable", Unstarted: true,
 				Note: "no node takes its pod: 0/2 nodes are available; the config's node-selector is disk=ssd,storage=yes",
 			},
 		},
 		"the image cannot be pulled": {
 			job: job(nil), pods: pod(waiting("ErrImageNeverPull", "not present")),
-			want: &runs.Trouble{Reason: "ErrImageNeverPull", Note: "its container provisioner does not start: not present", Unstarted: true},
+			want: &runs.Stuck{Reason: "ErrImageNeverPull", Note: "its container provisioner does not start: not present", Unstarted: true},
 		},
 		"a Secret is missing": {
 			job: job(nil), pods: pod(waiting("CreateContainerConfigError", `secret "s" not found`)),
-			want: &runs.Trouble{Reason: "CreateContainerConfigError", Note: `its container provisioner does not start: secret "s" not found`, Unstarted: true},
+			want: &runs.Stuck{Reason: "CreateContainerConfigError", Note: `its container provisioner does not start: secret "s" not found`, Unstarted: true},
 		},
 		"its container is being made": {job: job(nil), pods: pod(waiting("ContainerCreating", "")), look: 10 * time.Second},
 		"a volume of it cannot be mounted": {
 			job: job(nil), pods: pod(waiting("ContainerCreating", "")), after: 15 * time.Second, look: 25 * time.Second,
 			warning: &runs.Warning{Reason: "FailedMount", Note: `secret "f" not found`},
-			want:    &runs.Trouble{Reason: "FailedMount", Note: `its pod does not start on the node node7: secret "f" not found`, Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedMount", Note: `its pod does not start on the node node7: secret "f" not found`, Unstarted: true},
 		},
 		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
 		"its pod terminates": {
@@ -96,8 +96,8 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 		},
 		"its node does not answer": {
 			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), after: time.Minute,
-			want: &runs.Trouble{
-				Reason: "WaitingForNode", Lost: true,
+			want: &runs.Stuck{
+				Reason: "WaitingForNode", NodeLost: true,
 				Note: "its pod p has been deleted, but the node node7 does not confirm that it has ended: bring the node back, or, " +
 					"when it is off for certain, delete the pod by force: kubectl -n ns delete pod p --force",
 			},
@@ -105,21 +105,21 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 		"deleted by force a moment ago": {job: job(nil), pods: pod(byForce), look: 30 * time.Second},
 		"deleted by force, and its node does not tell": {
 			job: job(nil), pods: pod(byForce), after: time.Minute,
-			want: &runs.Trouble{
-				Reason: "WaitingForNode", Lost: true, Over: true,
+			want: &runs.Stuck{
+				Reason: "WaitingForNode", NodeLost: true, GiveUp: true,
 				Note: "its pod p has been deleted by force, and the node node7 does not tell that it has ended",
 			},
 		},
 		"a queue has held it past its timeout": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), after: 600 * time.Second,
-			want: &runs.Trouble{
-				Reason: "JobSuspended", Unstarted: true, Over: true,
+			want: &runs.Stuck{
+				Reason: "JobSuspended", Unstarted: true, GiveUp: true,
 				Note: "the Job is suspended, by a queue that has no room for it or by hand",
 			},
 		},
 		"a queue holds it": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), look: 600 * time.Second,
-			want: &runs.Trouble{
+			want: &runs.Stuck{
 				Reason: "JobSuspended", Unstarted: true,
 				Note: "the Job is suspended, by a queue that has no room for it or by hand",
 			},
@@ -127,7 +127,7 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, look := runs.TroubleOf(tt.job, tt.pods, tt.warning, start.Add(tt.after))
+			got, look := runs.StuckOf(tt.job, tt.pods, tt.warning, start.Add(tt.after))
 			if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}

@@ -77,8 +77,8 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 			if tt.want > 0 {
 				want = ended.Add(tt.want)
 			}
-			if !got.Quiet.Equal(want) {
-				t.Errorf("quiet until %s, want %s", got.Quiet, want)
+			if !got.MayRunUntil.Equal(want) {
+				t.Errorf("quiet until %s, want %s", got.MayRunUntil, want)
 			}
 			if tt.want > 0 && got.Verdict != contract.Disrupted && got.Verdict != contract.Unknown {
 				t.Errorf("the verdict is %s", got.Verdict)
@@ -100,8 +100,8 @@ func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
 	for _, uid := range []string{"one", "two"} {
 		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
-		if want := ended.Add(8 * time.Minute); !got.Quiet.Equal(want) {
-			t.Errorf("%s is quiet until %s, want %s", uid, got.Quiet, want)
+		if want := ended.Add(8 * time.Minute); !got.MayRunUntil.Equal(want) {
+			t.Errorf("%s is quiet until %s, want %s", uid, got.MayRunUntil, want)
 		}
 	}
 }
