@@ -15,7 +15,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 

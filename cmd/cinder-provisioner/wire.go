@@ -15,7 +15,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"

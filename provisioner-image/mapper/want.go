@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // Options are what class and config say about the source.

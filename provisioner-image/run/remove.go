@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )

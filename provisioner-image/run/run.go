@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 

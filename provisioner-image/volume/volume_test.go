@@ -10,7 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 

@@ -1,4 +1,4 @@
-package cloud
+package credentials
 
 // form is a login as it is written: some values name files, some lead to another file.
 type form struct {

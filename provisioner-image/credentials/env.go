@@ -1,4 +1,4 @@
-package cloud
+package credentials
 
 // FromEnv reads a login from the OpenStack clients' environment variables. OS_CLOUD leads to a
 // clouds.yaml, and what else is set goes before what stands there.

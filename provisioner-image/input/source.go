@@ -1,4 +1,4 @@
-package order
+package input
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 )
 

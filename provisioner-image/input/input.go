@@ -1,6 +1,6 @@
-// Package order reads what a run is asked to do, from its argument, its environment and its files. It
+// Package input reads what a run is asked to do, from its argument, its environment and its files. It
 // asks nobody: the same input always gives the same order.
-package order
+package input
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )

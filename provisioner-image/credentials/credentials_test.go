@@ -1,4 +1,4 @@
-package cloud_test
+package credentials_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // files are those that come with a login.

@@ -1,6 +1,6 @@
-// Package cloud says where a Cinder is and how to log in to it. It reads a cloud config file in the
+// Package credentials says where a Cinder is and how to log in to it. It reads a cloud config file in the
 // format of the OpenStack cloud provider, or the environment that the OpenStack clients use.
-package cloud
+package credentials
 
 import (
 	"errors"
