@@ -4,13 +4,13 @@ import (
 	"sync"
 	"testing"
 
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // TestThirtyAtOnce: thirty claims at a time become thirty exported volumes, and none is left of them.
 func TestThirtyAtOnce(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		const claims = 30
 		specs, ids := make([]volume.Spec, claims), make([]string, claims)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -13,12 +13,12 @@ import (
 func TestGrow(t *testing.T) {
 	for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
 		t.Run(string(api), func(t *testing.T) {
-			onEachCinder(t, func(t *testing.T, login cloud.Login) { t.Helper(); testGrow(t, login, api) })
+			onEachCinder(t, func(t *testing.T, login credentials.Login) { t.Helper(); testGrow(t, login, api) })
 		})
 	}
 }
 
-func testGrow(t *testing.T, login cloud.Login, api volume.API) {
+func testGrow(t *testing.T, login credentials.Login, api volume.API) {
 	t.Helper()
 	c := connect(t, login)
 	s := spec(t, c)
@@ -50,7 +50,7 @@ func testGrow(t *testing.T, login cloud.Login, api volume.API) {
 
 // TestCopy copies a volume that is in use.
 func TestCopy(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		one, two := spec(t, c), spec(t, c)
@@ -81,7 +81,7 @@ func TestCopy(t *testing.T) {
 
 // TestAdoptAndList: an existing volume becomes a claim's, is listed as the cluster's, and is given back.
 func TestAdoptAndList(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		keeper := volume.NewKeeper(c, wait)

@@ -12,26 +12,26 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // onEachCinder runs a test on the Cinder in this process and, where FLEX_TEST_CINDER names an openrc
 // file, on the real one that it leads to.
-func onEachCinder(t *testing.T, test func(t *testing.T, login cloud.Login)) {
+func onEachCinder(t *testing.T, test func(t *testing.T, login credentials.Login)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {
 		server := cindertest.New()
 		t.Cleanup(server.Close)
 		server.Quota = 30
-		test(t, cloud.Login{Endpoint: server.Endpoint(), Project: "admin"})
+		test(t, credentials.Login{Endpoint: server.Endpoint(), Project: "admin"})
 	})
 	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" {
 		t.Run("real", func(t *testing.T) { test(t, readOpenrc(t, openrc)) })
 	}
 }
 
-func readOpenrc(t *testing.T, path string) cloud.Login {
+func readOpenrc(t *testing.T, path string) credentials.Login {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -45,14 +45,14 @@ func readOpenrc(t *testing.T, path string) cloud.Login {
 			env[name] = strings.Trim(value, `"'`)
 		}
 	}
-	login, err := cloud.FromEnv(env, os.ReadFile)
+	login, err := credentials.FromEnv(env, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return login
 }
 
-func connect(t *testing.T, login cloud.Login) *cinder.Cinder {
+func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
 	t.Helper()
 	c, err := cinder.Connect(t.Context(), login, http.Client{Timeout: time.Minute}, wait)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestLife(t *testing.T) {
 
 func testLife(t *testing.T, api volume.API) {
 	t.Helper()
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		s := spec(t, c)
@@ -162,7 +162,7 @@ func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (tar
 }
 
 func TestFindSeesOnlyTheClaimsVolumes(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		mine, other := spec(t, c), spec(t, c)
@@ -225,7 +225,7 @@ func TestRefusals(t *testing.T) {
 			volume.Busy, "status must be available to reserve, but the status is attaching",
 		},
 	}
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		for name, tc := range tests {
 			t.Run(name, func(t *testing.T) {

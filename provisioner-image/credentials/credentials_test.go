@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // files are those that come with a login.
@@ -29,17 +29,17 @@ func files(name string) ([]byte, error) {
 func TestFromConfig(t *testing.T) {
 	tests := map[string]struct {
 		config string
-		want   cloud.Login
+		want   credentials.Login
 		fault  string
 	}{
 		"the classic example without keystone": {
 			config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v3\ntenant-name=admin\n",
-			want:   cloud.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
+			want:   credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
 		},
 		"keystone, with comments, quotes and any case": {
 			config: "; who\n[ global ] # where\nAuth-URL = \"https://k.example/identity/v3/\"\nusername=u\n" +
 				"password = \"a#b;c\\\"d\\\\e\"\ntenant-id = 1f ; inline\nregion=R\n",
-			want: cloud.Login{
+			want: credentials.Login{
 				AuthURL: "https://k.example/identity/v3/", Username: "u", Password: `a#b;c"d\e`, ProjectID: "1f", Region: "R",
 			},
 		},
@@ -54,11 +54,11 @@ func TestFromConfig(t *testing.T) {
 		"the other spelling of the endpoint, in the cloud provider's own file": {
 			config: "[BlockStorage]\nendpoint=http://192.0.2.1:8776/v3\nbs-version=v3\n[LoadBalancer]\nuse-octavia=true\n" +
 				"[LoadBalancerClass \"in\"]\nfloating-network-id=x\n[Global]\ntenant-id=1f\n",
-			want: cloud.Login{Endpoint: "http://192.0.2.1:8776/v3", ProjectID: "1f"},
+			want: credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", ProjectID: "1f"},
 		},
 		"a clouds.yaml beside it": {
 			config: "[Global]\nuse-clouds=true\nclouds-file=clouds.yaml\ncloud=one\nregion=S\n",
-			want: cloud.Login{
+			want: credentials.Login{
 				AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "t", Region: "S",
 				EndpointType: "internal", Insecure: true,
 			},
@@ -71,7 +71,7 @@ func TestFromConfig(t *testing.T) {
 		"half a pair":                 {config: "[Global]\ncinder-endpoint=http://a/v3\ncert-file=junk.pem", fault: "are not a pair"},
 		"a keystone without a version": {
 			config: "[Global]\nauth-url=http://k/identity\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=internalURL",
-			want:   cloud.Login{AuthURL: "http://k/identity/v3", Username: "u", Password: "p", ProjectID: "1f", EndpointType: "internal"},
+			want:   credentials.Login{AuthURL: "http://k/identity/v3", Username: "u", Password: "p", ProjectID: "1f", EndpointType: "internal"},
 		},
 		"an endpoint type that is none": {
 			config: "[Global]\nauth-url=http://k/v3\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=private",
@@ -97,7 +97,7 @@ func TestFromConfig(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := cloud.FromConfig("cloud.conf", []byte(tc.config), files)
+			got, err := credentials.FromConfig("cloud.conf", []byte(tc.config), files)
 			check(t, got, err, tc.want, tc.fault)
 		})
 	}
@@ -106,26 +106,26 @@ func TestFromConfig(t *testing.T) {
 func TestFromEnv(t *testing.T) {
 	tests := map[string]struct {
 		env   map[string]string
-		want  cloud.Login
+		want  credentials.Login
 		fault string
 	}{
 		"without keystone": {
 			env:  map[string]string{"OS_CINDER_ENDPOINT": "http://192.0.2.1:8776/v3", "OS_TENANT_NAME": "admin"},
-			want: cloud.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
+			want: credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
 		},
 		"keystone": {
 			env: map[string]string{
 				"OS_AUTH_URL": "http://192.0.2.1:5000/v3", "OS_USERNAME": "u", "OS_PASSWORD": "p",
 				"OS_PROJECT_NAME": "new", "OS_TENANT_NAME": "old", "OS_USER_DOMAIN_NAME": "d", "OS_INTERFACE": "internal",
 			},
-			want: cloud.Login{
+			want: credentials.Login{
 				AuthURL: "http://192.0.2.1:5000/v3", Username: "u", Password: "p", Project: "new",
 				UserDomainName: "d", EndpointType: "internal",
 			},
 		},
 		"a cloud of a clouds.yaml": {
 			env: map[string]string{"OS_CLOUD": "one", "OS_PROJECT_NAME": "mine", "OS_INSECURE": "false"},
-			want: cloud.Login{
+			want: credentials.Login{
 				AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "mine", Region: "R", EndpointType: "internal",
 			},
 		},
@@ -133,13 +133,13 @@ func TestFromEnv(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := cloud.FromEnv(tc.env, files)
+			got, err := credentials.FromEnv(tc.env, files)
 			check(t, got, err, tc.want, tc.fault)
 		})
 	}
 }
 
-func check(t *testing.T, got cloud.Login, err error, want cloud.Login, fault string) {
+func check(t *testing.T, got credentials.Login, err error, want credentials.Login, fault string) {
 	t.Helper()
 	if fault != "" {
 		if err == nil || !strings.Contains(err.Error(), fault) {
@@ -160,7 +160,7 @@ func check(t *testing.T, got cloud.Login, err error, want cloud.Login, fault str
 }
 
 func TestSecretIsNeverPrinted(t *testing.T) {
-	login := cloud.Login{Password: "hush", AppCredentialSecret: "hush"}
+	login := credentials.Login{Password: "hush", AppCredentialSecret: "hush"}
 	encoded, err := json.Marshal(login)
 	if err != nil {
 		t.Fatal(err)
@@ -180,26 +180,28 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 // TestClassicExamples are the four of the standalone-cinder documents, word for word: only the version
 // in their URLs is dead, and the error says by what to replace it. So replaced, they work.
 func TestClassicExamples(t *testing.T) {
-	config := func(text string) (cloud.Login, error) { return cloud.FromConfig("cloud.conf", []byte(text), files) }
-	env := func(text string) (cloud.Login, error) {
+	config := func(text string) (credentials.Login, error) {
+		return credentials.FromConfig("cloud.conf", []byte(text), files)
+	}
+	env := func(text string) (credentials.Login, error) {
 		vars := map[string]string{}
 		for line := range strings.Lines(text) {
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
 				vars[name] = value
 			}
 		}
-		return cloud.FromEnv(vars, files)
+		return credentials.FromEnv(vars, files)
 	}
-	keystone := cloud.Login{
+	keystone := credentials.Login{
 		AuthURL: "http://keystone-host:5000/v3", Username: "admin", Password: "Passw0rd!", Region: "RegionOne",
 		ProjectID: "637b7373213d439d8119285244481456",
 	}
-	noauth := cloud.Login{Endpoint: "http://cinder-host:8776/v3", Username: "admin", Project: "admin"}
+	noauth := credentials.Login{Endpoint: "http://cinder-host:8776/v3", Username: "admin", Project: "admin"}
 	tests := map[string]struct {
-		read func(string) (cloud.Login, error)
+		read func(string) (credentials.Login, error)
 		text string
 		dead string
-		want cloud.Login
+		want credentials.Login
 	}{
 		"keystone auth via cloudconfig": {config, `# Example configuration: keystone auth via cloudconfig
 [Global]
@@ -249,20 +251,20 @@ func TestFromClouds(t *testing.T) {
 	tests := map[string]struct {
 		text  string
 		which string
-		want  cloud.Login
+		want  credentials.Login
 		fault string
 	}{
-		"the only one": {text: string(one), want: cloud.Login{
+		"the only one": {text: string(one), want: credentials.Login{
 			AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "t", Region: "R", EndpointType: "internal", Insecure: true,
 		}},
 		"by an application credential": {
 			text: "clouds: {a: {auth_type: v3applicationcredential, auth: {auth_url: http://k/v3, application_credential_id: i," +
 				" application_credential_secret: s}}, b: {auth: {}}}",
 			which: "a",
-			want:  cloud.Login{AuthURL: "http://k/v3", AppCredentialID: "i", AppCredentialSecret: "s"},
+			want:  credentials.Login{AuthURL: "http://k/v3", AppCredentialID: "i", AppCredentialSecret: "s"},
 		},
 		"without keystone": {
-			text: "clouds: {a: {auth_type: none, auth: {endpoint: http://c/v3}}}", want: cloud.Login{Endpoint: "http://c/v3"},
+			text: "clouds: {a: {auth_type: none, auth: {endpoint: http://c/v3}}}", want: credentials.Login{Endpoint: "http://c/v3"},
 		},
 		"which of them":    {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud "" but a, b`},
 		"unknown key":      {text: "clouds: {a: {auth: {pasword: hush}}}", fault: `key "pasword" is unknown`},
@@ -272,7 +274,7 @@ func TestFromClouds(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := cloud.FromClouds("clouds.yaml", []byte(tc.text), tc.which, files)
+			got, err := credentials.FromClouds("clouds.yaml", []byte(tc.text), tc.which, files)
 			check(t, got, err, tc.want, tc.fault)
 		})
 	}

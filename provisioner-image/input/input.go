@@ -1,5 +1,5 @@
 // Package input reads what a run is asked to do, from its argument, its environment and its files. It
-// asks nobody: the same input always gives the same order.
+// asks nobody: the same sources always give the same task.
 package input
 
 import (
@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Input is all that an order is read from.
-type Input struct {
+// Sources are what a task is read from.
+type Sources struct {
 	Verb contract.Verb
 	// Dir is contract.Dir.
 	Dir fs.FS
@@ -27,13 +27,13 @@ type Input struct {
 	Namespace string
 }
 
-// Order is one run's order.
-type Order struct {
+// Task is what one run is asked to do.
+type Task struct {
 	Verb    contract.Verb
 	Request contract.Request
 	// PV is the skeleton to complete, or the PV to delete.
 	PV    *corev1.PersistentVolume
-	Login cloud.Login
+	Login credentials.Login
 	// Volume is what the claim wants of the storage.
 	Volume volume.Spec
 	// Options are what the class says about the PV's source.
@@ -43,13 +43,13 @@ type Order struct {
 	Secret corev1.SecretReference
 }
 
-// Error is an order that cannot be followed, with the exit code that says so.
+// Error is a task that cannot be done, with the exit code that says so.
 type Error struct {
 	Code int
 	Err  error
 }
 
-// Error says what is wrong with the order.
+// Error says what is wrong with the task.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap gives the faults below.
@@ -62,49 +62,49 @@ func fault(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Read reads the order. A request that no run of this image could fulfil is refused here.
-func Read(in Input) (Order, error) {
-	o := Order{Verb: in.Verb}
+// Read reads the task. A request that no run of this image could fulfil is refused here.
+func Read(in Sources) (Task, error) {
+	task := Task{Verb: in.Verb}
 	var err error
-	if o.Request, err = readRequest(in); err != nil {
-		return o, err
+	if task.Request, err = readRequest(in); err != nil {
+		return task, err
 	}
-	class, err := readClass(o.Request.Properties)
+	class, err := readClass(task.Request.Properties)
 	if err != nil {
-		return o, fault(contract.ExitConfig, err)
+		return task, fault(contract.ExitConfig, err)
 	}
-	if o.Login, err = readLogin(in, class); err != nil {
-		return o, fault(contract.ExitConfig, err)
+	if task.Login, err = readLogin(in, class); err != nil {
+		return task, fault(contract.ExitConfig, err)
 	}
 	if in.Verb == contract.List {
-		o.Volume.Cluster = clean(class.cluster)
-		return o, nil
+		task.Volume.Cluster = clean(class.cluster)
+		return task, nil
 	}
-	return o, o.readClaim(in, class)
+	return task, task.readClaim(in, class)
 }
 
 // readClaim reads what is about one claim.
-func (o *Order) readClaim(in Input, c class) error {
+func (task *Task) readClaim(in Sources, c class) error {
 	var err error
-	if o.PV, err = readPV(in, o.Request); err != nil {
+	if task.PV, err = readPV(in, task.Request); err != nil {
 		return fault(contract.ExitUsage, err)
 	}
-	if o.Volume, err = spec(o.Request, c); err != nil {
+	if task.Volume, err = spec(task.Request, c); err != nil {
 		return err
 	}
-	o.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: o.Request.PVName}
+	task.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: task.Request.PVName}
 	if in.Verb != contract.Provision {
 		// To grow a volume or take it back needs nothing of how it is mounted.
 		return nil
 	}
-	if err := errors.Join(checkClone(o.Request, c), o.stayInZone(c)); err != nil {
+	if err := errors.Join(checkClone(task.Request, c), task.stayInZone(c)); err != nil {
 		return err
 	}
-	o.Options, err = options(in, c)
+	task.Options, err = options(in, c)
 	return fault(contract.ExitConfig, err)
 }
 
-func readRequest(in Input) (contract.Request, error) {
+func readRequest(in Sources) (contract.Request, error) {
 	var none contract.Request
 	data, err := fs.ReadFile(in.Dir, "request.json")
 	if err != nil {
@@ -142,7 +142,7 @@ func check(r contract.Request) error {
 	return nil
 }
 
-func readPV(in Input, r contract.Request) (*corev1.PersistentVolume, error) {
+func readPV(in Sources, r contract.Request) (*corev1.PersistentVolume, error) {
 	data, err := fs.ReadFile(in.Dir, "pv.json")
 	if err != nil {
 		return nil, fmt.Errorf("read the PV: %w", err)

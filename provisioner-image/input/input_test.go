@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -19,8 +19,8 @@ const (
 	config = "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v3\ntenant-name=admin\n"
 )
 
-// input is a good order; edit spoils it.
-func input(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) order.Input {
+// sources are those of a good task; edit spoils them.
+func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.Sources {
 	t.Helper()
 	requests := contract.Requests{
 		Version: contract.Version, Verb: contract.Provision,
@@ -43,11 +43,11 @@ func input(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) order.Inpu
 		}
 		files["request.json"] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return order.Input{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner"}
+	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner"}
 }
 
 func TestRead(t *testing.T) {
-	o, err := order.Read(input(t, nil))
+	task, err := input.Read(sources(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,19 +62,19 @@ func TestRead(t *testing.T) {
 		},
 		Cluster: "it_s one",
 		Hold: volume.Hold{
-			API: order.DefaultAttachAPI,
+			API: input.DefaultAttachAPI,
 			Connector: volume.Connector{
-				Initiator: order.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
+				Initiator: input.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
 			},
 		},
 	}
-	if diff := cmp.Diff(want, o.Volume); diff != "" {
+	if diff := cmp.Diff(want, task.Volume); diff != "" {
 		t.Error(diff)
 	}
-	if o.FSType != "xfs" || o.Initiator != order.SharedInitiator || !o.Login.Noauth() || o.PV.Name != "pvc-"+uid {
-		t.Errorf("unexpected %+v", o)
+	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.Noauth() || task.PV.Name != "pvc-"+uid {
+		t.Errorf("unexpected %+v", task)
 	}
-	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, o.Secret); diff != "" {
+	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, task.Secret); diff != "" {
 		t.Error(diff)
 	}
 	if volume.KeyUID != contract.AnnClaimUID {
@@ -84,25 +84,25 @@ func TestRead(t *testing.T) {
 
 func TestReadSizes(t *testing.T) {
 	for bytes, gib := range map[int64]int{1: 1, 1 << 30: 1, 1<<30 + 1: 2, 10 << 30: 10} {
-		o, err := order.Read(input(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
-		if err != nil || o.Volume.SizeGiB != gib {
-			t.Errorf("%d bytes are %d GiB, want %d (%v)", bytes, o.Volume.SizeGiB, gib, err)
+		task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
+		if err != nil || task.Volume.SizeGiB != gib {
+			t.Errorf("%d bytes are %d GiB, want %d (%v)", bytes, task.Volume.SizeGiB, gib, err)
 		}
 	}
 }
 
 func TestReadLogin(t *testing.T) {
-	in := input(t, func(r *contract.Requests, files fstest.MapFS) {
+	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		r.Items[0].Properties["cloud-config"] = "other.conf"
 		files["secret/other.conf"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(config, "192.0.2.1", "192.0.2.2"))}
 	})
-	if o, err := order.Read(in); err != nil || o.Login.Endpoint != "http://192.0.2.2:8776/v3" {
-		t.Errorf("named file: %+v, %v", o.Login, err)
+	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.2:8776/v3" {
+		t.Errorf("named file: %+v, %v", task.Login, err)
 	}
-	in = input(t, func(_ *contract.Requests, files fstest.MapFS) { delete(files, "secret/cloud.conf") })
+	in = sources(t, func(_ *contract.Requests, files fstest.MapFS) { delete(files, "secret/cloud.conf") })
 	in.Env = map[string]string{"OS_CINDER_ENDPOINT": "http://192.0.2.3:8776/v3"}
-	if o, err := order.Read(in); err != nil || o.Login.Endpoint != "http://192.0.2.3:8776/v3" {
-		t.Errorf("environment: %+v, %v", o.Login, err)
+	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.3:8776/v3" {
+		t.Errorf("environment: %+v, %v", task.Login, err)
 	}
 }
 
@@ -165,8 +165,8 @@ func TestReadFaults(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := order.Read(input(t, tc.edit))
-			f, ok := errors.AsType[*order.Error](err)
+			_, err := input.Read(sources(t, tc.edit))
+			f, ok := errors.AsType[*input.Error](err)
 			if !ok || f.Code != tc.code || !strings.Contains(f.Error(), tc.text) {
 				t.Errorf("error %v, want code %d and %q", err, tc.code, tc.text)
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // secretDir is contract.SecretDir within contract.Dir.
@@ -16,7 +16,7 @@ const secretDir = "secret"
 
 // readLogin reads the file that the property cloud-config names, else one of the usual names, else the
 // environment.
-func readLogin(in Input, c class) (cloud.Login, error) {
+func readLogin(in Sources, c class) (credentials.Login, error) {
 	candidates := []string{"cloud.conf", "cloud-config", "clouds.yaml"}
 	if c.cloudConfig != "" {
 		candidates = []string{c.cloudConfig}
@@ -27,26 +27,26 @@ func readLogin(in Input, c class) (cloud.Login, error) {
 			return loginFrom(in, c, name, data)
 		}
 		if c.cloudConfig != "" || !errors.Is(err, fs.ErrNotExist) {
-			return cloud.Login{}, err
+			return credentials.Login{}, err
 		}
 	}
-	return cloud.FromEnv(in.Env, in.secret)
+	return credentials.FromEnv(in.Env, in.secret)
 }
 
-func loginFrom(in Input, c class, name string, data []byte) (cloud.Login, error) {
+func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login, error) {
 	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
-		return cloud.FromConfig(name, data, in.secret)
+		return credentials.FromConfig(name, data, in.secret)
 	}
 	which := c.cloud
 	if which == "" {
 		which = in.Env["OS_CLOUD"]
 	}
-	return cloud.FromClouds(name, data, which, in.secret)
+	return credentials.FromClouds(name, data, which, in.secret)
 }
 
 // secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted.
 // No other file is in the image.
-func (in Input) secret(name string) ([]byte, error) {
+func (in Sources) secret(name string) ([]byte, error) {
 	file := strings.TrimPrefix(name, contract.SecretDir+"/")
 	if path.Base(file) != file {
 		return nil, fmt.Errorf("file %s is not in the image: put it into the Secret of the config's files-from-secret and"+

@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
-	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// with reads an order whose class has these properties.
-func with(t *testing.T, properties map[string]string, edit func(*contract.Requests, fstest.MapFS)) (order.Order, error) {
+// with reads a task whose class has these properties.
+func with(t *testing.T, properties map[string]string, edit func(*contract.Requests, fstest.MapFS)) (input.Task, error) {
 	t.Helper()
-	return order.Read(input(t, func(r *contract.Requests, files fstest.MapFS) {
+	return input.Read(sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		maps.Copy(r.Items[0].Properties, properties)
 		if edit != nil {
 			edit(r, files)
@@ -29,7 +29,7 @@ func with(t *testing.T, properties map[string]string, edit func(*contract.Reques
 
 // TestItem03Connector: the class's own names of the nodes, as the OpenStack connector spells them.
 func TestItem03Connector(t *testing.T) {
-	o, err := with(t, map[string]string{
+	task, err := with(t, map[string]string{
 		"initiator": "iqn.2020-01.org.example:all", "host": "k8s", "ip": "192.0.2.7", "multipath": "true", "attach-api": "attachments",
 		"wwpns": "50:01:43:80:18:6B:3F:64, 50014380186b3f66", "wwnns": "50014380186b3f65", "nqn": "nqn.2014-08.org.nvmexpress:uuid:x",
 	}, nil)
@@ -41,14 +41,14 @@ func TestItem03Connector(t *testing.T) {
 		WWPNs: []string{"50014380186b3f64", "50014380186b3f66"}, WWNNs: []string{"50014380186b3f65"},
 		NQN: "nqn.2014-08.org.nvmexpress:uuid:x",
 	}}
-	if diff := cmp.Diff(want, o.Volume.Hold); diff != "" {
+	if diff := cmp.Diff(want, task.Volume.Hold); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // TestItem05Parameters: names, metadata, hints and zone, with the claim's words made harmless.
 func TestItem05Parameters(t *testing.T) {
-	o, err := with(t, map[string]string{
+	task, err := with(t, map[string]string{
 		"volume-name": "{cluster}-{claim-namespace}-{claim-name}", "volume-metadata": "team=blue, from={storage-class}",
 		"scheduler-hints": `{"same_host": ["a"], "query": "[\"=\", \"$free\", 1]"}`, "availability": "selected-node",
 		"snapshot": "s-1", "adopt": "shop/data: v-1",
@@ -58,11 +58,11 @@ func TestItem05Parameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := o.Volume
+	v := task.Volume
 	if v.Name != "it_s one-shop-da_ta" || v.Zone != "east" || v.Source.SnapshotID != "s-1" || v.Adopt != "" {
 		t.Errorf("%+v", v)
 	}
-	terms := o.PV.Spec.NodeAffinity.Required.NodeSelectorTerms
+	terms := task.PV.Spec.NodeAffinity.Required.NodeSelectorTerms
 	if len(terms) != 1 || terms[0].MatchExpressions[0].Values[0] != "east" {
 		t.Errorf("pods are kept in %v", terms)
 	}
@@ -77,7 +77,7 @@ func TestItem05Parameters(t *testing.T) {
 // TestOptions: what the class says about the source, and the Ceph key from a file in either form.
 func TestOptions(t *testing.T) {
 	for form, key := range map[string]string{"QVFCa2V5\n": "QVFCa2V5", "[client.cinder]\n\tkey = QVFCa2V5==\n": "QVFCa2V5=="} {
-		o, err := with(t, map[string]string{
+		task, err := with(t, map[string]string{
 			"connection": "RBD", "write-initiator": "false", "cluster-id": "c", "image-features": "layering", "mounter": "rbd-nbd",
 			"ceph-user": "u", "ceph-secret": "ns/name", "flex-driver": "d", "rbd-source": "native",
 		}, func(_ *contract.Requests, f fstest.MapFS) { f["secret/ceph.key"] = &fstest.MapFile{Data: []byte(form)} })
@@ -91,11 +91,11 @@ func TestOptions(t *testing.T) {
 				Secret: corev1.SecretReference{Namespace: "ns", Name: "name"}, Key: "hidden",
 			},
 		}
-		if o.Ceph.Key.Reveal() != key {
-			t.Errorf("the key of %q is %q", form, o.Ceph.Key.Reveal())
+		if task.Ceph.Key.Reveal() != key {
+			t.Errorf("the key of %q is %q", form, task.Ceph.Key.Reveal())
 		}
-		o.Ceph.Key = "hidden"
-		if diff := cmp.Diff(want, o.Options); diff != "" {
+		task.Ceph.Key = "hidden"
+		if diff := cmp.Diff(want, task.Options); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -125,7 +125,7 @@ func TestPropertyFaults(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := with(t, map[string]string{tc.name: tc.value}, nil)
-			f, ok := errors.AsType[*order.Error](err)
+			f, ok := errors.AsType[*input.Error](err)
 			if !ok || f.Code != contract.ExitConfig || !strings.Contains(f.Error(), tc.text) {
 				t.Errorf("error %v, want %q", err, tc.text)
 			}
@@ -135,25 +135,25 @@ func TestPropertyFaults(t *testing.T) {
 
 // TestListNeedsNoClaim: a list is about the class only.
 func TestListNeedsNoClaim(t *testing.T) {
-	in := input(t, func(r *contract.Requests, files fstest.MapFS) {
+	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		r.Verb, r.Items = contract.List, nil
 		delete(files, "pv.json")
 	})
 	in.Verb = contract.List
-	if o, err := order.Read(in); err != nil || !o.Login.Noauth() {
-		t.Errorf("%+v, %v", o, err)
+	if task, err := input.Read(in); err != nil || !task.Login.Noauth() {
+		t.Errorf("%+v, %v", task, err)
 	}
 }
 
 // TestCloudsFile: a clouds.yaml in the Secret is enough.
 func TestCloudsFile(t *testing.T) {
-	o, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
+	task, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
 		delete(f, "secret/cloud.conf")
 		f["secret/clouds.yaml"] = &fstest.MapFile{Data: []byte(
 			"clouds: {one: {auth: {auth_url: https://k/v3, application_credential_id: i, application_credential_secret: s}}, two: {auth: {}}}",
 		)}
 	})
-	if err != nil || o.Login.AuthURL != "https://k/v3" || o.Login.AppCredentialID != "i" {
-		t.Errorf("%+v, %v", o.Login, err)
+	if err != nil || task.Login.AuthURL != "https://k/v3" || task.Login.AppCredentialID != "i" {
+		t.Errorf("%+v, %v", task.Login, err)
 	}
 }

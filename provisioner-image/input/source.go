@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 )
 
 // options are what the class says about the PV's source.
-func options(in Input, c class) (mapper.Options, error) {
+func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
 	write, err := truth("write-initiator", c.writeInitiator)
 	if write {
@@ -24,7 +24,7 @@ func options(in Input, c class) (mapper.Options, error) {
 	return o, errors.Join(err, cephErr)
 }
 
-func ceph(in Input, c class) (mapper.Ceph, error) {
+func ceph(in Sources, c class) (mapper.Ceph, error) {
 	source, sourceErr := oneOf("rbd-source", c.rbdSource, "ceph-csi", "native")
 	mounter, mounterErr := oneOf("mounter", c.mounter, "", "rbd", "rbd-nbd")
 	secret, secretErr := secretReference(c.cephSecret)
@@ -59,18 +59,18 @@ const (
 )
 
 // cephKey reads the key: alone, or in a keyring's line "key = …".
-func cephKey(in Input) (cloud.Secret, error) {
+func cephKey(in Sources) (credentials.Secret, error) {
 	data, err := in.secret(cephKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cloud.Secret(in.Env[cephKeyVariable]), nil
+		return credentials.Secret(in.Env[cephKeyVariable]), nil
 	}
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(string(data)) {
 		if name, key, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "key" {
-			return cloud.Secret(strings.TrimSpace(key)), nil
+			return credentials.Secret(strings.TrimSpace(key)), nil
 		}
 	}
-	return cloud.Secret(strings.TrimSpace(string(data))), nil
+	return credentials.Secret(strings.TrimSpace(string(data))), nil
 }

@@ -19,18 +19,18 @@ func zone(r contract.Request, c class) string {
 }
 
 // stayInZone keeps pods where the volume is made, if that is the selected node's zone.
-func (o *Order) stayInZone(c class) error {
+func (task *Task) stayInZone(c class) error {
 	if c.zone != selectedZone {
 		return nil
 	}
-	if o.Request.SelectedZone == "" {
+	if task.Request.SelectedZone == "" {
 		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but no zone is known: the class needs"+
 			" volumeBindingMode WaitForFirstConsumer, and the nodes the label "+corev1.LabelTopologyZone))
 	}
-	o.PV.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+	task.PV.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{o.Request.SelectedZone},
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{task.Request.SelectedZone},
 			}},
 		}},
 	}}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	order "github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -23,23 +23,23 @@ type grown struct {
 }
 
 // expand grows the volume and writes nothing to Kubernetes: the dispatcher does, by what is reported.
-func (r *Runner) expand(ctx context.Context, o order.Order) (Report, error) {
-	notes, err := pv.ReadRecord(o.PV, pv.Record{Hold: o.Volume.Hold})
+func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
+	notes, err := pv.ReadRecord(task.PV, pv.Record{Hold: task.Volume.Hold})
 	if err != nil {
 		return Report{}, err
 	}
 	v, err := r.keeper.Grow(ctx, volume.Growth{
-		UID:     o.Request.UID,
+		UID:     task.Request.UID,
 		ID:      notes.VolumeID,
-		SizeGiB: o.Volume.SizeGiB,
+		SizeGiB: task.Volume.SizeGiB,
 		Hold:    notes.Hold,
 	})
 	if err != nil {
 		return Report{}, err
 	}
 	r.log.InfoContext(ctx, "the volume has grown", "volume", v.ID, "gib", v.SizeGiB)
-	pending := pendingGrowth(o.PV, notes.Hold.API)
-	text, err := json.Marshal(grown{UID: o.Request.UID, Capacity: int64(v.SizeGiB) << 30, Pending: pending})
+	pending := pendingGrowth(task.PV, notes.Hold.API)
+	text, err := json.Marshal(grown{UID: task.Request.UID, Capacity: int64(v.SizeGiB) << 30, Pending: pending})
 	if err != nil {
 		return Report{}, fmt.Errorf("report the new size: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	cloud "github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -34,7 +34,7 @@ func start(t *testing.T) (*volume.Keeper, *cindertest.Server) {
 	t.Helper()
 	server := cindertest.New()
 	t.Cleanup(server.Close)
-	c, err := cinder.Connect(t.Context(), cloud.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
+	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestLostAnswerOfReserve(t *testing.T) {
 func TestStopped(t *testing.T) {
 	_, server := start(t)
 	server.Slow = 1000
-	c, err := cinder.Connect(t.Context(), cloud.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
+	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
 	if err != nil {
 		t.Fatal(err)
 	}
