@@ -1,4 +1,4 @@
-package volume_test
+package cinder_test
 
 import (
 	"net/http"
@@ -14,7 +14,7 @@ func TestAuto(t *testing.T) {
 	for micro, want := range map[int]volume.API{70: volume.Attachments, 44: volume.Attachments, 43: volume.Reserve, 0: volume.Reserve} {
 		keeper, server := start(t)
 		server.MaxMicro = micro
-		v, err := keeper.Ensure(t.Context(), spec)
+		v, err := keeper.Ensure(t.Context(), wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestAttachGoesOn(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			keeper, server := start(t)
-			v, err := keeper.Ensure(t.Context(), spec)
+			v, err := keeper.Ensure(t.Context(), wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestAttachGoesOn(t *testing.T) {
 				}
 				return cindertest.Answer
 			}
-			s := spec
+			s := wanted
 			s.Hold = attach
 			if v, err = keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAttachGoesOn(t *testing.T) {
 // TestLostAnswerOfAttach: what was asked is looked for, not asked again.
 func TestLostAnswerOfAttach(t *testing.T) {
 	keeper, server := start(t)
-	v, err := keeper.Ensure(t.Context(), spec)
+	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestNovaKeepsItsVolume(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
 	server.AttachServer(id, "vm-1")
-	s := spec
+	s := wanted
 	s.Hold = attach
 	v, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestRemoveByNotedAttachment(t *testing.T) {
 // TestReach tells again what was exported, and says when it is gone.
 func TestReach(t *testing.T) {
 	keeper, _ := start(t)
-	v, err := keeper.Ensure(t.Context(), spec)
+	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package volume_test
+package cinder_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var (
 	connector = volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes"}
 	reserve   = volume.Hold{API: volume.Reserve, Connector: connector}
 	attach    = volume.Hold{API: volume.Attachments, Connector: connector}
-	spec      = volume.Spec{
+	wanted    = volume.Spec{
 		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Hold: reserve,
 	}
 )
@@ -71,7 +71,7 @@ func TestEnsureFinds(t *testing.T) {
 			for _, status := range tc.there {
 				server.Add(status, owned(uid))
 			}
-			v, err := keeper.Ensure(t.Context(), spec)
+			v, err := keeper.Ensure(t.Context(), wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestEnsureLeavesOthersAlone(t *testing.T) {
 	keeper, server := start(t)
 	server.Add("available", owned("other"))
 	server.Add("available", nil)
-	if v, err := keeper.Ensure(t.Context(), spec); err != nil || v.ID[:8] != "00000003" || len(server.Volumes()) != 3 {
+	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000003" || len(server.Volumes()) != 3 {
 		t.Errorf("volume %s, %v, %s", v.ID, err, ids(server))
 	}
 }
@@ -104,7 +104,7 @@ func TestLostAnswerOfCreate(t *testing.T) {
 				creates++
 				return fate
 			}
-			v, err := keeper.Ensure(t.Context(), spec)
+			v, err := keeper.Ensure(t.Context(), wanted)
 			if done := fate == cindertest.DropAnswer; done != (err == nil) || done != (v.ID != "") {
 				t.Errorf("volume %q, error %v", v.ID, err)
 			}
@@ -129,7 +129,7 @@ func TestOverlappingRuns(t *testing.T) {
 		}
 		return cindertest.Answer
 	}
-	if v, err := keeper.Ensure(t.Context(), spec); err != nil || v.ID[:8] != "00000001" {
+	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000001" {
 		t.Errorf("using %s, %v", v.ID, err)
 	}
 	if got := ids(server); got != "00000001:available" {
@@ -140,7 +140,7 @@ func TestOverlappingRuns(t *testing.T) {
 // TestNoFilter: a Cinder whose list does not show our volume would make every run create another one.
 func TestNoFilter(t *testing.T) {
 	keeper, server := start(t)
-	blind := spec
+	blind := wanted
 	blind.Metadata = nil
 	v, err := keeper.Ensure(t.Context(), blind)
 	if !volume.Is(err, volume.Misconfigured) || v.ID == "" {
@@ -174,7 +174,7 @@ func TestEnsureFails(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			keeper, server := start(t)
-			s := spec
+			s := wanted
 			tc.setup(server, &s)
 			_, err := keeper.Ensure(t.Context(), s)
 			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || ids(server) != tc.left {
@@ -249,7 +249,7 @@ func TestPutBack(t *testing.T) {
 // TestLostAnswerOfReserve: the volume is looked at, and is ours.
 func TestLostAnswerOfReserve(t *testing.T) {
 	keeper, server := start(t)
-	v, err := keeper.Ensure(t.Context(), spec)
+	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestStopped(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = keeper.Ensure(t.Context(), spec)
+	_, err = keeper.Ensure(t.Context(), wanted)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `which is "creating"`) {
 		t.Error(err)
 	}
