@@ -44,6 +44,7 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 		Dir:       os.DirFS(opts.dir),
 		Env:       environment(),
 		Namespace: namespace,
+		Methods:   cinder.Methods(),
 	})
 	if err != nil {
 		return task, done, err
@@ -59,7 +60,7 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 		return task, done, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	done, err = run.New(volume.NewKeeper(storage, wait), pv.NewStore(kube), log).Run(ctx, task)
+	done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log).Run(ctx, task)
 	return task, done, err
 }
 

@@ -5,24 +5,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // TestAuto takes attachments where Cinder can complete them, and the older workflow where it cannot.
 func TestAuto(t *testing.T) {
-	for micro, want := range map[int]volume.API{70: volume.Attachments, 44: volume.Attachments, 43: volume.Reserve, 0: volume.Reserve} {
+	for micro, want := range map[int]volume.Method{70: cinder.Attachments, 44: cinder.Attachments, 43: cinder.Reserve, 0: cinder.Reserve} {
 		keeper, server := start(t)
 		server.MaxMicro = micro
 		v, err := keeper.Ensure(t.Context(), wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, held, err := keeper.Export(t.Context(), v, volume.Hold{API: volume.Auto, Connector: connector})
-		if err != nil || held.API != want || (held.Attachment != "") != (want == volume.Attachments) {
+		_, held, err := keeper.Export(t.Context(), v, volume.Access{Method: cinder.Auto, Client: connector})
+		if err != nil || held.Method != want || (held.ID != "") != (want == cinder.Attachments) {
 			t.Errorf("3.%d: held by %+v, %v", micro, held, err)
 		}
-		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Hold: held}); err != nil || ids(server) != "" {
+		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Access: held}); err != nil || ids(server) != "" {
 			t.Errorf("3.%d: %v, left %s", micro, err, ids(server))
 		}
 	}
@@ -56,12 +57,12 @@ func TestAttachGoesOn(t *testing.T) {
 				return cindertest.Answer
 			}
 			s := wanted
-			s.Hold = attach
+			s.Access = attach
 			if v, err = keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			c, held, err := keeper.Export(t.Context(), v, attach)
-			if err != nil || c.Kind != "iscsi" || len(server.Attachments()) != 1 || held.Attachment != server.Attachments()[0] {
+			if err != nil || c.Kind != "iscsi" || len(server.Attachments()) != 1 || held.ID != server.Attachments()[0] {
 				t.Errorf("%v, held by %+v, attached %v, %v", c, held, server.Attachments(), err)
 			}
 			if got := server.Volumes()[0].Status; got != "in-use" || posts != tc.posts {
@@ -97,14 +98,14 @@ func TestNovaKeepsItsVolume(t *testing.T) {
 	id := server.Add("available", owned(uid))
 	server.AttachServer(id, "vm-1")
 	s := wanted
-	s.Hold = attach
+	s.Access = attach
 	v, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for doing, err := range map[string]error{
 		"export": exportErr(t, keeper, v),
-		"remove": keeper.Remove(t.Context(), volume.Target{UID: uid, Hold: attach}),
+		"remove": keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}),
 	} {
 		if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "server vm-1") {
 			t.Errorf("%s: %v", doing, err)
@@ -127,8 +128,8 @@ func TestRemoveByNotedAttachment(t *testing.T) {
 	id := server.Add("available", owned(uid))
 	server.Attach(id, "attached")
 	held := attach
-	held.Attachment = "gone"
-	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Hold: held})
+	held.ID = "gone"
+	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Access: held})
 	if !volume.Is(err, volume.Busy) || len(server.Attachments()) != 1 {
 		t.Errorf("%v, attached %v", err, server.Attachments())
 	}
@@ -148,7 +149,7 @@ func TestReach(t *testing.T) {
 	if c, err := keeper.Reach(t.Context(), v.ID, held); err != nil || c.Kind != "iscsi" {
 		t.Errorf("%v, %v", c, err)
 	}
-	held.Attachment = "other"
+	held.ID = "other"
 	if _, err := keeper.Reach(t.Context(), v.ID, held); !volume.Is(err, volume.Busy) {
 		t.Error(err)
 	}
@@ -160,7 +161,7 @@ func TestRemoveAfterAFailedAttachment(t *testing.T) {
 	id := server.Add("available", owned(uid))
 	server.Attach(id, "error_attaching")
 	server.SetStatus(id, "error_attaching")
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Hold: attach}); err != nil || ids(server) != "" {
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}); err != nil || ids(server) != "" {
 		t.Errorf("%v, left %s", err, ids(server))
 	}
 }

@@ -22,7 +22,7 @@ func (c *Cinder) Unreserve(ctx context.Context, id string) error {
 }
 
 // Initialize exports the volume. Cinder answers 400 when the connector lacks what the backend needs.
-func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Connector) (volume.Connection, error) {
+func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Client) (volume.Connection, error) {
 	doing := "initialize the connection of volume " + id
 	var answer struct {
 		Info struct {
@@ -38,15 +38,15 @@ func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Connector) 
 }
 
 // Terminate takes the export back, from the connector that it was made for.
-func (c *Cinder) Terminate(ctx context.Context, id string, k volume.Connector) error {
+func (c *Cinder) Terminate(ctx context.Context, id string, k volume.Client) error {
 	err := volumes.TerminateConnection(ctx, c.api, id, terminate(k)).ExtractErr()
 	return failure(err, "terminate the connection of volume "+id, nil)
 }
 
 // Own builders: gophercloud's lack fields of the connector and give others the wrong type.
 type (
-	initialize volume.Connector
-	terminate  volume.Connector
+	initialize volume.Client
+	terminate  volume.Client
 )
 
 // ToVolumeInitializeConnectionMap is gophercloud's way to ask for the request's body.

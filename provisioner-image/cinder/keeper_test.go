@@ -17,11 +17,11 @@ import (
 const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
 
 var (
-	connector = volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes"}
-	reserve   = volume.Hold{API: volume.Reserve, Connector: connector}
-	attach    = volume.Hold{API: volume.Attachments, Connector: connector}
+	connector = volume.Client{Initiator: "iqn.2026-11.io.flex-provisioner:nodes"}
+	reserve   = volume.Access{Method: cinder.Reserve, Client: connector}
+	attach    = volume.Access{Method: cinder.Attachments, Client: connector}
 	wanted    = volume.Spec{
-		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Hold: reserve,
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Access: reserve,
 	}
 )
 
@@ -38,7 +38,7 @@ func start(t *testing.T) (*volume.Keeper, *cindertest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return volume.NewKeeper(c, atOnce), server
+	return volume.NewKeeper(cinder.NewBackend(c, atOnce), atOnce), server
 }
 
 func ids(s *cindertest.Server) string {
@@ -190,7 +190,7 @@ func TestRemove(t *testing.T) {
 		t.Run(status, func(t *testing.T) {
 			keeper, server := start(t)
 			id := server.Add(status, owned(uid))
-			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Hold: reserve}); err != nil {
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: reserve}); err != nil {
 				t.Fatal(err)
 			}
 			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil || ids(server) != "" {
@@ -275,12 +275,13 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pauses []time.Duration
-	keeper := volume.NewKeeper(c, func(_ context.Context, d time.Duration) error {
+	pause := func(_ context.Context, d time.Duration) error {
 		if pauses = append(pauses, d); len(pauses) == 20 {
 			return context.Canceled
 		}
 		return nil
-	})
+	}
+	keeper := volume.NewKeeper(cinder.NewBackend(c, pause), pause)
 	_, err = keeper.Ensure(t.Context(), wanted)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `which is "creating"`) {
 		t.Error(err)

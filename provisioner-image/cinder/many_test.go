@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -21,10 +22,10 @@ func TestThirtyAtOnce(t *testing.T) {
 		for i, s := range specs {
 			all.Go(func() {
 				// A run of its own: with a login and connections of its own.
-				keeper := volume.NewKeeper(connect(t, login), wait)
+				keeper := volume.NewKeeper(cinder.NewBackend(connect(t, login), wait), wait)
 				v, err := keeper.Ensure(t.Context(), s)
 				if err == nil {
-					_, _, err = keeper.Export(t.Context(), v, s.Hold)
+					_, _, err = keeper.Export(t.Context(), v, s.Access)
 				}
 				if err != nil {
 					t.Errorf("claim %d: %v", i, err)

@@ -106,13 +106,17 @@ func list(text string) []string {
 	return words
 }
 
-// oneOf wants one of the words, of which the first stands for nothing.
-func oneOf(property, text string, words ...string) (string, error) {
+// oneOf returns the word that is given, and the first one where none is. Any other text is a fault.
+func oneOf[W ~string](property, text string, words ...W) (W, error) {
 	if text == "" {
 		return words[0], nil
 	}
-	if !slices.Contains(words, text) {
-		return "", fmt.Errorf("property %s: %q is none of %s", property, text, strings.Join(words, ", "))
+	var names []string
+	for _, word := range words {
+		if string(word) == text {
+			return word, nil
+		}
+		names = append(names, string(word))
 	}
-	return text, nil
+	return "", fmt.Errorf("property %s: %q is none of %s", property, text, strings.Join(names, ", "))
 }

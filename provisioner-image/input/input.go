@@ -25,6 +25,8 @@ type Sources struct {
 	Env map[string]string
 	// Namespace is the pod's own, where Secrets go.
 	Namespace string
+	// Methods are the ways in which the storage can export a volume, the default first.
+	Methods []volume.Method
 }
 
 // Task is what one run is asked to do.
@@ -89,7 +91,7 @@ func (task *Task) readClaim(in Sources, c class) error {
 	if task.PV, err = readPV(in, task.Request); err != nil {
 		return fault(contract.ExitUsage, err)
 	}
-	if task.Volume, err = spec(task.Request, c); err != nil {
+	if task.Volume, err = spec(in, task.Request, c); err != nil {
 		return err
 	}
 	task.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: task.Request.PVName}

@@ -19,6 +19,9 @@ const (
 	config = "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v3\ntenant-name=admin\n"
 )
 
+// methods are the storage's ways to export a volume.
+var methods = []volume.Method{"auto", "attachments", "reserve"}
+
 // sources are those of a good task; edit spoils them.
 func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.Sources {
 	t.Helper()
@@ -43,7 +46,7 @@ func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.So
 		}
 		files["request.json"] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner"}
+	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner", Methods: methods}
 }
 
 func TestRead(t *testing.T) {
@@ -61,9 +64,9 @@ func TestRead(t *testing.T) {
 			"flex-provisioner.io/cluster":         "it_s one",
 		},
 		Cluster: "it_s one",
-		Hold: volume.Hold{
-			API: input.DefaultAttachAPI,
-			Connector: volume.Connector{
+		Access: volume.Access{
+			Method: "auto",
+			Client: volume.Client{
 				Initiator: input.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
 			},
 		},

@@ -36,12 +36,12 @@ func TestItem03Connector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := volume.Hold{API: volume.Attachments, Connector: volume.Connector{
+	want := volume.Access{Method: "attachments", Client: volume.Client{
 		Initiator: "iqn.2020-01.org.example:all", Host: "k8s", IP: "192.0.2.7", Platform: "x86_64", OSType: "linux", Multipath: true,
 		WWPNs: []string{"50014380186b3f64", "50014380186b3f66"}, WWNNs: []string{"50014380186b3f65"},
 		NQN: "nqn.2014-08.org.nvmexpress:uuid:x",
 	}}
-	if diff := cmp.Diff(want, task.Volume.Hold); diff != "" {
+	if diff := cmp.Diff(want, task.Volume.Access); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,12 +17,12 @@ const (
 )
 
 // spec is the volume that the claim wants.
-func spec(r contract.Request, c class) (volume.Spec, error) {
+func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	gib, err := gibibytes(r.Size)
 	if err != nil {
 		return volume.Spec{}, fault(contract.ExitBadRequest, err)
 	}
-	held, holdErr := hold(c)
+	how, howErr := access(in, c)
 	hints, hintsErr := schedulerHints(c.hints)
 	name, nameErr := volumeName(r, c)
 	extra, extraErr := metadata(r, c)
@@ -38,8 +38,8 @@ func spec(r contract.Request, c class) (volume.Spec, error) {
 		Hints:    hints,
 		Source:   volume.Source{SnapshotID: c.snapshot},
 		Adopt:    adopt,
-		Hold:     held,
-	}, fault(contract.ExitConfig, errors.Join(holdErr, hintsErr, nameErr, extraErr, adoptErr))
+		Access:   how,
+	}, fault(contract.ExitConfig, errors.Join(howErr, hintsErr, nameErr, extraErr, adoptErr))
 }
 
 // maxGiB keeps the size in what storages and their clients count with.

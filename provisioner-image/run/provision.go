@@ -45,7 +45,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 // publish exports the volume and writes Secret and PV, in this order: a PV without its Secret would be
 // taken for a finished provision. It returns the PV that is there then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
-	c, hold, err := r.keeper.Export(ctx, v, task.Volume.Hold)
+	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
-	notes := pv.Record{VolumeID: v.ID, Hold: hold}
+	notes := pv.Record{VolumeID: v.ID, Access: access}
 	if from := task.Request.Source; from != nil {
 		notes.CloneOf = from.Namespace + "/" + from.Name
 	}
@@ -86,19 +86,19 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	if err := pv.Serves(made, task.Request.UID); err != nil {
 		return err
 	}
-	kept, err := pv.ReadRecord(made, pv.Record{Hold: task.Volume.Hold})
+	kept, err := pv.ReadRecord(made, pv.Record{Access: task.Volume.Access})
 	if err != nil || kept.VolumeID == ours.ID {
 		return err
 	}
 	r.log.WarnContext(ctx, "another run was faster, its volume stays", "kept", kept.VolumeID, "removed", ours.ID)
-	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Hold)
+	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Access)
 	if err != nil {
 		return err
 	}
 	if _, err := r.source(ctx, task, kept.VolumeID, c); err != nil {
 		return err
 	}
-	return r.keeper.Discard(ctx, ours, task.Volume.Hold)
+	return r.keeper.Discard(ctx, ours, task.Volume.Access)
 }
 
 // rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what

@@ -40,7 +40,7 @@ func (r *Runner) noVolume(ctx context.Context, name string) error {
 // remove takes back what provision made: the volume with its export, then the Secret. The PV is the
 // dispatcher's to remove. On an undo and on a roll back nothing is noted on one.
 func (r *Runner) remove(ctx context.Context, task input.Task, what removal) error {
-	notes, err := pv.ReadRecord(task.PV, pv.Record{Hold: task.Volume.Hold, Secret: task.Secret})
+	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (r *Runner) remove(ctx context.Context, task input.Task, what removal) erro
 		notes.VolumeID = what.id
 	}
 	err = r.keeper.Remove(ctx, volume.Target{
-		UID:  task.Request.UID,
-		ID:   notes.VolumeID,
-		Hold: notes.Hold,
-		Undo: what.undo,
+		UID:    task.Request.UID,
+		ID:     notes.VolumeID,
+		Access: notes.Access,
+		Undo:   what.undo,
 	})
 	if err != nil {
 		return err

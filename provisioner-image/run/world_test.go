@@ -40,7 +40,7 @@ type world struct {
 	cinder *cindertest.Server
 	kube   *fake.Clientset
 	// api is how volumes are held.
-	api volume.API
+	api volume.Method
 	// also are further properties of every request.
 	also map[string]string
 	// cephKey comes from the config's Secret.
@@ -60,7 +60,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: volume.Reserve}
+	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: cinder.Reserve}
 	t.Cleanup(w.cinder.Close)
 	w.cinder.Gate = func(*http.Request) cindertest.Fate { return w.next() }
 	serve := w.kube.ReactionChain
@@ -159,7 +159,7 @@ func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.Per
 			t.Fatal(err)
 		}
 		log := slog.New(slog.NewTextHandler(&w.printed, nil))
-		done, err = run.New(volume.NewKeeper(storage, atOnce), pv.NewStore(w.kube), log).Run(t.Context(), task)
+		done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log).Run(t.Context(), task)
 	}
 	result := run.Judge(task, done, err)
 	w.printed.WriteString(result.Message)
@@ -179,6 +179,7 @@ func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.P
 	return input.Sources{
 		Verb:      requests.Verb,
 		Namespace: namespace,
+		Methods:   cinder.Methods(),
 		Dir:       fstest.MapFS{"request.json": {Data: []byte(request)}, "pv.json": {Data: pvText}},
 		Env:       map[string]string{"OS_CINDER_ENDPOINT": w.cinder.Endpoint(), "OS_PROJECT_NAME": "admin", "CEPH_KEY": w.cephKey},
 	}

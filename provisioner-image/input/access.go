@@ -10,17 +10,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// DefaultAttachAPI is how volumes are held where the class does not say it.
-const DefaultAttachAPI = volume.Auto
-
-// hold is how the volume is held, and how the nodes present themselves.
-func hold(c class) (volume.Hold, error) {
-	api, apiErr := oneOf("attach-api", c.attachAPI,
-		string(DefaultAttachAPI), string(volume.Auto), string(volume.Attachments), string(volume.Reserve))
+// access returns how the volume is exported, and how the nodes present themselves.
+func access(in Sources, c class) (volume.Access, error) {
+	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
 	multipath, multipathErr := truth("multipath", c.multipath)
-	h := volume.Hold{
-		API: volume.API(api),
-		Connector: volume.Connector{
+	a := volume.Access{
+		Method: method,
+		Client: volume.Client{
 			Initiator: c.initiator,
 			Host:      c.host,
 			IP:        c.ip,
@@ -32,7 +28,7 @@ func hold(c class) (volume.Hold, error) {
 			NQN:       c.nqn,
 		},
 	}
-	return h, errors.Join(apiErr, multipathErr, checkConnector(h.Connector))
+	return a, errors.Join(methodErr, multipathErr, checkClient(a.Client))
 }
 
 // worldWide spells names as the OpenStack connector does.
@@ -45,8 +41,8 @@ var (
 	initiatorForm = regexp.MustCompile(`^(iqn\.[0-9]{4}-[0-9]{2}\.[[:alnum:].:-]+|eui\.[[:xdigit:]]{16}|naa\.[[:xdigit:]]{16,32})$`)
 )
 
-// checkConnector finds what a backend or Kubernetes would refuse later.
-func checkConnector(c volume.Connector) error {
+// checkClient finds what a backend or Kubernetes would refuse later.
+func checkClient(c volume.Client) error {
 	var faults []error
 	if c.Initiator != "" && !initiatorForm.MatchString(c.Initiator) {
 		faults = append(faults, fmt.Errorf("property initiator: %q is no iqn, eui or naa name", c.Initiator))
