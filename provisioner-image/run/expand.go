@@ -13,13 +13,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// result is the result of an expand: the size that the storage really gave, in bytes, and what has to
-// happen before a pod sees it.
+// result is the result of an expand, with what has to happen before a pod sees the new size: for people, the
+// dispatcher reads it as a line for the claim's user.
 type result struct {
-	UID      string `json:"uid"`
-	Code     int    `json:"code"`
-	Capacity int64  `json:"capacity"`
-	Pending  string `json:"pending,omitempty"`
+	contract.Result
+	Pending string `json:"pending,omitempty"`
 }
 
 // expand grows the volume and writes nothing to Kubernetes: the dispatcher does, by what is reported.
@@ -39,7 +37,9 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	}
 	r.log.InfoContext(ctx, "the volume has grown", "volume", grown.ID, "gib", grown.SizeGiB)
 	pending := pendingGrowth(task.PV, grown.Caveat)
-	text, err := json.Marshal(result{UID: task.Request.UID, Capacity: int64(grown.SizeGiB) << 30, Pending: pending})
+	done := result{Result: contract.NewResult(task.Request.UID, contract.ExitDone), Pending: pending}
+	done.Capacity = contract.Bytes(int64(grown.SizeGiB) << 30)
+	text, err := json.Marshal(done)
 	if err != nil {
 		return Report{}, fmt.Errorf("report the new size: %w", err)
 	}
