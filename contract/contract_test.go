@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 func TestRequestsSurviveTheirFile(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTheWordsOfVersion1StayAsTheyAre(t *testing.T) {
 		contract.OldPluginName: "kubernetes.io/flex-provisioner", contract.AnnClaimUID: "flex-provisioner.io/claim-uid",
 		contract.AnnRevision: "flex-provisioner.io/config-revision", contract.AnnProvisionedBy: "pv.kubernetes.io/provisioned-by",
 		contract.AnnFileSystem: "flex-provisioner.io/file-system-size", contract.AnnResizer: "volume.kubernetes.io/storage-resizer",
-		contract.FinalizerStorage: "flex-provisioner.io/storage", contract.FinalizerRecord: "flex-provisioner.io/record",
+		contract.FinalizerStorage: "flex-provisioner.io/storage", jobs.FinalizerRecord: "flex-provisioner.io/record",
 		contract.LabelProvisioner: "flex-provisioner.io/provisioner", contract.RequestFile: "/etc/flex/request.json",
 		contract.PVFile: "/etc/flex/pv.json", contract.SecretDir: "/etc/flex/secret", contract.TerminationLog: "/dev/termination-log",
 		contract.Container: "provisioner", contract.ClaimPrefix: "claim: ", contract.PVName("u"): "pvc-u",

@@ -30,20 +30,8 @@ const (
 
 // Labels of the objects that the dispatcher makes or requires.
 const (
-	// LabelManagedBy marks Jobs, their pods and config revisions as the dispatcher's.
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// ManagedBy is the value of LabelManagedBy.
-	ManagedBy = "flex-dispatcher"
 	// LabelClaimUID holds the UID of the claim after which a Job is named, on the Job and on its pods.
 	LabelClaimUID = Domain + "claim-uid"
-	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and of
-	// its pods: by it all Jobs of a claim are found.
-	LabelMember = "claim." + Domain
-	// LabelVerb holds the verb of a Job, on the Job and on its pods.
-	LabelVerb = Domain + "verb"
-	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than a
-	// label's value.
-	LabelClass = Domain + "class"
 	// LabelProvisioner must be "true" on a ServiceAccount before a config may name it.
 	LabelProvisioner = Domain + "provisioner"
 )
@@ -64,51 +52,6 @@ const (
 	AnnFileSystem = Domain + "file-system-size"
 )
 
-// AnnUnusedSince marks a config revision that nothing names any more, with the time since when (RFC 3339).
-// It is deleted an hour later, unless something names it again.
-const AnnUnusedSince = Domain + "unused-since"
-
-// Annotations of a Job, read back as the record of its claim.
-const (
-	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
-	AnnUIDs = Domain + "uids"
-	// AnnNamespace is the namespace of the claim: namespaces take turns. Of a batch, the first claim's.
-	AnnNamespace = Domain + "claim-namespace"
-	// AnnRequestHash is the hash of what the claim asks for.
-	AnnRequestHash = Domain + "request-hash"
-	// AnnAttempt is the number of counted runs of this verb for this claim, this one included.
-	AnnAttempt = Domain + "attempt"
-	// AnnAfter is, on a delete Job, the number of the newest provision Job that it undoes.
-	AnnAfter = Domain + "after"
-	// AnnVolume is, on a delete Job, the UID of the PV whose volume it deletes; empty on an undo.
-	AnnVolume = Domain + "volume"
-	// AnnClean is "true" on a provision Job before which nothing of the claim's can have been in the
-	// storage.
-	AnnClean = Domain + "clean"
-	// AnnWriter is "dispatcher" on a Job whose container does not write its PV.
-	AnnWriter = Domain + "write-pv"
-	// AnnNode is the node that the run was meant for, where the claim or the volume names one.
-	AnnNode = Domain + "node"
-	// AnnAnywhere is "true" on a Job that runs without regard to the volume's node, which has gone.
-	AnnAnywhere = Domain + "any-node"
-	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.
-	AnnOutcome = Domain + "outcome"
-	// AnnWaived is "true" of a claim that does not need its batch, whose Job has not started, any more.
-	AnnWaived = Domain + "waived"
-	// AnnReleased is "true" of a claim whose record in a batch has done its work, while another's has not.
-	AnnReleased = Domain + "released"
-)
-
-// MemberAnnotation is the key under which a Job that serves several claims carries an annotation of one of
-// them.
-func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
-
-// Annotations of a Job's pod, mounted as files by the downward API.
-const (
-	AnnRequest = Domain + "request"
-	AnnPV      = Domain + "pv"
-)
-
 // Annotations of a claim. They are output: the dispatcher never reads them, since users can edit them.
 const (
 	AnnProvisionTS = Domain + "provision-ts" // when the newest run ended, RFC 3339
@@ -122,8 +65,6 @@ const (
 
 // Finalizers.
 const (
-	// FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
-	FinalizerRecord = Domain + "record"
 	// FinalizerStorage keeps a PV until its volume has been deleted from the storage.
 	FinalizerStorage = Domain + "storage"
 )
@@ -144,10 +85,6 @@ const (
 	// TerminationLog takes the lines for the claim's user, the results of a batch or of an expand, or the volume source with write-pv: dispatcher.
 	TerminationLog = "/dev/termination-log"
 )
-
-// AnnRescheduled is the annotation of a provision Job by which this claim, as it was at the resourceVersion that it
-// holds, is given back to the scheduler. One claim's own, since a Job may serve several.
-func AnnRescheduled(uid string) string { return Domain + "rescheduled-" + uid }
 
 // PVName is the name of the PV of the claim with this UID.
 func PVName(uid string) string { return "pvc-" + uid }

@@ -30,7 +30,7 @@ type Config struct {
 	MaxAttempts    int           // 0: no limit
 	MaxParallel    int           // unfinished Jobs of the class
 	BatchSize      int           // requests that one Job may serve
-	Copies         bool          // the image can copy a claim
+	Clones         bool          // the image can copy a claim
 	Writer         Writer        // who writes the PV
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
@@ -73,5 +73,5 @@ const (
 	DispatcherWrites Writer = "dispatcher"
 )
 
-// Serves tells whether the image can do a verb.
-func (c Config) Serves(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }
+// Supports tells whether the image can do a verb.
+func (c Config) Supports(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// source is one that parses without faults; each test changes what it is about.
+// source returns a source without faults, with some changes.
 func source(changes ...func(*config.Source)) config.Source {
 	s := config.Source{
 		Namespace: "flex-provisioner", Name: "gold", Class: "gold",
@@ -27,7 +27,7 @@ func source(changes ...func(*config.Source)) config.Source {
 	return s
 }
 
-// set sets a key of the ConfigMap; an empty value removes it.
+// set changes a key of the ConfigMap. An empty value removes it.
 func set(key, value string) func(*config.Source) {
 	return func(s *config.Source) {
 		if value == "" {
@@ -69,7 +69,7 @@ func faultsOf(s config.Source) field.ErrorList {
 	return faults
 }
 
-// mustFault checks that the only faults are one at each path given, with the words given.
+// mustFault checks that there is one fault at each path of want, with its words, and no other.
 func mustFault(t *testing.T, got field.ErrorList, want map[string][]string) {
 	t.Helper()
 	seen := map[string]int{}

@@ -114,11 +114,11 @@ func (p *parser) verbs() {
 			p.cfg.Verbs = append(p.cfg.Verbs, verb)
 		}
 	}
-	if !p.cfg.Serves(contract.Provision) {
+	if !p.cfg.Supports(contract.Provision) {
 		p.invalid(keyVerbs, p.get(keyVerbs), "must name provision")
 	}
 	// An image that ignores its argument would provision again when asked to delete, and exit 0.
-	if p.src.Reclaim == string(corev1.PersistentVolumeReclaimDelete) && !p.cfg.Serves(contract.Delete) {
+	if p.src.Reclaim == string(corev1.PersistentVolumeReclaimDelete) && !p.cfg.Supports(contract.Delete) {
 		p.invalid(keyVerbs, p.get(keyVerbs), "the class %s has reclaimPolicy Delete: "+
 			"the image must serve the verb delete and say so here, or the class must have reclaimPolicy Retain", p.src.Class)
 	}
@@ -296,7 +296,7 @@ func (p *parser) dataSources() {
 	switch text := p.get(keyDataSources); text {
 	case "":
 	case contract.SourceClaim:
-		p.cfg.Copies = true
+		p.cfg.Clones = true
 	default:
 		p.faults = append(p.faults, field.NotSupported(path(keyDataSources), text, []string{contract.SourceClaim}))
 	}

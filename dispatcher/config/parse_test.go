@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-func TestDefaultsNeedOnlyAnImageAndAServiceAccount(t *testing.T) {
+func TestConfigNeedsOnlyAnImageAndAServiceAccount(t *testing.T) {
 	s := source()
 	want := config.Config{
 		Source: s, Image: "localhost/gold:v1", Verbs: []contract.Verb{contract.Provision}, ServiceAccount: "gold",
@@ -48,7 +48,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"pod-template":      {template, func(c config.Config) bool { return string(c.Template) == template }},
 		"timeout":           {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
 		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
-		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Copies }},
+		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
 		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
 		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
 		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
@@ -116,7 +116,7 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 	}
 }
 
-func TestReclaimPolicyDeleteWantsTheVerbDelete(t *testing.T) {
+func TestReclaimPolicyDeleteNeedsTheVerbDelete(t *testing.T) {
 	at := map[string][]string{"data[verbs]": {"reclaimPolicy Delete", "gold", "Retain"}}
 	mustFault(t, faultsOf(source(reclaim("Delete"))), at)
 	mustFault(t, faultsOf(source(reclaim("Delete"), set("verbs", "provision,expand"))), at)
@@ -124,12 +124,12 @@ func TestReclaimPolicyDeleteWantsTheVerbDelete(t *testing.T) {
 	mustFault(t, faultsOf(source(reclaim("Retain"), set("verbs", "provision"))), nil)
 }
 
-func TestRunOnSelectedNodeWantsWaitForFirstConsumer(t *testing.T) {
+func TestRunOnSelectedNodeNeedsWaitForFirstConsumer(t *testing.T) {
 	mustFault(t, faultsOf(source(set("run-on", "selected-node"), binding("WaitForFirstConsumer"))), nil)
 	mustFault(t, faultsOf(source(set("run-on", "any"), binding("Immediate"))), nil)
 }
 
-func TestItem10ABatchSizeHasItsBounds(t *testing.T) {
+func TestBatchSizeHasBounds(t *testing.T) {
 	for value, words := range map[string]string{
 		"1": "", "2": "", "64": "", "65": "at most 64", "0": "a whole number, 1 or more", "many": "a whole number, 1 or more",
 	} {
@@ -144,7 +144,7 @@ func TestItem10ABatchSizeHasItsBounds(t *testing.T) {
 	mustFault(t, faultsOf(source(set("batch-size", "1"), set("write-pv", "dispatcher"))), nil)
 }
 
-func TestAPluginNameOfOurOwnIsAccepted(t *testing.T) {
+func TestOwnAndOldPluginNamesAreAccepted(t *testing.T) {
 	for _, name := range []string{"example.com/mine", contract.OldPluginName} {
 		if _, faults := config.Parse(source(set("plugin-name", name)), "example.com/mine"); len(faults) > 0 {
 			t.Errorf("plugin-name %s: %v", name, faults)
@@ -152,7 +152,7 @@ func TestAPluginNameOfOurOwnIsAccepted(t *testing.T) {
 	}
 }
 
-// broken has every fault that can be had beside the others.
+// broken returns a source with every fault that does not hide another.
 func broken() config.Source {
 	return source(
 		reclaim("Delete"), set("plugin-name", "x"), set("image", ""), set("image-pull-policy", "x"), set("verbs", "list"),
@@ -178,24 +178,24 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-// An event that says the same in another order would be another event.
-func TestTheSameSourceGivesTheSameFaultsInTheSameOrder(t *testing.T) {
-	say := func() string {
+// An event with the same faults in another order would be a new event.
+func TestFaultsHaveAStableOrder(t *testing.T) {
+	text := func() string {
 		var out strings.Builder
 		for _, f := range faultsOf(broken()) {
 			out.WriteString(f.Error() + "\n")
 		}
 		return out.String()
 	}
-	first := say()
+	first := text()
 	for range 50 {
-		if again := say(); again != first {
+		if again := text(); again != first {
 			t.Fatalf("first\n%s\nthen\n%s", first, again)
 		}
 	}
 }
 
-func TestTheOriginalDesignsExampleIsServed(t *testing.T) {
+func TestExampleOfTheOriginalDesignHasNoFaults(t *testing.T) {
 	cm := configMap("custom-isci-provisioner",
 		map[string]string{"storage-class": "silver", "type": "provisioner-config"},
 		map[string]string{
@@ -216,8 +216,8 @@ func TestTheOriginalDesignsExampleIsServed(t *testing.T) {
 	}
 }
 
-// A config's account is the config's word alone, and a container that writes no PV gets no token by any way.
-func TestAPodTemplateReachesForNoToken(t *testing.T) {
+// Only the key service-account-name sets the ServiceAccount, and a container that writes no PV gets no token at all.
+func TestPodTemplateMayNotTakeATokenOrAServiceAccount(t *testing.T) {
 	projected := "spec: {volumes: [{name: t, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}"
 	tests := map[string]struct{ template, writer, words string }{
 		"an account":              {"spec: {serviceAccountName: flex-dispatcher}", "container", "may not name a ServiceAccount"},

@@ -17,7 +17,7 @@ func TestEveryOtherKeyAndEveryParameterIsAProperty(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsNearlyOneOfOursIsAFault(t *testing.T) {
+func TestKeyThatIsNearlyOneOfOursIsAFault(t *testing.T) {
 	for near, own := range map[string]string{
 		"node-selectors": "node-selector", "nodeSelector": "node-selector", "NODE_SELECTOR": "node-selector",
 		"node.selector": "node-selector", "nodeselector": "node-selector", "node-selecter": "node-selector",
@@ -35,15 +35,15 @@ func TestAKeyThatIsNearlyOneOfOursIsAFault(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreOnlyALittleLikeOursAreProperties(t *testing.T) {
+func TestKeysThatAreNotNearlyOursAreProperties(t *testing.T) {
 	for _, name := range []string{"mirage", "timezone", "run", "ion", "verbose", "selector", "node", "template", "nfs-image-path", "max"} {
 		mustFault(t, faultsOf(source(set(name, "x"))), nil)
 	}
-	// In the class's parameters nobody looks for our keys, so nothing can be mistaken.
+	// A parameter of the class is never read as one of our keys.
 	mustFault(t, faultsOf(source(param("nodeSelector", "x"), param("image", "x"))), nil)
 }
 
-func TestTwoNamesThatBecomeOneVariableAreAFault(t *testing.T) {
+func TestTwoNamesOfOneVariableAreAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes []func(*config.Source)
 		path    string
@@ -71,7 +71,7 @@ func TestTwoNamesThatBecomeOneVariableAreAFault(t *testing.T) {
 	}
 }
 
-func TestNoOneMaySetAnAPIProperty(t *testing.T) {
+func TestAPIPropertiesAreReserved(t *testing.T) {
 	for _, name := range contract.APIProperties() {
 		t.Run(name, func(t *testing.T) {
 			mustFault(t, faultsOf(source(param(name, "x"))), map[string][]string{
@@ -88,7 +88,7 @@ func TestNoOneMaySetAnAPIProperty(t *testing.T) {
 	}
 }
 
-func TestAPlainTextTokenWorksWithAWarning(t *testing.T) {
+func TestPlainTextTokenIsAPropertyWithAWarning(t *testing.T) {
 	if w := parse(t, source()).Warnings; len(w) != 0 {
 		t.Errorf("warnings without a reason: %q", w)
 	}
@@ -112,8 +112,8 @@ func TestEnvNamesCannotReachTheContainersOwnVariables(t *testing.T) {
 	}
 }
 
-// One of them too long, or all of them together: the Job would be made, and its container never started.
-func TestPropertiesThatFitIntoNoPodAreAFault(t *testing.T) {
+// One of them too long, or all of them together: the Job would be created, and its container could never start.
+func TestPropertiesTooLongForAPodAreAFault(t *testing.T) {
 	const at = "data and the class's parameters"
 	for name, s := range map[string]config.Source{
 		"one key":          source(set("blob", strings.Repeat("x", 128<<10))),

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// documents decodes every document of a kind in some YAML files, strictly.
+// documents strictly decodes every document of a kind in some YAML files.
 func documents[T any](t *testing.T, kind string, files ...string) []T {
 	t.Helper()
 	var out []T
@@ -52,9 +52,8 @@ func glob(t *testing.T, pattern string) []string {
 	return files
 }
 
-// What we ship must serve: each ConfigMap with the class that it names, from its own file or from the
-// examples.
-func TestTheConfigMapsThatWeShipHaveNoFaults(t *testing.T) {
+// Each ConfigMap is parsed with the class that it names, from its own file or from the examples.
+func TestShippedConfigMapsHaveNoFaults(t *testing.T) {
 	examples := documents[storagev1.StorageClass](t, "StorageClass", glob(t, "../../deploy/examples/*.yaml")...)
 	for _, file := range glob(t, "../../configmaps/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -65,14 +64,14 @@ func TestTheConfigMapsThatWeShipHaveNoFaults(t *testing.T) {
 			}
 			for _, cm := range configs {
 				if cm.Labels[contract.LabelType] == contract.TypeConfig {
-					mustServe(t, &cm, classes)
+					mustHaveNoFaults(t, &cm, classes)
 				}
 			}
 		})
 	}
 }
 
-func mustServe(t *testing.T, cm *corev1.ConfigMap, classes []storagev1.StorageClass) {
+func mustHaveNoFaults(t *testing.T, cm *corev1.ConfigMap, classes []storagev1.StorageClass) {
 	t.Helper()
 	for _, class := range classes {
 		if class.Name != cm.Labels[contract.LabelStorageClass] {
@@ -80,7 +79,7 @@ func mustServe(t *testing.T, cm *corev1.ConfigMap, classes []storagev1.StorageCl
 		}
 		cfg := parse(t, config.SourceOf(cm, &class))
 		if len(cfg.Warnings) > 0 {
-			t.Errorf("we ship what we warn of: %q", cfg.Warnings)
+			t.Errorf("a config that we ship has warnings: %q", cfg.Warnings)
 		}
 		if class.Provisioner != contract.ProvisionerName {
 			t.Errorf("the class %s is %s's", class.Name, class.Provisioner)

@@ -28,7 +28,7 @@ func TestSourceOfFillsInKubernetesDefaults(t *testing.T) {
 	}
 }
 
-func TestTheConfigNamespaceOfAClassIsNoProperty(t *testing.T) {
+func TestConfigNamespaceOfAClassIsNoProperty(t *testing.T) {
 	sc := class("gold", corev1.PersistentVolumeReclaimRetain)
 	sc.Parameters = map[string]string{contract.ParamConfigNamespace: "elsewhere", "pool": "fast"}
 	got := config.SourceOf(configMap("gold", nil, nil), sc)
@@ -57,7 +57,7 @@ func TestEncodedSourcesDecodeToThemselves(t *testing.T) {
 	}
 }
 
-func TestRule09ARevisionIsNamedAfterAllThatItHolds(t *testing.T) {
+func TestRevisionNameDependsOnAllContent(t *testing.T) {
 	base := source(param("pool", "fast"))
 	name := base.RevisionName()
 	if again := source(param("pool", "fast")); again.RevisionName() != name {
@@ -87,8 +87,8 @@ func TestRule09ARevisionIsNamedAfterAllThatItHolds(t *testing.T) {
 	}
 }
 
-// A key moved from the ConfigMap to the class is another content, though the container sees the same.
-func TestDataAndParametersAreToldApart(t *testing.T) {
+// The container sees no difference, but the key moved from the ConfigMap to the class.
+func TestRevisionNameTellsDataFromParameters(t *testing.T) {
 	if source(set("pool", "x")).RevisionName() == source(param("pool", "x")).RevisionName() {
 		t.Error("one name for two contents")
 	}

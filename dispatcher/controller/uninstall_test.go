@@ -15,20 +15,23 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
 func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.T) {
-	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	client := fake.NewClientset(
-		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", contract.FinalizerRecord}}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", jobs.FinalizerRecord}}},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "released", Namespace: "ns", Labels: mine}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
-	held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+	held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,7 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
 	}
-	if left, err := controller.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
 	}
 }
@@ -59,14 +62,14 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 // Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the other
 // holds.
 func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
-	mine := map[string]string{contract.LabelManagedBy: contract.ManagedBy}
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	by := func(provisioner string) (pv, pod map[string]string) {
 		return map[string]string{contract.AnnProvisionedBy: provisioner}, map[string]string{
-			contract.AnnRequest: requests, contract.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
+			jobs.AnnRequest: requests, jobs.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
 		}
 	}
 	var objects []runtime.Object
@@ -74,14 +77,14 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 		pv, pod := by(provisioner)
 		objects = append(objects,
 			&batchv1.Job{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{contract.FinalizerRecord}},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}},
 				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod}}},
 			},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{contract.FinalizerRecord}}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{jobs.FinalizerRecord}}},
 			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
 		)
 	}
-	held, err := controller.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
+	held, err := admin.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
 	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {
 		t.Fatalf("held: %d Jobs, %d pods, %d volumes, %v", len(held.Jobs), len(held.Pods), len(held.Volumes), err)
 	}
@@ -96,32 +99,32 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 // can be made in it any more, and it hangs on our finalizers alone.
 func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
-		w.stop()
-		client := w.server.client("uninstall", nil)
-		held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Stop()
+		client := w.Server.Client("uninstall")
+		held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 		if err != nil || len(held.Jobs) == 0 {
-			w.t.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
+			w.T.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
 		}
-		w.server.refusing(func(_, verb string, obj object) error {
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("the namespace is being terminated"))
 			}
 			return nil
 		})
-		for _, job := range every[*batchv1.Job](w) {
-			drop(w, "namespace-controller", job)
+		for _, job := range fakecluster.List[*batchv1.Job](w) {
+			fakecluster.Delete(w, "namespace-controller", job)
 		}
 		if err := held.Release(t.Context(), client); err != nil {
-			w.t.Error(err)
+			w.T.Error(err)
 		}
-		if left := every[*batchv1.Job](w); len(left) != 0 {
-			w.t.Errorf("%d Jobs keep their namespace", len(left))
+		if left := fakecluster.List[*batchv1.Job](w); len(left) != 0 {
+			w.T.Errorf("%d Jobs keep their namespace", len(left))
 		}
-		w.server.refusing(nil)
+		w.Server.Refuse(nil)
 	})
 }

@@ -48,20 +48,21 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // Decide names the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{running, unsettled, unread, unshown, superseded} {
+	for _, rule := range []func(View) Action{unfinished, unrecorded, keptPod, unpublished, superseded} {
 		if action := rule(v); action != nil {
 			return action
 		}
 	}
 	switch {
-	case v.withdrawn():
+	case v.deletedUnbound():
 		return reclaiming(v)
-	case v.Volume.Unfit != "":
-		return unfit(v)
+	case v.Volume.Mismatch != "":
+		return mismatched(v)
 	case v.Volume.Proven():
 		return proven(v)
 	case v.Claim.Abandoned():
@@ -73,78 +74,78 @@ func Decide(v View) Action {
 	}
 }
 
-// running (B): at most one unfinished Job per UID, whatever the verb.
-func running(v View) Action {
+// unfinished (B): at most one unfinished Job per UID, whatever the verb.
+func unfinished(v View) Action {
 	for _, r := range v.Runs {
 		switch {
-		case r.Live && r.Trouble != nil:
-			return troubled(v, r)
-		case r.Live:
-			return Wait{Until: r.Look, Why: "the Job " + r.Name + " runs"}
+		case r.Unfinished && r.Stuck != nil:
+			return stuckRun(v, r)
+		case r.Unfinished:
+			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
 		}
 	}
 	return nil
 }
 
-func troubled(v View, r Run) Action {
-	idle := r.Trouble.Unstarted || r.Trouble.Lost
+func stuckRun(v View, r Run) Action {
+	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
 	switch {
-	case r.Leaving:
-		return tellTrouble(r)
-	case r.Trouble.Over:
+	case r.Terminating:
+		return reportStuck(r)
+	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
-	case idle && pointless(v, r):
-		return leave(r)
+	case idle && isPointless(v, r):
+		return abandonRun(r)
 	default:
-		return tellTrouble(r)
+		return reportStuck(r)
 	}
 }
 
-func tellTrouble(r Run) Action {
-	return Tell{Problem: Problem{Reason: r.Trouble.Reason, Note: "the Job " + r.Name + ": " + r.Trouble.Note}, Until: r.Look}
+func reportStuck(r Run) Action {
+	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
 }
 
-// leave gives up a run: the last one who waits for its Job cancels it.
-func leave(r Run) Action {
+// abandonRun gives up a run: the last one who waits for its Job cancels it.
+func abandonRun(r Run) Action {
 	switch {
-	case !r.Others.Want:
+	case !r.Others.Wanted:
 		return Cancel{Run: r}
 	case !r.Waived:
 		return Waive{Run: r}
 	default:
-		return tellTrouble(r)
+		return reportStuck(r)
 	}
 }
 
-// pointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
+// isPointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
 // all the same, since it may have made something. An undo by the same image, on the same nodes, would start no
 // better.
-func pointless(v View, r Run) bool {
+func isPointless(v View, r Run) bool {
 	switch {
-	case v.nowhere(r):
+	case v.waitsForMissingNode(r):
 		return true
 	case r.Verb == contract.Expand:
-		return v.Volume.Released || !v.Growth.Stage.Wanted() || otherwise(r, v.Expand)
+		return v.Volume.Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
 	case r.Verb == contract.Provision:
-		return v.Claim.Abandoned() || v.Claim == ClaimLeaving || v.Claim == ClaimPending && otherwise(r, v.Serve)
+		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && wouldDiffer(r, v.Provision)
 	default:
 		return false
 	}
 }
 
-// otherwise: the run would be launched, but not as it was.
-func otherwise(r Run, t Target) bool { return t.Problem == nil && changed(&r, t) }
+// wouldDiffer: the run would be launched, but not as it was.
+func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
 
-// unsettled (C): what became of a run is written on its Job before anything hangs on it, since its pod
+// unrecorded (C): what became of a run is written on its Job before anything hangs on it, since its pod
 // may go at any time.
-func unsettled(v View) Action {
+func unrecorded(v View) Action {
 	for _, r := range v.Runs {
-		if r.Settled == nil {
-			if offered(v, r) {
-				return Write{Run: r}
+		if r.Recorded == nil {
+			if describesPV(v, r) {
+				return CreatePV{Run: r}
 			}
-			success := succeeded(v, r)
-			action := Settle{Run: r, Success: success}
+			success := hasSucceeded(v, r)
+			action := RecordOutcome{Run: r, Success: success}
 			if !success {
 				action.Retry = v.retry(&r)
 			}
@@ -154,39 +155,39 @@ func unsettled(v View) Action {
 	return nil
 }
 
-// offered: the PV is the dispatcher's to write, and the claim still wants it. The run is settled after
+// describesPV: the PV is the dispatcher's to write, and the claim still wants it. The run is settled after
 // that: the container's words are lost with its pod, and a PV that is there needs them no more.
-func offered(v View, r Run) bool {
-	return r.Offers && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
+func describesPV(v View, r Run) bool {
+	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
 		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
-// succeeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
+// hasSucceeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
 // the volume is as large as it was to be.
-func succeeded(v View, r Run) bool {
+func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
-		return v.Volume.Serves()
+		return v.Volume.Fits()
 	}
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
-// unread: a kept pod goes when its outcome is written, for every claim that it served.
-func unread(v View) Action {
+// keptPod: a kept pod goes when its outcome is written, for every claim that it served.
+func keptPod(v View) Action {
 	for _, r := range v.Runs {
-		if !r.Live && r.Settled != nil && r.PodKept && !r.Others.Unsettled {
-			return LetGo{Run: r}
+		if !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
+			return RemovePodFinalizer{Run: r}
 		}
 	}
 	return nil
 }
 
-// unshown: the claim shows the result of its newest provision as long as that is its record.
-func unshown(v View) Action {
+// unpublished: the claim shows the result of its newest provision as long as that is its record.
+func unpublished(v View) Action {
 	p := v.Newest(contract.Provision)
-	if v.Claim == ClaimGone || p == nil || !p.Held || p.Shown {
+	if v.Claim == ClaimGone || p == nil || !p.Held || p.Published {
 		return nil
 	}
-	return Show{Run: *p, Success: v.Volume.Serves()}
+	return PublishResult{Run: *p, Success: v.Volume.Fits()}
 }
 
 // superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
@@ -197,7 +198,7 @@ func superseded(v View) Action {
 		last := v.Newest(r.Verb)
 		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 		if r.Held && (last.Number > r.Number || undone) {
-			return Release{Run: r}
+			return ReleaseRecord{Run: r}
 		}
 	}
 	return nil
@@ -206,15 +207,15 @@ func superseded(v View) Action {
 // proven (D): the record has done its work; the PV is what remains.
 func proven(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
-		return Release{Run: *p}
+		return ReleaseRecord{Run: *p}
 	}
-	for _, action := range []Action{followPolicy(v.Volume), growing(v)} {
+	for _, action := range []Action{followPolicy(v.Volume), resizing(v)} {
 		if action != nil {
 			return action
 		}
 	}
 	switch {
-	case !v.Volume.Reclaim:
+	case !v.Volume.PolicyDelete:
 		return Wait{Why: "the volume is retained"}
 	case !v.Volume.Released || !v.Volume.Orphaned:
 		// A PV that was deleted while it is bound is still in use.
@@ -228,10 +229,10 @@ func proven(v View) Action {
 // is already leaving takes no new one.
 func followPolicy(vol Volume) Action {
 	switch {
-	case vol.Held && !vol.Reclaim:
-		return Unhold{}
-	case !vol.Held && vol.Reclaim && !vol.Leaving:
-		return Hold{}
+	case vol.HasFinalizer && !vol.PolicyDelete:
+		return RemoveFinalizer{}
+	case !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating:
+		return AddFinalizer{}
 	default:
 		return nil
 	}
@@ -239,19 +240,19 @@ func followPolicy(vol Volume) Action {
 
 // reclaiming (F, G).
 func reclaiming(v View) Action {
-	d, left := v.reclaim(), v.Clean.forgotten()
-	if done(d) {
+	d, left := v.reclaim(), v.Delete.givenUp()
+	if succeededRun(d) {
 		left = ""
 	}
 	switch {
-	case !done(d) && left == "":
-		return clean(v, d, false)
-	case v.Volume.Leaving && v.Volume.Held:
-		return Unhold{Left: left}
-	case v.Volume.Leaving:
+	case !succeededRun(d) && left == "":
+		return deleteVolume(v, d, false)
+	case v.Volume.Terminating && v.Volume.HasFinalizer:
+		return RemoveFinalizer{LeftBehind: left}
+	case v.Volume.Terminating:
 		return Wait{Why: "the PV goes"}
 	default:
-		return Remove{}
+		return DeletePV{}
 	}
 }
 
@@ -263,7 +264,7 @@ func abandoned(v View) Action {
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.Newest(verb); r != nil && r.Held {
-			return Release{Run: *r}
+			return ReleaseRecord{Run: *r}
 		}
 	}
 	return Wait{Why: "nothing is left of it"}
@@ -272,18 +273,18 @@ func abandoned(v View) Action {
 func undoing(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
-		return Release{Run: *p}
-	case v.Clean.forgotten() != "":
-		return Release{Run: *p, Left: v.Clean.forgotten()}
-	case v.Clean.Problem == nil && !v.Clean.Serves:
-		return Release{Run: *p, Left: "its image does not serve the verb delete"}
+		return ReleaseRecord{Run: *p}
+	case v.Delete.givenUp() != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.givenUp()}
+	case v.Delete.Problem == nil && !v.Delete.Supported:
+		return ReleaseRecord{Run: *p, LeftBehind: "its image does not serve the verb delete"}
 	default:
-		return clean(v, v.undo(p), true)
+		return deleteVolume(v, v.undo(p), true)
 	}
 }
 
-// clean launches a delete, again when due.
-func clean(v View, last *Run, undo bool) Action {
+// deleteVolume launches a delete, again when due.
+func deleteVolume(v View, last *Run, undo bool) Action {
 	number, after := 1, 0
 	if d := v.Newest(contract.Delete); d != nil {
 		number = d.Number + 1
@@ -291,79 +292,79 @@ func clean(v View, last *Run, undo bool) Action {
 	if p := v.Newest(contract.Provision); p != nil {
 		after = p.Number
 	}
-	target := v.Clean
-	if target.Problem == nil && !target.Serves {
-		target.Problem = &Problem{Reason: "DeleteNotSupported", Note: "the config under which the volume was made does not serve the verb delete: " +
+	target := v.Delete
+	if target.Problem == nil && !target.Supported {
+		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: "the config under which the volume was made does not serve the verb delete: " +
 			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
 	}
 	switch {
-	case v.Stray != "":
-		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Stray + ": it may be in use, so nothing is deleted"}
+	case v.Rival != "":
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Rival + ": it may be in use, so nothing is deleted"}
 	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Volume.Fault + ": it may be in use, so nothing is undone. " +
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}
-	return when(v, target, last, launch)
+	return launchWhenReady(v, target, last, launch)
 }
 
 // pending (A, E): provision, or provision again. Under another revision or on another node than before
 // it first undoes what the earlier run may have made there.
 func pending(v View) Action {
 	p := v.Newest(contract.Provision)
-	if action := elsewhere(v, p); action != nil {
+	if action := rescheduling(v, p); action != nil {
 		return action
 	}
 	if p == nil {
 		d := v.Newest(contract.Delete)
-		return when(v, v.Serve, nil, Launch{Verb: contract.Provision, Number: v.unused(), Attempt: 1, Clean: d == nil || done(d)})
+		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || succeededRun(d)})
 	}
-	launch := Launch{Verb: contract.Provision, Number: v.unused(), Attempt: attempt(p), Clean: v.madeNothing(p)}
-	if v.Serve.Problem == nil && moved(p, v.Serve) {
-		if v.undoable(p) {
-			return clean(v, v.undo(p), true)
+	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: attempt(p), NothingBefore: v.madeNothing(p)}
+	if v.Provision.Problem == nil && targetMoved(p, v.Provision) {
+		if v.canUndo(p) {
+			return deleteVolume(v, v.undo(p), true)
 		}
-		if !launch.Clean {
-			launch.Left = v.Clean.forgotten()
+		if !launch.NothingBefore {
+			launch.LeftBehind = v.Delete.givenUp()
 		}
 	}
-	if renewed(p, v.Serve) {
+	if requestRenewed(p, v.Provision) {
 		launch.Attempt = 1
 	}
-	return when(v, v.Serve, p, launch)
+	return launchWhenReady(v, v.Provision, p, launch)
 }
 
-// when launches unless something is in the way: a problem, the time, the class's other Jobs.
-func when(v View, t Target, last *Run, launch Launch) Action {
-	if t, launch.Anywhere = t.around(); t.Problem != nil {
-		return v.tell(*t.Problem)
+// launchWhenReady launches unless something is in the way: a problem, the time, the class's other Jobs.
+func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
+	if t, launch.AnyNode = t.withoutNode(); t.Problem != nil {
+		return v.report(*t.Problem)
 	}
-	if r := v.unseen(); r != nil {
-		return Tell{Problem: outrun(*r), Until: r.Outcome.Quiet}
+	if r := v.runMayContinue(); r != nil {
+		return ReportProblem{Problem: mayStillRun(*r), Until: r.Outcome.MayRunUntil}
 	}
-	launch.Shares = shares(launch, last)
-	queue := Queue{Verb: launch.Verb, Shares: launch.Shares}
+	launch.MayBatch = mayBatch(launch, last)
+	queue := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
 	if last != nil {
-		if launch.Verb != contract.Delete && exhausted(last, t) {
-			return Tell{Problem: stalled(last)}
+		if launch.Verb != contract.Delete && attemptsExhausted(last, t) {
+			return ReportProblem{Problem: stalled(last)}
 		}
 		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
 			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
 		}
 	}
-	if launch.Verb == contract.Provision && !t.Pinned {
-		return Pin{}
+	if launch.Verb == contract.Provision && !t.RevisionStored {
+		return StoreRevision{}
 	}
-	if !t.Slot {
+	if !t.HasSlot {
 		return queue
 	}
 	return launch
 }
 
-// tell says what stands in the way, and comes back where nothing else would bring it.
-func (v View) tell(p Problem) Action {
-	if p.Again == 0 {
-		return Tell{Problem: p}
+// report says what stands in the way, and comes back where nothing else would bring it.
+func (v View) report(p Problem) Action {
+	if p.RetryAfter == 0 {
+		return ReportProblem{Problem: p}
 	}
-	return Tell{Problem: p, Until: v.Now.Add(p.Again)}
+	return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
 }

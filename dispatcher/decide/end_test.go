@@ -6,238 +6,227 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// world plays Kubernetes and an image that succeeds from now on.
-type world struct {
+// simulation applies actions to a view, and makes the changes that Kubernetes and an image make that succeeds from now on.
+type simulation struct {
 	v   View
 	log []Action
-	// asked: the scheduler is to choose a node for the claim.
-	asked bool
+	// unscheduled: the scheduler has yet to select a node for the claim.
+	unscheduled bool
 }
 
-// step lets the dispatcher act once; it returns false when it waits for the world.
-func (w *world) step() bool {
-	action := Decide(w.v)
-	w.log = append(w.log, action)
+// step makes the dispatcher's next change. It returns false when the dispatcher waits.
+func (s *simulation) step() bool {
+	action := Decide(s.v)
+	s.log = append(s.log, action)
 	switch a := action.(type) {
 	case Wait:
 		if !a.Until.IsZero() {
-			w.v.Now = a.Until
+			s.v.Now = a.Until
 			return true
 		}
 		return false
-	case Tell:
+	case ReportProblem:
 		if !a.Until.IsZero() {
-			w.v.Now = a.Until
+			s.v.Now = a.Until
 			return true
 		}
 		return false
-	case Queue:
+	case AwaitSlot:
 		return false
-	case Pin:
-		w.v.Serve.Pinned = true
+	case StoreRevision:
+		s.v.Provision.RevisionStored = true
 	case Launch:
-		w.launch(a)
+		s.launch(a)
 	case Cancel:
-		w.at(a.Run).Leaving = true
+		s.at(a.Run).Terminating = true
 	case Waive:
-		w.at(a.Run).Waived = true
-	case Announce:
-		w.at(a.Run).Returned = ReturnAnnounced
+		s.at(a.Run).Waived = true
+	case AnnounceReschedule:
+		s.at(a.Run).Reschedule = RescheduleAnnounced
 	case Reschedule:
-		w.giveBack()
-	case LetGo:
-		w.at(a.Run).PodKept = false
-	case Write:
-		w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
-	case Settle:
+		s.reschedule()
+	case RemovePodFinalizer:
+		s.at(a.Run).PodKept = false
+	case CreatePV:
+		s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
+	case RecordOutcome:
 		outcome := a.Run.Outcome
-		w.at(a.Run).Settled = &outcome
-	case Show:
-		w.at(a.Run).Shown = true
-	case Release:
-		w.at(a.Run).Held = false
-	case Hold:
-		w.v.Volume.Held = true
-	case Unhold:
-		w.v.Volume.Held = false
-		if w.v.Volume.Leaving {
-			w.v.Volume = Volume{}
+		s.at(a.Run).Recorded = &outcome
+	case PublishResult:
+		s.at(a.Run).Published = true
+	case ReleaseRecord:
+		s.at(a.Run).Held = false
+	case AddFinalizer:
+		s.v.Volume.HasFinalizer = true
+	case RemoveFinalizer:
+		s.v.Volume.HasFinalizer = false
+		if s.v.Volume.Terminating {
+			s.v.Volume = Volume{}
 		}
-	case Remove, Withdraw:
-		w.v.Volume.Leaving = true
-	case Begin:
-		w.v.Growth.Stage = GrowthBegun
-	case Refuse:
-		w.v.Growth.Stage = GrowthRefused
-	case Grow:
-		w.grow(w.at(a.Run))
-	case HandOver:
-		w.v.Growth.Stage = GrowthLeft
-	case Finish:
-		w.v.Growth = Growth{}
+	case DeletePV, DeleteUnboundPV:
+		s.v.Volume.Terminating = true
+	case SetPVCapacity:
+		s.setCapacity(s.at(a.Run))
+	case SetResizeStatus:
+		s.v.Resize.Stage = a.To
+		if a.To == ResizeNone {
+			s.v.Resize = Resize{}
+		}
 	}
 	return true
 }
 
-func (w *world) launch(a Launch) {
-	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Live: true, Record: jobs.Record{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, Clean: a.Clean, Held: true,
-		Hash: w.v.Serve.Hash, Revision: w.v.Serve.Revision, Node: w.v.Serve.Node,
+func (s *simulation) launch(a Launch) {
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Unfinished: true, Record: runs.Record{
+		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, Held: true,
+		Hash: s.v.Provision.Hash, Revision: s.v.Provision.Revision, Node: s.v.Provision.Node,
 	}}
 	if a.Verb == contract.Expand {
-		r.Hash, r.Revision = w.v.Expand.Hash, w.v.Expand.Revision
+		r.Hash, r.Revision = s.v.Expand.Hash, s.v.Expand.Revision
 	}
-	r.Anywhere = a.Anywhere
+	r.AnyNode = a.AnyNode
 	if a.Verb == contract.Delete && !a.Undo {
-		r.Volume = w.v.Volume.UID
+		r.Volume = s.v.Volume.UID
 	}
-	w.v.Runs = append(w.v.Runs, r)
+	s.v.Runs = append(s.v.Runs, r)
 }
 
-func (w *world) at(r Run) *Run {
-	for i := range w.v.Runs {
-		if w.v.Runs[i].Name == r.Name {
-			return &w.v.Runs[i]
+func (s *simulation) at(r Run) *Run {
+	for i := range s.v.Runs {
+		if s.v.Runs[i].Name == r.Name {
+			return &s.v.Runs[i]
 		}
 	}
 	return nil
 }
 
-// turn lets the world make one move; it returns false when it has none left.
-func (w *world) turn() bool {
-	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Live {
-			r.Live = false
-			r.Outcome = jobs.Outcome{Verdict: contract.Done, Finished: w.v.Now}
+// move makes one change that the dispatcher does not make. It returns false when there is none left.
+func (s *simulation) move() bool {
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.Unfinished {
+			r.Unfinished = false
+			r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: s.v.Now}
 			switch {
-			case r.Leaving && r.Trouble != nil && r.Trouble.Unstarted:
+			case r.Terminating && r.Stuck != nil && r.Stuck.Unstarted:
 				r.Outcome.Verdict = contract.NotStarted
-			case r.Leaving && r.Trouble != nil && r.Trouble.Over:
-				r.Outcome.Verdict, r.Outcome.Quiet = contract.Disrupted, w.v.Now.Add(time.Minute)
+			case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
+				r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, s.v.Now.Add(time.Minute)
 			case r.Verb == contract.Provision:
-				w.v.Volume = Volume{Exists: true, UID: "new", Held: true, Reclaim: true}
+				s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
 			case r.Verb == contract.Expand:
-				r.Grew = w.v.Growth.Stage.Wanted()
+				r.Grew = s.v.Resize.Stage.Wanted()
 			}
 			return true
 		}
 	}
-	for i := range w.v.Runs {
-		if r := &w.v.Runs[i]; r.Others.Unsettled {
-			r.Others.Unsettled = false // the neighbours' outcomes are written, too
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.Others.Unrecorded {
+			r.Others.Unrecorded = false // the outcomes of the other claims are recorded, too
 			return true
 		}
 	}
-	vol := &w.v.Volume
+	vol := &s.v.Volume
 	switch {
-	case vol.Leaving && !vol.Held && (vol.Released || vol.Unbound) && (done(w.v.reclaim()) || w.v.Clean.forgotten() != ""):
+	case vol.Terminating && !vol.HasFinalizer && (vol.Released || vol.Unbound) && (succeededRun(s.v.reclaim()) || s.v.Delete.givenUp() != ""):
 		*vol = Volume{}
-	case w.v.Claim == ClaimLeaving:
-		w.v.Claim, vol.Unfit, vol.Loose = ClaimGone, "", false
-	case vol.Exists && w.v.Claim == ClaimPending && vol.Fault == "" && vol.Unfit == "":
-		w.v.Claim = ClaimBound
-	case vol.Exists && !vol.Released && w.v.Claim.Abandoned():
-		vol.Released, vol.Orphaned, vol.Unbound, w.v.Growth = true, true, false, Growth{}
-	case vol.Exists && vol.Released && !vol.Orphaned && w.v.Claim.Abandoned():
+	case s.v.Claim == ClaimTerminating:
+		s.v.Claim, vol.Mismatch, vol.NeverBound = ClaimGone, "", false
+	case vol.Exists && s.v.Claim == ClaimPending && vol.Unproven == "" && vol.Mismatch == "":
+		s.v.Claim = ClaimBound
+	case vol.Exists && !vol.Released && s.v.Claim.Abandoned():
+		vol.Released, vol.Orphaned, vol.Unbound, s.v.Resize = true, true, false, Resize{}
+	case vol.Exists && vol.Released && !vol.Orphaned && s.v.Claim.Abandoned():
 		vol.Orphaned = true
-	case !w.v.Serve.Slot && w.v.Serve.Problem == nil:
-		w.v.Serve.Slot = true
+	case !s.v.Provision.HasSlot && s.v.Provision.Problem == nil:
+		s.v.Provision.HasSlot = true
 	default:
-		return w.turnScheduler() || w.turnNode()
+		return s.moveScheduler() || s.moveNode()
 	}
 	return true
 }
 
 // TestEveryViewLeadsToAnEnd starts from every combination of facts and lets the dispatcher and the
-// world take turns until neither has a move. Then nothing may be left undone.
+// simulation alternate until neither has a change to make. Then nothing may be left undone.
 func TestEveryViewLeadsToAnEnd(t *testing.T) {
 	const enough = 100
 	views, bound, emptied := 0, 0, 0
-	every(func(v View) {
-		if v.Clean.Problem != nil || !v.Clean.Slot || impossible(v) {
+	var runs []Run
+	var log []Action
+	every(t, func(v View) {
+		if v.Delete.Problem != nil || !v.Delete.HasSlot || isImpossible(v) {
 			return
 		}
 		views++
-		v.Runs = append([]Run(nil), v.Runs...)
-		w := &world{v: v}
-		for i := 0; w.step() || w.turn(); i++ {
+		s := simulation{v: v, log: log[:0]}
+		s.v.Runs = append(runs[:0], v.Runs...)
+		for i := 0; s.step() || s.move(); i++ {
 			if i > enough {
-				t.Fatalf("no end in sight; the last actions %#v\nfrom %s\nto %s", w.log[len(w.log)-6:], say(v), say(w.v))
+				t.Fatalf("no end after %d actions; the last ones %#v\nfrom %s\nto %s", enough, s.log[len(s.log)-6:], describe(v), describe(s.v))
 			}
 		}
-		if wrong := leftUndone(w.v); wrong != "" {
-			t.Fatalf("%s\nfrom %s\nto %s", wrong, say(v), say(w.v))
+		if wrong := leftUndone(s.v); wrong != "" {
+			t.Fatalf("%s\nfrom %s\nto %s", wrong, describe(v), describe(s.v))
 		}
+		runs, log = s.v.Runs, s.log // the next view uses their memory
 		switch {
-		case w.v.Claim == ClaimBound && w.v.Volume.Exists:
+		case s.v.Claim == ClaimBound && s.v.Volume.Exists:
 			bound++
-		case w.v.Claim == ClaimGone && !w.v.Volume.Exists:
+		case s.v.Claim == ClaimGone && !s.v.Volume.Exists:
 			emptied++
 		}
 	})
 	if bound == 0 || emptied == 0 {
-		t.Errorf("of %d views %d ended bound and %d empty: the walk has lost its facts", views, bound, emptied)
+		t.Errorf("of %d views %d ended bound and %d empty: the walk lacks facts", views, bound, emptied)
 	}
 	t.Logf("%d views, %d ended bound, %d empty", views, bound, emptied)
 }
 
-// impossible: Kubernetes has no released PV of a claim that is still bound to it or pending, unless it was
-// written for another.
-func impossible(v View) bool {
-	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned() && v.Volume.Unfit == ""
+// isImpossible reports whether Kubernetes has no such view: the PV of a claim that is bound to it or pending is not
+// released, unless it was created for another claim.
+func isImpossible(v View) bool {
+	return (v.Volume.Released || v.Volume.Orphaned) && !v.Claim.Abandoned() && v.Volume.Mismatch == ""
 }
 
-// inDoubt: an administrator must look.
-func inDoubt(v View) bool {
+// needsAdministrator reports whether the dispatcher leaves the volume to an administrator.
+func needsAdministrator(v View) bool {
 	vol := v.Volume
-	if v.Stray != "" || !v.Clean.Serves {
+	if v.Rival != "" || !v.Delete.Supported {
 		return true
 	}
-	if vol.Unfit == "" {
-		return vol.Fault != ""
+	if vol.Mismatch == "" {
+		return vol.Unproven != ""
 	}
-	return !vol.Reclaim || !vol.Loose && !vol.Orphaned
+	return !vol.PolicyDelete || !vol.NeverBound && !vol.Orphaned
 }
 
-// leftUndone says what an end lacks.
+// leftUndone returns what an end lacks, or nothing.
 func leftUndone(v View) string {
 	exhausted := false
-	for _, r := range v.Runs {
-		if r.Live || r.Settled == nil {
-			return "a run was never settled"
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		if r.Unfinished || r.Recorded == nil {
+			return "a run's outcome was never recorded"
 		}
 		if r.PodKept {
-			return "a pod is kept for nothing"
+			return "a pod still has our finalizer"
 		}
-		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Serve.MaxAttempts && v.Serve.MaxAttempts > 0
+		exhausted = exhausted || r.Verb == contract.Provision && r.Attempt >= v.Provision.MaxAttempts && v.Provision.MaxAttempts > 0
 	}
 	switch {
-	case v.Claim == ClaimPending && v.Serve.Problem == nil && !exhausted && !inDoubt(v):
-		return "a claim that could be served was not"
+	case v.Claim == ClaimPending && v.Provision.Problem == nil && !exhausted && !needsAdministrator(v):
+		return "a claim that could be provisioned was not"
 	case !v.Claim.Abandoned():
-		return ungrown(v)
-	case v.Volume.Proven() && v.Volume.Reclaim && !inDoubt(v):
-		return "a volume to be reclaimed stayed"
+		return missingSize(v)
+	case v.Volume.Proven() && v.Volume.PolicyDelete && !needsAdministrator(v):
+		return "a volume to be deleted is still there"
 	}
-	for _, r := range v.Runs {
-		if r.Held && !v.Volume.Exists && v.Stray == "" {
-			return "a Job is held for nothing"
+	for i := range v.Runs {
+		if v.Runs[i].Held && !v.Volume.Exists && v.Rival == "" {
+			return "a record is held that nothing needs"
 		}
 	}
 	return ""
-}
-
-// TestBackoffDoublesToItsCap pins the schedule that docs/contract.md promises.
-func TestBackoffDoublesToItsCap(t *testing.T) {
-	want := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
-	for i, seconds := range want {
-		if got := backoff(i + 1).Seconds(); got != float64(seconds) {
-			t.Errorf("after attempt %d: %v s, want %d s", i+1, got, seconds)
-		}
-	}
-	if got := backoff(1 << 20); got != lastBackoff {
-		t.Errorf("after very many attempts: %s", got)
-	}
 }

@@ -4,41 +4,159 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-func cancelLaws(out *broken, v View, a Cancel) {
-	t := a.Run.Trouble
-	if t == nil {
-		out.law("cancelled what makes progress", true)
-		return
+// broken lists the laws that an action breaks, each named by what is wrong.
+type broken []string
+
+func (b *broken) law(wrong string, is bool) {
+	if is {
+		*b = append(*b, wrong)
 	}
-	out.law("cancelled what has ended, or twice", !a.Run.Live || a.Run.Leaving)
-	out.law("cancelled what may have started and is expected back", !t.Unstarted && !t.Lost && !t.Over)
-	out.law("cancelled what is waited for", !t.Over && !pointless(v, a.Run))
-	out.law("cancelled a delete that may start", !t.Over && a.Run.Verb == contract.Delete && !v.nowhere(a.Run))
 }
 
-func queueLaws(out *broken, v View, a Queue) {
-	target := v.Clean
+func laws(out *broken, v View, action Action) {
+	out.law("no action", action == nil)
+	switch a := action.(type) {
+	case Launch:
+		launchLaws(out, v, a)
+	case Cancel:
+		cancelLaws(out, v, a)
+	case RemovePodFinalizer:
+		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
+	case CreatePV:
+		out.law("created a PV that exists", v.Volume.Exists)
+		out.law("created a PV for a claim that is not pending", v.Claim != ClaimPending)
+		out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+	case AnnounceReschedule:
+		announceLaws(out, v, a)
+	case Reschedule:
+		rescheduleLaws(out, v)
+	case RecordOutcome:
+		out.law("recorded success without a PV that fits its claim", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Fits())
+		out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
+		out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
+		out.law("recorded an outcome twice", a.Run.Recorded != nil)
+	case PublishResult:
+		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
+		out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
+	case ReleaseRecord:
+		releaseLaws(out, v, a)
+		if v.Delete.Supported {
+			giveUpLaws(out, v, a.LeftBehind)
+		}
+	case AddFinalizer:
+		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
+		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
+	case RemoveFinalizer:
+		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !succeededRun(v.reclaim()) && a.LeftBehind == "")
+		giveUpLaws(out, v, a.LeftBehind)
+	case SetResizeStatus:
+		resizeStatusLaws(out, v, a)
+	case SetPVCapacity:
+		out.law("set a PV's capacity to what its volume does not have", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
+	case DeleteUnboundPV:
+		deleteUnboundPVLaws(out, v)
+	case DeletePV:
+		out.law("deleted a PV whose volume was not deleted", !succeededRun(v.reclaim()) && v.Delete.givenUp() == "")
+		out.law("deleted a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
+		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
+	case Wait:
+		out.law("waited for a stuck Job without a time to recheck", stuck(v) && a.Until.IsZero())
+	case AwaitSlot:
+		awaitSlotLaws(out, v, a)
+	case ReportProblem, StoreRevision, Waive:
+	}
+	batchLaws(out, v, action)
+	if writesResize(action) {
+		resizeLaws(out, v, action)
+	}
+}
+
+func stuck(v View) bool {
+	for i := range v.Runs {
+		if r := &v.Runs[i]; r.Unfinished && r.Stuck != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func launchLaws(out *broken, v View, a Launch) {
+	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
+	nodeLaws(out, v, a)
+	giveUpLaws(out, v, a.LeftBehind)
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("launched over an unfinished run", r.Unfinished)
+		out.law("launched over a run without a recorded outcome", r.Recorded == nil)
+		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
+	}
+	switch {
+	case a.Verb == contract.Expand:
+		expandLaws(out, v)
+	case a.Verb == contract.Provision:
+		p := v.Newest(contract.Provision)
+		out.law("provisioned for a claim that is not pending", v.Claim != ClaimPending)
+		out.law("provisioned although a PV exists", v.Volume.Proven() || v.Volume.Mismatch != "")
+		out.law("launched without a config", v.Provision.Problem != nil)
+		out.law("launched without a stored revision", !v.Provision.RevisionStored)
+		out.law("launched beyond max-parallel", !v.Provision.HasSlot)
+		out.law("provisioned under another target without an undo", p != nil && targetMoved(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
+		out.law("claimed that nothing can be in the storage", a.NothingBefore && p != nil && !v.madeNothing(p))
+		out.law("launched before the retry is due", p != nil && v.Now.Before(v.due(p, v.Provision)))
+	case a.Undo:
+		out.law("undid a proven provision", v.Volume.Proven())
+		out.law("undid for a claim that may be bound to the volume", v.Claim != ClaimGone && v.Claim != ClaimBoundElsewhere && v.Claim != ClaimPending)
+		out.law("undid without a provision", v.Newest(contract.Provision) == nil)
+		out.law("undid without the verb delete", !v.Delete.Supported)
+		out.law("undid although a PV exists, which may be in use", v.Volume.Exists)
+	default:
+		out.law("deleted without the verb delete", !v.Delete.Supported)
+		deletedUnbound := v.Volume.Unbound && v.Volume.Terminating
+		out.law("deleted a volume in use", !deletedUnbound && (!v.Volume.Released || !v.Volume.Orphaned))
+		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaim() == nil)
+		out.law("deleted a retained volume", !v.Volume.PolicyDelete)
+		// No finalizer can be added to a terminating PV, and its volume must not stay behind.
+		out.law("deleted without our finalizer on the PV", !v.Volume.HasFinalizer && !v.Volume.Terminating)
+	}
+}
+
+func cancelLaws(out *broken, v View, a Cancel) {
+	t := a.Run.Stuck
+	if t == nil {
+		out.law("cancelled a Job that is not stuck", true)
+		return
+	}
+	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating)
+	out.law("cancelled a Job that may have started and may make progress", !t.Unstarted && !t.NodeLost && !t.GiveUp)
+	out.law("cancelled a Job that is still needed", !t.GiveUp && !isPointless(v, a.Run))
+	out.law("cancelled a delete that may still start", !t.GiveUp && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
+}
+
+func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
+	target := v.Delete
 	switch a.Verb {
 	case contract.Provision:
-		target = v.Serve
-		out.law("queued before the revision is stored", !target.Pinned)
+		target = v.Provision
+		out.law("awaited a slot before the revision is stored", !target.RevisionStored)
 	case contract.Expand:
 		target = v.Expand
 	case contract.Delete, contract.List:
 	}
-	out.law("queued in spite of a problem: it would hold up others", target.Problem != nil)
-	out.law("queued with a slot in hand", target.Slot)
-	out.law("queued in a backoff: it would hold up others", v.Now.Before(a.Since))
-	for _, r := range v.Runs {
-		out.law("queued while a Job of it runs", r.Live)
+	out.law("awaited a slot in spite of a problem: others would wait behind it", target.Problem != nil)
+	out.law("awaited a slot that it has", target.HasSlot)
+	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Since))
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("awaited a slot while a run is unfinished", r.Unfinished)
 	}
 }
 
-func releaseLaws(out *broken, v View, a Release) {
+func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	last := v.Newest(a.Run.Verb)
-	out.law("released a live Job", a.Run.Live)
-	out.law("released an unsettled Job", a.Run.Settled == nil)
+	out.law("released the record of an unfinished run", a.Run.Unfinished)
+	out.law("released a record without an outcome", a.Run.Recorded == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may have been made", !v.Volume.Serves() && !v.madeNothing(last) && a.Left == "")
+		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !v.madeNothing(last) && a.LeftBehind == "")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // How long to wait after a run, by its verdict.
@@ -20,9 +21,9 @@ const (
 // was full, it is at the pace of any failure: else a claim would race around a cluster that has no room.
 func due(r *Run, t Target) time.Time {
 	switch {
-	case t.Problem != nil || !changed(r, t):
+	case t.Problem != nil || !hasChanged(r, t):
 		return r.Outcome.Finished.Add(pause(r))
-	case r.Outcome.Verdict == contract.NoCapacity && !renewed(r, t):
+	case r.Outcome.Verdict == contract.NoCapacity && !requestRenewed(r, t):
 		return r.Outcome.Finished.Add(backoff(r.Attempt))
 	default:
 		return r.Outcome.Finished
@@ -34,7 +35,7 @@ func (v View) due(r *Run, t Target) time.Time {
 	at := due(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
-		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !changed(&q, t) && again.After(at) {
+		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
 			at = again
 		}
 	}
@@ -76,25 +77,25 @@ func attempt(last *Run) int {
 	}
 }
 
-// shares: no run has said anything of the request yet.
-func shares(launch Launch, last *Run) bool {
+// mayBatch: no run has said anything of the request yet.
+func mayBatch(launch Launch, last *Run) bool {
 	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
 }
 
-// moved: the target is another config, or another node, than the run's.
-func moved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+// targetMoved: the target is another config, or another node, than the run's.
+func targetMoved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
-// renewed: the claim asks for something else than the run was to make, or another config serves it.
-func renewed(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
+// requestRenewed: the claim asks for something else than the run was to make, or another config serves it.
+func requestRenewed(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
 
-// changed: what the run was asked to do is not what would be asked now. A delete asks the same always,
+// hasChanged: what the run was asked to do is not what would be asked now. A delete asks the same always,
 // and an expand goes to the volume's nodes, whichever the claim names.
-func changed(r *Run, t Target) bool {
+func hasChanged(r *Run, t Target) bool {
 	switch r.Verb {
 	case contract.Provision:
-		return moved(r, t) || renewed(r, t)
+		return targetMoved(r, t) || requestRenewed(r, t)
 	case contract.Expand:
-		return renewed(r, t)
+		return requestRenewed(r, t)
 	case contract.Delete, contract.List:
 		return false
 	default:
@@ -105,39 +106,39 @@ func changed(r *Run, t Target) bool {
 // retry is when a run that failed will be followed by another, to be told to whoever asked; zero: none
 // will be, or nobody asks any more.
 func (v View) retry(r *Run) time.Time {
-	t, asks := v.Serve, r.Verb == contract.Provision && v.Claim == ClaimPending
+	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
-		t, asks = v.Expand, v.Growth.Stage.Wanted() && !v.Volume.Released
+		t, asks = v.Expand, v.Resize.Stage.Wanted() && !v.Volume.Released
 	}
-	if !asks || exhausted(r, t) {
+	if !asks || attemptsExhausted(r, t) {
 		return time.Time{}
 	}
-	if at := v.due(r, t); at.After(r.Outcome.Quiet) {
+	if at := v.due(r, t); at.After(r.Outcome.MayRunUntil) {
 		return at
 	}
-	return r.Outcome.Quiet
+	return r.Outcome.MayRunUntil
 }
 
-// unseen is a run whose container may still be at work although nobody can tell: the one whose deadline is the
+// runMayContinue is a run whose container may still be at work although nobody can tell: the one whose deadline is the
 // last. Nil: there is none.
-func (v View) unseen() *Run {
+func (v View) runMayContinue() *Run {
 	var last *Run
 	for i := range v.Runs {
-		if r := &v.Runs[i]; v.Now.Before(r.Outcome.Quiet) && (last == nil || r.Outcome.Quiet.After(last.Outcome.Quiet)) {
+		if r := &v.Runs[i]; v.Now.Before(r.Outcome.MayRunUntil) && (last == nil || r.Outcome.MayRunUntil.After(last.Outcome.MayRunUntil)) {
 			last = r
 		}
 	}
 	return last
 }
 
-// outrun tells why nothing is launched after a run whose pod was deleted by force.
-func outrun(r Run) Problem {
-	return Problem{Reason: "WaitingForNode", Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
-		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.Quiet.UTC().Format(time.RFC3339))}
+// mayStillRun tells why nothing is launched after a run whose pod was deleted by force.
+func mayStillRun(r Run) Problem {
+	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
+		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
 }
 
-func exhausted(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !changed(r, t)
+func attemptsExhausted(r *Run, t Target) bool {
+	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
 func stalled(r *Run) Problem {
@@ -146,7 +147,7 @@ func stalled(r *Run) Problem {
 		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"
 	}
 	return Problem{
-		Reason: "Stalled",
+		Reason: reason.Stalled,
 		Note:   fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", r.Attempt, next),
 	}
 }

@@ -99,7 +99,7 @@ var restricted = func() policy.Evaluator {
 // strip takes what is allowed off a copy of the pod, so that what is left can be judged as restricted.
 func (a Allowance) strip(spec *corev1.PodSpec) {
 	for i, v := range spec.Volumes {
-		if v.HostPath != nil && a.hostPath(v.HostPath.Path) {
+		if v.HostPath != nil && a.AllowsHostPath(v.HostPath.Path) {
 			spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		}
 	}
@@ -128,8 +128,8 @@ func (a Allowance) stripContainer(s *corev1.SecurityContext) {
 	}
 }
 
-// hostPath compares whole path elements: /srv/flex-other is not below /srv/flex.
-func (a Allowance) hostPath(path string) bool {
+// AllowsHostPath reports whether pods and PVs of the namespace may use a directory of a node. It compares whole path elements: /srv/flex-other is not below /srv/flex.
+func (a Allowance) AllowsHostPath(path string) bool {
 	return filepath.Clean(path) == path && slices.ContainsFunc(a.HostPaths, func(prefix string) bool {
 		return path == prefix || strings.HasPrefix(path, prefix+"/")
 	})

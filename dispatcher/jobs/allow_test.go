@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 func allow(t *testing.T, flags ...string) jobs.Allowances {
@@ -56,7 +57,7 @@ func TestWithoutAnAllowanceAPodIsRestricted(t *testing.T) {
 		"hidden by other capital": {"Spec: {hostNetwork: true}\nspec: {priorityClassName: x}", "host namespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := configOf(t, "Delete", map[string]string{"pod-template": test.template})
+			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": test.template})
 			faults := jobs.Check(cfg, nil)
 			if len(faults) != 1 {
 				t.Fatalf("%d faults, want 1: %v", len(faults), faults)
@@ -81,7 +82,7 @@ func TestTheBaselineAndWhatTightensItNeedNoAllowance(t *testing.T) {
 		"writable root": container("securityContext: {readOnlyRootFilesystem: false}"),
 		"a volume":      container("volumeMounts: [{name: c, mountPath: /c}]") + "\n  volumes: [{name: c, persistentVolumeClaim: {claimName: c}}]",
 	} {
-		if faults := jobs.Check(configOf(t, "Delete", map[string]string{"pod-template": template}), nil); len(faults) > 0 {
+		if faults := jobs.Check(fixture.Config(t, "Delete", map[string]string{"pod-template": template}), nil); len(faults) > 0 {
 			t.Errorf("%s: %v", name, faults.ToAggregate())
 		}
 	}
@@ -126,7 +127,7 @@ func TestEachKindOfAllowanceAllowsJustThat(t *testing.T) {
 		"all of them for the node's paths": {nodeDirectories, []string{hp, root, dac}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := configOf(t, "Delete", map[string]string{"pod-template": test.template})
+			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": test.template})
 			faults := jobs.Check(cfg, allow(t, test.flags...))
 			if got := len(faults) == 0; got != test.want {
 				t.Errorf("allowed %v, want %v: %v", got, test.want, faults)
@@ -155,12 +156,12 @@ spec:
 
 // What is judged is a copy: the Job keeps its hostPath and its user.
 func TestCheckLeavesTheConfigAsItIs(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"pod-template": nodeDirectories})
+	cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": nodeDirectories})
 	all := allow(t, "flex-provisioner/host-path=/srv/flex", "flex-provisioner/run-as-user=0", "flex-provisioner/capability=DAC_OVERRIDE")
 	if faults := jobs.Check(cfg, all); len(faults) > 0 {
 		t.Fatal(faults.ToAggregate())
 	}
-	spec := build(t, provision(cfg, claim())).Spec.Template.Spec
+	spec := fixture.Build(t, fixture.Provision(cfg, fixture.Claim())).Spec.Template.Spec
 	found := false
 	for _, v := range spec.Volumes {
 		found = found || v.HostPath != nil && v.HostPath.Path == "/srv/flex"

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,14 +10,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// volumeList is pv.json of a batch, in the order of the requests. The API has no such type for encoding.
-type volumeList struct {
+// VolumeList is pv.json of a batch, in the order of the requests. The API has no such type for encoding.
+type VolumeList struct {
 	metav1.TypeMeta
 	Items []*corev1.PersistentVolume `json:"items"`
 }
 
 // UIDs are those of the claims that a Job serves.
-func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[contract.AnnUIDs], ",") }
+func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
 
 // Key is the key under which a Job carries an annotation of a claim: the plain one where it serves no other.
 func Key(job *batchv1.Job, uid, annotation string) string { return keyOf(UIDs(job), uid, annotation) }
@@ -27,7 +26,7 @@ func keyOf(uids []string, uid, annotation string) string {
 	if len(uids) < 2 {
 		return annotation
 	}
-	return contract.MemberAnnotation(uid, annotation)
+	return MemberAnnotation(uid, annotation)
 }
 
 // all are the plans of every request, the first one's first.
@@ -41,8 +40,8 @@ func uidsOf(plans []Plan) []string {
 	return out
 }
 
-// Fit leaves out of a batch, from its end, what would make the pod's annotations too large.
-func Fit(p Plan) (Plan, error) {
+// TrimToSize leaves out of a batch, from its end, what would make the pod's annotations too large.
+func TrimToSize(p Plan) (Plan, error) {
 	room := contract.MaxFiles
 	for i, one := range p.all() {
 		one.With = nil
@@ -56,19 +55,4 @@ func Fit(p Plan) (Plan, error) {
 		}
 	}
 	return p, nil
-}
-
-// AnySettled tells whether the outcome of any claim of a Job is recorded.
-func AnySettled(job *batchv1.Job) bool {
-	return slices.ContainsFunc(UIDs(job), func(uid string) bool { return job.Annotations[Key(job, uid, contract.AnnOutcome)] != "" })
-}
-
-// AllDone tells whether every claim of a Job was served, as far as their outcomes tell.
-func AllDone(job *batchv1.Job) bool {
-	for _, uid := range UIDs(job) {
-		if settled := RecordOf(job, uid).Settled; settled == nil || settled.Verdict != contract.Done {
-			return false
-		}
-	}
-	return true
 }

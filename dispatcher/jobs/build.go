@@ -30,10 +30,10 @@ type Plan struct {
 	// Number of the Job among the claim's Jobs of this verb, Attempt the counted runs so far with this
 	// one, After the number of the newest provision Job, on a delete.
 	Number, Attempt, After int
-	// Clean: nothing of the claim's can be in the storage yet.
-	Clean bool
-	// Anywhere: the node that the run should go to has gone, and it runs on any.
-	Anywhere bool
+	// NothingBefore: nothing of the claim's can be in the storage yet.
+	NothingBefore bool
+	// AnyNode: the node that the run should go to has gone, and it runs on any.
+	AnyNode bool
 	// KubeAPI is the API server's URL, for images that know nothing but their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb and the
@@ -59,7 +59,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 			Namespace: p.Config.Source.Namespace,
 			// The pod's, a template's among them: queues like Kueue look for theirs on the Job.
 			Labels:      maps.Clone(template.Labels),
-			Finalizers:  []string{contract.FinalizerRecord},
+			Finalizers:  []string{FinalizerRecord},
 			Annotations: annotations(p),
 		},
 		Spec: batchv1.JobSpec{
@@ -75,13 +75,13 @@ func Build(p Plan) (*batchv1.Job, error) {
 
 func labels(p Plan) map[string]string {
 	out := map[string]string{
-		contract.LabelManagedBy: contract.ManagedBy,
-		contract.LabelClaimUID:  p.Request.UID,
-		contract.LabelVerb:      string(p.Verb),
-		contract.LabelClass:     config.ClassLabel(p.Config.Source.Class),
+		config.LabelManagedBy:  config.ManagedBy,
+		contract.LabelClaimUID: p.Request.UID,
+		LabelVerb:              string(p.Verb),
+		config.LabelClass:      config.ClassLabel(p.Config.Source.Class),
 	}
 	for _, one := range p.all() {
-		out[contract.LabelMember+one.Request.UID] = ""
+		out[LabelMember+one.Request.UID] = ""
 	}
 	return out
 }
@@ -90,15 +90,15 @@ func labels(p Plan) map[string]string {
 func annotations(p Plan) map[string]string {
 	uids := uidsOf(p.all())
 	out := map[string]string{
-		contract.AnnUIDs:      strings.Join(uids, ","),
-		contract.AnnRevision:  p.Config.Source.Revision(),
-		contract.AnnNamespace: p.Request.Namespace,
+		AnnUIDs:              strings.Join(uids, ","),
+		contract.AnnRevision: p.Config.Source.Revision(),
+		AnnNamespace:         p.Request.Namespace,
 	}
 	if p.Config.Writer == config.DispatcherWrites {
-		out[contract.AnnWriter] = string(config.DispatcherWrites)
+		out[AnnWriter] = string(config.DispatcherWrites)
 	}
-	if p.Anywhere {
-		out[contract.AnnAnywhere] = "true"
+	if p.AnyNode {
+		out[AnnAnywhere] = "true"
 	}
 	for _, one := range p.all() {
 		for name, value := range one.record() {
@@ -111,13 +111,13 @@ func annotations(p Plan) map[string]string {
 // record is what a Job says of one request.
 func (p Plan) record() map[string]string {
 	return map[string]string{
-		contract.AnnNamespace:   p.Request.Namespace,
-		contract.AnnRequestHash: p.Hash,
-		contract.AnnAttempt:     strconv.Itoa(p.Attempt),
-		contract.AnnAfter:       strconv.Itoa(p.After),
-		contract.AnnNode:        p.Request.SelectedNode,
-		contract.AnnVolume:      string(p.PV.UID),
-		contract.AnnClean:       strconv.FormatBool(p.Clean),
+		AnnNamespace:   p.Request.Namespace,
+		AnnRequestHash: p.Hash,
+		AnnAttempt:     strconv.Itoa(p.Attempt),
+		AnnAfter:       strconv.Itoa(p.After),
+		AnnNode:        p.Request.SelectedNode,
+		AnnVolume:      string(p.PV.UID),
+		AnnClean:       strconv.FormatBool(p.NothingBefore),
 	}
 }
 
@@ -155,7 +155,7 @@ func encode(p Plan) (requests, pv string, err error) {
 	}
 	var content any = pvs[0]
 	if len(pvs) > 1 {
-		content = volumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: pvs}
+		content = VolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: pvs}
 	}
 	b, err := json.Marshal(content)
 	if err != nil {

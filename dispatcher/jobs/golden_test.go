@@ -5,14 +5,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 func TestGoldenJobOfTheLeastConfig(t *testing.T) {
-	golden(t, "job-least", build(t, provision(configOf(t, "Delete", nil), claim())))
+	fixture.Golden(t, "job-least", fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim())))
 }
 
 // everyKey is a config with every key set.
@@ -53,84 +54,43 @@ spec:
 }
 
 func TestGoldenJobOfEveryKey(t *testing.T) {
-	cfg := configOf(t, "Retain", everyKey)
+	cfg := fixture.Config(t, "Retain", everyKey)
 	if faults := jobs.Check(cfg, nil); len(faults) > 0 {
 		t.Fatal(faults.ToAggregate())
 	}
-	c := claim(func(c *corev1.PersistentVolumeClaim) {
+	c := fixture.Claim(func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations["volume.kubernetes.io/selected-node"] = "node-1"
 		c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	})
-	golden(t, "job-every-key", build(t, provision(cfg, c)))
-}
-
-// realPV is what the image made of the skeleton, as the API server shows it later.
-func realPV(t *testing.T) *corev1.PersistentVolume {
-	t.Helper()
-	p := provision(configOf(t, "Delete", nil), claim())
-	pv := p.PV
-	pv.UID, pv.ResourceVersion = "0d4c9a52-77a1-4f0e-8f4e-1b2c3d4e5f60", "71"
-	pv.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/gold"}
-	pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1"}}}},
-	}}}
-	return pv
+	fixture.Golden(t, "job-every-key", fixture.Build(t, fixture.Provision(cfg, c)))
 }
 
 func TestGoldenJobThatDeletes(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node"})
-	pv := realPV(t)
-	golden(t, "job-delete", build(t, jobs.Plan{
+	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node"})
+	pv := fixture.PV(t)
+	fixture.Golden(t, "job-delete", fixture.Build(t, jobs.Plan{
 		Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 2, Attempt: 2, After: 1,
 	}))
 }
 
 func TestGoldenJobThatExpands(t *testing.T) {
-	cfg := configOf(t, "Delete", map[string]string{"run-on": "selected-node", "verbs": "provision,delete,expand"})
-	pv := realPV(t)
+	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "verbs": "provision,delete,expand"})
+	pv := fixture.PV(t)
 	request := jobs.RequestOf(pv, cfg)
 	request.Size = 5 << 30
-	golden(t, "job-expand", build(t, jobs.Plan{
+	fixture.Golden(t, "job-expand", fixture.Build(t, jobs.Plan{
 		Config: cfg, Verb: contract.Expand, Request: request, PV: pv, Number: 1, Attempt: 1, Hash: jobs.SizeHash(resource.MustParse("5Gi")),
 	}))
 }
 
 func TestGoldenJobThatUndoes(t *testing.T) {
-	made := build(t, provision(configOf(t, "Delete", nil), claim()))
-	request, pv, err := jobs.Recorded(made.Spec.Template.Annotations, uid)
+	made := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim()))
+	request, pv, err := runs.RecordedRequest(made.Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Undo = true
-	golden(t, "job-undo", build(t, jobs.Plan{
-		Config: configOf(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
+	fixture.Golden(t, "job-undo", fixture.Build(t, jobs.Plan{
+		Config: fixture.Config(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
 	}))
-}
-
-func TestGoldenSkeletons(t *testing.T) {
-	for name, test := range map[string]struct {
-		reclaim string
-		change  func(*corev1.PersistentVolumeClaim)
-	}{
-		"pv-delete": {"Delete", func(*corev1.PersistentVolumeClaim) {}},
-		"pv-retain-block-shared": {"Retain", func(c *corev1.PersistentVolumeClaim) {
-			c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
-			c.Spec.VolumeAttributesClassName = new("fast")
-			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
-			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1.5G")
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := configOf(t, test.reclaim, nil)
-			sc := class()
-			sc.MountOptions = []string{"hard", "nfsvers=4.1"}
-			request := jobs.Request(claim(test.change), sc, cfg, "")
-			pv := jobs.Skeleton(request, cfg, contract.ProvisionerName)
-			golden(t, name, pv)
-			if fault := jobs.Proof(pv, uid); fault != "" {
-				t.Errorf("the skeleton would be no proof: %s", fault)
-			}
-		})
-	}
 }

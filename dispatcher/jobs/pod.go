@@ -132,10 +132,10 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
-			Annotations: map[string]string{contract.AnnRequest: requests, contract.AnnPV: pv},
+			Annotations: map[string]string{AnnRequest: requests, AnnPV: pv},
 			// The pod stays until it has been read, also one that is deleted by force: else nobody could tell
 			// whether its container ever ran, and until when it may still do.
-			Finalizers: []string{contract.FinalizerRecord},
+			Finalizers: []string{FinalizerRecord},
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
@@ -161,8 +161,8 @@ func contractFiles() corev1.Volume {
 	}
 	return corev1.Volume{Name: flexVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 		Items: []corev1.DownwardAPIVolumeFile{
-			item("request.json", contract.AnnRequest),
-			item("pv.json", contract.AnnPV),
+			item("request.json", AnnRequest),
+			item("pv.json", AnnPV),
 		},
 	}}}
 }

@@ -4,17 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // Annotations of a claim that the dispatcher passes on as "who asked", when it trusts them: an
@@ -47,7 +48,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		SelectedNode:  claim.Annotations[storagehelpers.AnnSelectedNode],
 		SelectedZone:  zone,
 		Labels:        claim.Labels,
-		Annotations:   foreign(claim.Annotations),
+		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
 	r.AllowedTopologies = allowed(class)
@@ -86,6 +87,9 @@ func Hash(r contract.Request) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// SizeHash is what an expand asks for: a size in bytes. Unlike a claim's hash it can be read back.
+func SizeHash(size resource.Quantity) string { return strconv.FormatInt(size.Value(), 10) }
+
 // RequestOf rebuilds the request of a volume from its PV, for delete and expand.
 func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request {
 	r := contract.Request{
@@ -96,7 +100,7 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 		AccessModes:   words(pv.Spec.AccessModes),
 		MountOptions:  pv.Spec.MountOptions,
 		ReclaimPolicy: string(pv.Spec.PersistentVolumeReclaimPolicy),
-		SelectedNode:  NodeOf(pv),
+		SelectedNode:  pvs.NodeOf(pv),
 		Properties:    cfg.Properties,
 	}
 	if pv.Spec.VolumeMode != nil {
@@ -111,38 +115,8 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 	return r
 }
 
-// Recorded reads back what a Job asked for on behalf of a claim: the request and the PV of its pod.
-func Recorded(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
-	requests, err := contract.DecodeRequests([]byte(annotations[contract.AnnRequest]))
-	if err != nil {
-		return contract.Request{}, nil, err
-	}
-	i := slices.IndexFunc(requests.Items, func(r contract.Request) bool { return r.UID == uid })
-	if i < 0 {
-		return contract.Request{}, nil, fmt.Errorf("the Job holds %d requests, and none of the claim %s", len(requests.Items), uid)
-	}
-	pv, err := recordedVolume([]byte(annotations[contract.AnnPV]), i, len(requests.Items))
-	return requests.Items[i], pv, err
-}
-
-// recordedVolume is the PV of the request with this index, in the order of the requests.
-func recordedVolume(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
-	list := volumeList{Items: []*corev1.PersistentVolume{{}}}
-	var content any = list.Items[0]
-	if requests > 1 {
-		content = &list
-	}
-	if err := json.Unmarshal(file, content); err != nil {
-		return nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
-	}
-	if len(list.Items) != requests || list.Items[i] == nil {
-		return nil, fmt.Errorf("the Job holds %d PersistentVolumes for %d requests", len(list.Items), requests)
-	}
-	return list.Items[i], nil
-}
-
-// foreign drops annotations that are ours or Kubernetes' own.
-func foreign(annotations map[string]string) map[string]string {
+// withoutOwn drops annotations that are ours or Kubernetes' own.
+func withoutOwn(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
 		domain, _, _ := strings.Cut(key, "/")

@@ -13,11 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
-
-func annotated(key, value string) func(*corev1.PersistentVolumeClaim) {
-	return func(c *corev1.PersistentVolumeClaim) { c.Annotations[key] = value }
-}
 
 func labelled(key, value string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) { c.Labels[key] = value }
@@ -30,15 +27,15 @@ func sized(size string) func(*corev1.PersistentVolumeClaim) {
 }
 
 func TestARequestSaysAllThatTheClaimAsksFor(t *testing.T) {
-	cfg := configOf(t, "Retain", nil)
-	sc := class()
+	cfg := fixture.Config(t, "Retain", nil)
+	sc := fixture.Class()
 	sc.MountOptions = []string{"hard"}
-	c := claim(annotated("volume.kubernetes.io/selected-node", "node-1"), sized("1.5G"), func(c *corev1.PersistentVolumeClaim) {
+	c := fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", "node-1"), sized("1.5G"), func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 		c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadOnlyMany)
 	})
 	want := contract.Request{
-		UID: uid, PVName: "pvc-" + uid, Namespace: "app", Name: "data", Class: "gold", Size: 1_500_000_000,
+		UID: fixture.UID, PVName: "pvc-" + fixture.UID, Namespace: "app", Name: "data", Class: "gold", Size: 1_500_000_000,
 		AccessModes: []string{"ReadWriteOnce", "ReadOnlyMany"}, VolumeMode: "Block", MountOptions: []string{"hard"},
 		ReclaimPolicy: "Retain", SelectedNode: "node-1", SelectedZone: "west",
 		Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"team": "blue"},
@@ -50,18 +47,18 @@ func TestARequestSaysAllThatTheClaimAsksFor(t *testing.T) {
 }
 
 func TestAFractionOfAByteIsRoundedUp(t *testing.T) {
-	if got := jobs.Request(claim(sized("1073741824500m")), class(), config.Config{}, "").Size; got != 1073741825 {
+	if got := jobs.Request(fixture.Claim(sized("1073741824500m")), fixture.Class(), config.Config{}, "").Size; got != 1073741825 {
 		t.Errorf("size %d", got)
 	}
 }
 
 func TestAnnotationsOfKubernetesAndOursStayOut(t *testing.T) {
-	c := claim(
-		annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), annotated("pv.kubernetes.io/bind-completed", "yes"),
-		annotated(contract.AnnResult, "failed"), annotated(jobs.AnnUsername, "mallory"), annotated("meta.k8s.io/x", "y"),
-		annotated("k8s.io/CloneRequest", "a/b"), annotated("example.com/kubernetes.io", "mine"))
+	c := fixture.Claim(
+		fixture.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), fixture.Annotated("pv.kubernetes.io/bind-completed", "yes"),
+		fixture.Annotated(contract.AnnResult, "failed"), fixture.Annotated(jobs.AnnUsername, "mallory"), fixture.Annotated("meta.k8s.io/x", "y"),
+		fixture.Annotated("k8s.io/CloneRequest", "a/b"), fixture.Annotated("example.com/kubernetes.io", "mine"))
 	want := map[string]string{"team": "blue", "k8s.io/CloneRequest": "a/b", "example.com/kubernetes.io": "mine"}
-	if diff := cmp.Diff(want, jobs.Request(c, class(), config.Config{}, "").Annotations); diff != "" {
+	if diff := cmp.Diff(want, jobs.Request(c, fixture.Class(), config.Config{}, "").Annotations); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -69,25 +66,25 @@ func TestAnnotationsOfKubernetesAndOursStayOut(t *testing.T) {
 func TestAClaimsLabelsAndAnnotationsAreCapped(t *testing.T) {
 	// [{"a":"…"},{}] has 13 bytes beside the value's.
 	for length, kept := range map[int]bool{4096 - 13: true, 4096 - 12: false, 1 << 20: false} {
-		c := claim(labelled("a", strings.Repeat("x", length)))
+		c := fixture.Claim(labelled("a", strings.Repeat("x", length)))
 		delete(c.Labels, "app")
 		c.Annotations = nil
-		r := jobs.Request(c, class(), config.Config{}, "")
+		r := jobs.Request(c, fixture.Class(), config.Config{}, "")
 		if got := len(r.Labels) == 1; got != kept {
 			text, _ := json.Marshal([]any{r.Labels, r.Annotations})
 			t.Errorf("%d bytes: kept %v, want %v (%d bytes of JSON)", length, got, kept, len(text))
 		}
 	}
-	over := jobs.Request(claim(annotated("a", strings.Repeat("ä", 4096)), labelled("b", "c")), class(), config.Config{}, "")
+	over := jobs.Request(fixture.Claim(fixture.Annotated("a", strings.Repeat("ä", 4096)), labelled("b", "c")), fixture.Class(), config.Config{}, "")
 	if over.Labels != nil || over.Annotations != nil {
 		t.Errorf("half of it was kept: %v", over)
 	}
 }
 
 func TestTheHashIsOfWhatTheClaimAsksFor(t *testing.T) {
-	cfg := configOf(t, "Retain", nil)
+	cfg := fixture.Config(t, "Retain", nil)
 	hash := func(changes ...func(*corev1.PersistentVolumeClaim)) string {
-		return jobs.Hash(jobs.Request(claim(changes...), class(), cfg, ""))
+		return jobs.Hash(jobs.Request(fixture.Claim(changes...), fixture.Class(), cfg, ""))
 	}
 	base := hash()
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
@@ -96,18 +93,18 @@ func TestTheHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 		"the volume mode":  func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
 		"the VAC":          func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("fast") },
 		"a label":          labelled("app", "db"),
-		"an annotation":    annotated("k8s.io/CloneRequest", "a/b"),
+		"an annotation":    fixture.Annotated("k8s.io/CloneRequest", "a/b"),
 	} {
 		if hash(change) == base {
 			t.Errorf("%s changes, the hash does not", what)
 		}
 	}
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
-		"our own result":        annotated(contract.AnnAttempts, "7"),
-		"the PV controller":     annotated("volume.kubernetes.io/storage-provisioner", "x"),
-		"the scheduler":         annotated("volume.kubernetes.io/selected-node", "node-2"),
-		"last-applied":          annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"),
-		"who asked":             annotated(jobs.AnnUsername, "alice"),
+		"our own result":        fixture.Annotated(contract.AnnAttempts, "7"),
+		"the PV controller":     fixture.Annotated("volume.kubernetes.io/storage-provisioner", "x"),
+		"the scheduler":         fixture.Annotated("volume.kubernetes.io/selected-node", "node-2"),
+		"last-applied":          fixture.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"),
+		"who asked":             fixture.Annotated(jobs.AnnUsername, "alice"),
 		"the same mode, spelt":  func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem) },
 		"the same size, spelt":  sized("1024Mi"),
 		"no annotations at all": func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"team": "blue"} },
@@ -120,9 +117,9 @@ func TestTheHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 
 func TestTheClassIsPartOfTheHashButPropertiesAreTheRevisions(t *testing.T) {
 	request := func(change func(*storagev1.StorageClass), keys map[string]string) contract.Request {
-		sc := class()
+		sc := fixture.Class()
 		change(sc)
-		return jobs.Request(claim(), sc, configOf(t, "Retain", keys), "zone")
+		return jobs.Request(fixture.Claim(), sc, fixture.Config(t, "Retain", keys), "zone")
 	}
 	base := jobs.Hash(request(func(*storagev1.StorageClass) {}, nil))
 	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.MountOptions = []string{"ro"} }, nil)) == base {
@@ -143,10 +140,10 @@ func TestTheClassIsPartOfTheHashButPropertiesAreTheRevisions(t *testing.T) {
 }
 
 func TestARequestIsRebuiltFromItsPV(t *testing.T) {
-	cfg := configOf(t, "Delete", nil)
-	pv := realPV(t)
+	cfg := fixture.Config(t, "Delete", nil)
+	pv := fixture.PV(t)
 	want := contract.Request{
-		UID: uid, PVName: "pvc-" + uid, Namespace: "app", Name: "data", Class: "gold", Size: 1 << 30,
+		UID: fixture.UID, PVName: "pvc-" + fixture.UID, Namespace: "app", Name: "data", Class: "gold", Size: 1 << 30,
 		AccessModes: []string{"ReadWriteOnce"}, VolumeMode: "Filesystem", ReclaimPolicy: "Delete", SelectedNode: "node-1", Properties: cfg.Properties,
 	}
 	if diff := cmp.Diff(want, jobs.RequestOf(pv, cfg)); diff != "" {
@@ -154,31 +151,11 @@ func TestARequestIsRebuiltFromItsPV(t *testing.T) {
 	}
 	// A populator re-points the claimRef: the volume's own UID is the annotation's.
 	pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "another", "target"
-	if got := jobs.RequestOf(pv, cfg); got.UID != uid || got.Name != "target" {
+	if got := jobs.RequestOf(pv, cfg); got.UID != fixture.UID || got.Name != "target" {
 		t.Errorf("got %s, %s", got.UID, got.Name)
 	}
 	pv.Spec.ClaimRef = nil
-	if got := jobs.RequestOf(pv, cfg); got.UID != uid || got.Name != "" {
+	if got := jobs.RequestOf(pv, cfg); got.UID != fixture.UID || got.Name != "" {
 		t.Errorf("without a claimRef: %+v", got)
-	}
-}
-
-func TestProofNeedsTheUIDAndAClaimRef(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*corev1.PersistentVolume)
-		word   string
-	}{
-		"as the skeleton has it":  {func(*corev1.PersistentVolume) {}, ""},
-		"bound to another by now": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, ""},
-		"no UID":                  {func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) }, contract.AnnClaimUID},
-		"another's UID":           {func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = "x" }, contract.AnnClaimUID},
-		"no claimRef":             {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "any claim could take it"},
-	} {
-		pv := realPV(t)
-		test.change(pv)
-		got := jobs.Proof(pv, uid)
-		if (got == "") != (test.word == "") || !strings.Contains(got, test.word) {
-			t.Errorf("%s: %q, want %q in it", name, got, test.word)
-		}
 	}
 }

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// everyBatched calls f with every combination of facts about runs of a batch.
+func everyBatched(t *testing.T, f func(View)) {
+	t.Helper()
+	deletions, histories := deleteTargets(), buildOnce(t, batchedHistories)
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
+		provisions := []Target{{}}
+		if claim == ClaimPending {
+			provisions = provisionTargets()
+		}
+		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
+			if claim == ClaimBound && !volume.Exists {
+				continue
+			}
+			for _, provision := range provisions {
+				for _, deletion := range deletions {
+					for _, runs := range histories {
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
+					}
+				}
+			}
+		}
+	}
+}
+
+// batchedHistories returns histories of one run each.
+func batchedHistories() [][]Run {
+	var out [][]Run
+	for _, r := range batchedRuns() {
+		out = append(out, []Run{r})
+	}
+	return out
+}
+
+// batchedRuns returns a run in every state, with every state of the other claims of its batch.
+func batchedRuns() []Run {
+	var out []Run
+	for _, r := range outcomes(run(contract.Provision, 1), verdicts) {
+		switch {
+		case r.DescribesPV:
+			continue // a run whose PV the dispatcher creates has a batch-size of 1
+		case r.Unfinished:
+			for _, waived := range []bool{false, true} {
+				for _, want := range []bool{false, true} {
+					r.Waived, r.Others = waived, runs.Others{Wanted: want, Unrecorded: true, Held: true}
+					out = append(out, r)
+				}
+			}
+		default:
+			for _, others := range []runs.Others{{Wanted: true, Unrecorded: true, Held: true}, {Wanted: true, Held: true}} {
+				r.Others, r.PodKept = others, r.Recorded != nil
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// batchLaws checks what an action on one claim may do to the other claims of its batch.
+func batchLaws(out *broken, v View, action Action) {
+	switch a := action.(type) { //nolint:gochecksumtype // no other concerns them
+	case Launch:
+		out.law("batched an undo", a.MayBatch && a.Undo)
+		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
+	case Cancel:
+		out.law("cancelled a Job that another claim of its batch needs", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp)
+	case Waive:
+		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Stuck.Unstarted && !a.Run.Stuck.NodeLost)
+		out.law("waived twice", a.Run.Waived)
+		out.law("waived a run that no other claim needs", !a.Run.Others.Wanted)
+	case RemovePodFinalizer:
+		out.law("removed a pod's finalizer before every outcome of its batch was recorded", a.Run.Others.Unrecorded)
+	}
+}
+
+// hasStarted reports whether the newest run for the same purpose may have started.
+func hasStarted(v View, a Launch) bool {
+	last := v.Newest(a.Verb)
+	if a.Verb == contract.Delete {
+		last = v.reclaim()
+	}
+	return last != nil && last.Outcome.Verdict != contract.NotStarted
+}
+
+// A fact that changes no action would be missing from the walk.
+func TestWalkReachesEveryActionOnABatch(t *testing.T) {
+	seen := map[string]int{}
+	everyBatched(t, func(v View) {
+		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are not of interest
+		case Waive:
+			seen["waived"]++
+		case Cancel:
+			seen["cancelled"]++
+		case RemovePodFinalizer:
+			seen["pod finalizer removed"]++
+		case Launch:
+			seen["launched"]++
+			if a.MayBatch {
+				seen["batched"]++
+			}
+		}
+	})
+	for _, what := range []string{"waived", "cancelled", "pod finalizer removed", "launched", "batched"} {
+		if seen[what] == 0 {
+			t.Errorf("no view leads to: %s; all: %v", what, seen)
+		}
+	}
+}

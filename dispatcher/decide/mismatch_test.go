@@ -1,0 +1,73 @@
+package decide
+
+import "testing"
+
+// everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound to, and with what
+// is left of a PV that was deleted unbound when the claim no longer exists or is bound to another PV.
+func everyMismatch(t *testing.T, f func(View)) {
+	t.Helper()
+	deletions, histories := deleteTargets()[:2], buildOnce(t, histories)
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBoundElsewhere} {
+		provision, there := Target{}, claim != ClaimGone && claim != ClaimBoundElsewhere
+		if claim == ClaimPending {
+			provision = provisionTargets()[1]
+		}
+		for _, volume := range mismatchedVolumes(there) {
+			for _, deletion := range deletions {
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
+				}
+			}
+		}
+	}
+}
+
+// mismatchedVolumes returns PVs that are unbound, bound to another claim, or released by one. The claim exists and is
+// unbound if there is set.
+func mismatchedVolumes(there bool) []Volume {
+	var out []Volume
+	bools := []bool{false, true}
+	for _, v := range []Volume{{Unbound: true, NeverBound: true}, {Unbound: true}, {}, {Released: true}, {Released: true, Orphaned: true}} {
+		v.Exists, v.UID, v.Mismatch = true, pvUID, "it is too small"
+		if !there {
+			v.Mismatch, v.NeverBound = "", false
+		}
+		for _, fault := range []string{"", "it has no claimRef"} {
+			for _, policyDelete := range bools {
+				for _, finalizer := range bools {
+					for _, terminating := range bools {
+						v.Unproven, v.PolicyDelete, v.HasFinalizer, v.Terminating = fault, policyDelete, finalizer, terminating
+						out = append(out, v)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume.
+func everyRival(t *testing.T, f func(View)) {
+	t.Helper()
+	provision, deletion, histories := provisionTargets()[1], deleteTargets()[1], buildOnce(t, histories)
+	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
+		for _, volume := range []Volume{{}, released} {
+			for _, runs := range histories {
+				f(View{
+					Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs,
+					Rival: "another PV carries the UID",
+				})
+			}
+		}
+	}
+}
+
+func deleteUnboundPVLaws(out *broken, v View) {
+	vol := v.Volume
+	out.law("deleted a PV that fits its claim", vol.Mismatch == "")
+	out.law("deleted a PV that a claim may be bound to", !vol.NeverBound || !vol.Unbound)
+	out.law("deleted a retained PV before its volume", !vol.PolicyDelete)
+	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer || vol.Terminating)
+	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
+}

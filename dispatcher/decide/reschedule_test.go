@@ -1,0 +1,210 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// everyNode calls f with every combination of the facts about nodes: which one the scheduler selected for a pending
+// claim, and which one may have the volume that is to be deleted.
+func everyNode(t *testing.T, f func(View)) {
+	t.Helper()
+	deletions, histories := missingNodeTargets(), buildOnce(t, nodeHistories)
+	volumes := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
+	for _, finalizer := range []bool{false, true} {
+		for _, terminating := range []bool{false, true} {
+			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
+		}
+	}
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
+		provisions := []Target{{}}
+		if claim == ClaimPending {
+			provisions = selectedNodeTargets()
+		}
+		for _, volume := range volumes {
+			for _, provision := range provisions {
+				for _, deletion := range deletions {
+					for _, runs := range histories {
+						f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
+					}
+				}
+			}
+		}
+	}
+}
+
+func selectedNodeTargets() []Target {
+	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
+	problem, other, updated, onNode, missing, last := base, base, base, base, base, base
+	problem.Problem = &Problem{Reason: "WaitingForConfig"}
+	other.Node = "n2"
+	updated.Revision = "r2"
+	onNode.OnSelectedNode = true
+	missing.MissingNode = "the selected node n1"
+	last.MaxAttempts = 2
+	return []Target{problem, base, other, updated, onNode, missing, last}
+}
+
+func missingNodeTargets() []Target {
+	base := Target{RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
+	out := []Target{base, {RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
+	for _, policy := range []config.NodeGone{config.WaitForNode, config.AnyNode, config.ForgetVolume} {
+		missing := base
+		missing.MissingNode, missing.NodeGonePolicy = "the volume's node n1", policy
+		out = append(out, missing)
+	}
+	return out
+}
+
+// nodeHistories returns: no run; one provision that ended, at any stage of its claim's rescheduling, alone, after a run
+// on another node that was full, or with a delete after it, which may wait for its node.
+func nodeHistories() [][]Run {
+	out := [][]Run{nil}
+	full := recorded(run(contract.Provision, 1), contract.NoCapacity, time.Minute)
+	full.Node = "n2"
+	stuck := run(contract.Provision, 2)
+	stuck.Unfinished, stuck.PodKept = true, true
+	stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+	out = append(out, []Run{stuck})
+	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
+		for _, ago := range []time.Duration{0, time.Hour} {
+			for _, stage := range []RescheduleStage{RescheduleNone, RescheduleAnnounced, RescheduleDone} {
+				for _, nothingBefore := range []bool{false, true} {
+					p := recorded(run(contract.Provision, 2), verdict, ago)
+					p.Published, p.NothingBefore, p.Reschedule = true, nothingBefore, stage
+					out = append(out, []Run{p}, []Run{full, p})
+					for _, d := range nodeDeletes() {
+						out = append(out, []Run{p, d})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func nodeDeletes() []Run {
+	var out []Run
+	for _, volume := range []string{"", pvUID} {
+		d := run(contract.Delete, 1)
+		d.After, d.Volume = 2, volume
+		stuck := d
+		stuck.Unfinished, stuck.PodKept = true, true
+		stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+		anyNode := stuck
+		anyNode.AnyNode = true
+		out = append(out, stuck, anyNode, recorded(d, contract.Done, 0), recorded(d, contract.TryAgain, time.Hour))
+	}
+	return out
+}
+
+// nodeLaws checks that no run waits for a node that no longer exists.
+func nodeLaws(out *broken, v View, a Launch) {
+	target := v.Delete
+	switch a.Verb {
+	case contract.Provision:
+		target = v.Provision
+	case contract.Expand:
+		target = v.Expand
+	case contract.Delete, contract.List:
+	}
+	out.law("launched a run on a node that no longer exists", target.MissingNode != "" && !a.AnyNode)
+	out.law("launched a run on any node although its node exists", a.AnyNode && target.MissingNode == "")
+	out.law("launched a run on any node although the config forbids it", a.AnyNode && target.NodeGonePolicy != config.AnyNode)
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(r, target)
+		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(capacityPause)))
+	}
+}
+
+// giveUpLaws checks that a volume is given up only if the config says so.
+func giveUpLaws(out *broken, v View, left string) {
+	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.givenUp() == "")
+}
+
+func announceLaws(out *broken, v View, a AnnounceReschedule) {
+	out.law("announced a rescheduling twice", a.Run.Reschedule != RescheduleNone)
+	out.law("announced a rescheduling while a run has no recorded outcome", a.Run.Unfinished || a.Run.Recorded == nil)
+	out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
+	out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
+	out.law("announced a rescheduling after the last attempt", attemptsExhausted(&a.Run, v.Provision))
+	rescheduleClaim(out, v)
+}
+
+func rescheduleLaws(out *broken, v View) {
+	p := v.Newest(contract.Provision)
+	out.law("rescheduled without an announcement", v.Provision.MissingNode == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
+	rescheduleClaim(out, v)
+}
+
+func rescheduleClaim(out *broken, v View) {
+	p := v.Newest(contract.Provision)
+	out.law("rescheduled a claim whose node the scheduler did not select", v.Claim != ClaimPending || !v.Provision.NodeSelected)
+	out.law("rescheduled a claim before its run was undone", p != nil && v.canUndo(p))
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("rescheduled while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
+	}
+}
+
+// reschedule removes the selected node from the claim.
+func (s *simulation) reschedule() {
+	s.v.Claim, s.unscheduled = ClaimNotOurs, true
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.Reschedule == RescheduleAnnounced {
+			r.Reschedule = RescheduleDone
+		}
+	}
+}
+
+// moveScheduler lets the scheduler select a node: the same one again, unless it no longer exists. A node that a run
+// waits for comes back when nothing else changes.
+func (s *simulation) moveScheduler() bool {
+	switch {
+	case s.unscheduled && s.v.Claim == ClaimNotOurs:
+		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.MissingNode != "" {
+			s.v.Provision.MissingNode, s.v.Provision.Node = "", "n3"
+		}
+	case s.v.Delete.Problem == nil && s.v.Delete.MissingNode != "" && s.v.Delete.NodeGonePolicy == config.WaitForNode:
+		s.v.Delete.MissingNode = ""
+	default:
+		return false
+	}
+	return true
+}
+
+// An action that no view leads to would be missing from the walk.
+func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
+	seen := map[string]int{}
+	everyNode(t, func(v View) {
+		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
+		case Launch:
+			seen[fmt.Sprintf("Launch anyNode=%t left=%t undo=%t", a.AnyNode, a.LeftBehind != "", a.Undo)]++
+		case ReleaseRecord:
+			seen[fmt.Sprintf("ReleaseRecord left=%t", a.LeftBehind != "")]++
+		case RemoveFinalizer:
+			seen[fmt.Sprintf("RemoveFinalizer left=%t", a.LeftBehind != "")]++
+		case ReportProblem:
+			seen["ReportProblem "+a.Problem.Reason]++
+		case Cancel:
+			seen["Cancel "+string(a.Run.Verb)]++
+		default:
+			seen[fmt.Sprintf("%T", a)]++
+		}
+	})
+	for _, what := range []string{
+		"decide.AnnounceReschedule", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "RemoveFinalizer left=true",
+		"Launch anyNode=true left=false undo=true", "Launch anyNode=true left=false undo=false", "Launch anyNode=false left=true undo=false",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("no view leads to: %s", what)
+		}
+	}
+	t.Log(seen)
+}

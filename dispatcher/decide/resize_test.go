@@ -1,0 +1,228 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// everyResize calls f with every combination of the facts of a resize. The claim that a proven volume is bound to may
+// be another than the UID's, which no longer exists then.
+func everyResize(t *testing.T, f func(View)) {
+	t.Helper()
+	volumes, resizes, expands, histories := provenVolumes(), resizes(), expandTargets(), buildOnce(t, expandHistories)
+	for _, claim := range []Claim{ClaimGone, ClaimBound} {
+		for _, volume := range volumes {
+			for _, resize := range resizes {
+				for _, expand := range expands {
+					for _, runs := range histories {
+						f(View{
+							Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Runs: runs,
+							Delete: Target{RevisionStored: true, HasSlot: true, Supported: true},
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// provenVolumes returns volumes that are in use, released, or orphaned. One in use may be used by another claim, when
+// its phase is not up to date.
+func provenVolumes() []Volume {
+	var out []Volume
+	for _, v := range []Volume{{}, {Released: true}, {Released: true, Orphaned: true}} {
+		v.Exists, v.UID = true, pvUID
+		out = append(out, v)
+		v.PolicyDelete, v.HasFinalizer = true, true
+		out = append(out, v)
+		v.Terminating = true
+		out = append(out, v)
+	}
+	return out
+}
+
+func resizes() []Resize {
+	out := []Resize{{Stage: ResizeRequested}, {Stage: ResizeInProgress}, {Stage: ResizeInfeasible}}
+	for _, node := range []NodeWork{NodeNothing, NodeKubelet, NodeByHand} {
+		out = append(out, Resize{ResizeNone, node}, Resize{ResizeStored, node}, Resize{ResizeLeftToNode, node})
+	}
+	return out
+}
+
+func expandTargets() []Target {
+	return []Target{
+		{Problem: &Problem{Reason: "ExpansionNotSupported"}},
+		{Revision: "r1", Hash: "h1", RevisionStored: true, HasSlot: true, Supported: true},
+		{Revision: "r1", Hash: "h1", RevisionStored: true, Supported: true, MaxAttempts: 2},
+		{Revision: "r1", Hash: "h1", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 2},
+		{Revision: "r1", Hash: "h2", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 2},
+		{Revision: "r2", Hash: "h1", RevisionStored: true, HasSlot: true, Supported: true},
+	}
+}
+
+// expandHistories returns: no run; one expand in every state, alone, after an older one, or beside a delete of the
+// volume that has failed or is unfinished.
+func expandHistories() [][]Run {
+	out := [][]Run{nil}
+	older := recorded(run(contract.Expand, 1), contract.TryAgain, time.Hour)
+	failed := recorded(run(contract.Delete, 1), contract.TryAgain, time.Hour)
+	failed.Volume = pvUID
+	deleting := failed
+	deleting.Recorded, deleting.Unfinished = nil, true
+	for _, e := range expandEnds() {
+		out = append(out, []Run{e}, []Run{older, e})
+		if e.Recorded != nil && e.Held {
+			out = append(out, []Run{e, failed}, []Run{e, deleting})
+		}
+	}
+	return out
+}
+
+func expandEnds() []Run {
+	var out []Run
+	for _, e := range outcomes(run(contract.Expand, 2), []contract.Verdict{contract.Done, contract.BadRequest, contract.TryAgain, contract.Disrupted}) {
+		if e.Published && e.Held || e.DescribesPV || e.Refused != "" {
+			continue // no result of an expand is published, and none describes a PV
+		}
+		out = append(out, e)
+		if !e.Unfinished && e.Outcome.Verdict == contract.Done {
+			e.Grew = true
+			out = append(out, e)
+			e.Short = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// expandLaws checks that a volume is expanded only while it is in use, and while its claim asks for it and says so.
+func expandLaws(out *broken, v View) {
+	e := v.Newest(contract.Expand)
+	out.law("expanded a volume that is not proven", !v.Volume.Proven())
+	out.law("expanded a released volume", v.Volume.Released)
+	out.law("expanded a volume without a larger request", !v.Resize.Stage.Wanted())
+	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
+	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
+	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
+	out.law("launched before the retry is due", e != nil && v.Now.Before(due(e, v.Expand)))
+	out.law("launched after the last attempt", e != nil && attemptsExhausted(e, v.Expand))
+}
+
+// writesResize reports whether an action writes how far a resize has come.
+func writesResize(action Action) bool {
+	switch action.(type) {
+	case SetPVCapacity, SetResizeStatus:
+		return true
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, DeleteUnboundPV, DeletePV:
+	}
+	return false
+}
+
+func resizeLaws(out *broken, v View, action Action) {
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		out.law("wrote of a resize while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
+	}
+	_, setsCapacity := action.(SetPVCapacity)
+	out.law("wrote on a claim that no longer exists", v.Volume.Released && !setsCapacity)
+}
+
+func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
+	switch a.To {
+	case ResizeInProgress:
+		inProgressLaws(out, v)
+	case ResizeInfeasible:
+		infeasibleLaws(out, v, a)
+	case ResizeLeftToNode:
+		out.law("left a resize to a node that has nothing to do", v.Resize.Stage != ResizeStored || v.Resize.Node == NodeNothing)
+	case ResizeNone:
+		resizedLaws(out, v)
+	case ResizeRequested, ResizeStored:
+		out.law("set a status that only others set", true)
+	}
+}
+
+func inProgressLaws(out *broken, v View) {
+	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot)
+	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
+}
+
+func infeasibleLaws(out *broken, v View, a SetResizeStatus) {
+	out.law("resize infeasible although the storage did not say so", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
+	out.law("resize infeasible twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInProgress)
+}
+
+func resizedLaws(out *broken, v View) {
+	out.law("resize done although the volume is too small", v.Resize.Stage != ResizeStored && v.Resize.Stage != ResizeLeftToNode)
+	out.law("resize done although the file system is too small", v.Resize.Node != NodeNothing)
+}
+
+// setCapacity writes the size that a run made on the PV. The volume has the requested size if the run was for that.
+func (s *simulation) setCapacity(r *Run) {
+	r.Grew = false
+	if g := &s.v.Resize; !r.Short && !hasChanged(r, s.v.Expand) && g.Stage.Wanted() {
+		g.Stage = ResizeStored
+	}
+}
+
+// moveNode lets a kubelet expand a file system, or an administrator, who says so.
+func (s *simulation) moveNode() bool {
+	g := &s.v.Resize
+	switch {
+	case g.Stage == ResizeLeftToNode && g.Node == NodeKubelet:
+		*g = Resize{}
+	case g.Stage == ResizeLeftToNode && g.Node == NodeByHand:
+		g.Node = NodeNothing
+	case !s.v.Expand.HasSlot && s.v.Expand.Problem == nil:
+		s.v.Expand.HasSlot = true
+	default:
+		return false
+	}
+	return true
+}
+
+// missingSize returns what an end lacks of a resize, or nothing.
+func missingSize(v View) string {
+	if v.Volume.Released || !v.Volume.Exists || v.Expand.Problem != nil {
+		return ""
+	}
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		switch {
+		case r.Verb != contract.Expand:
+		case attemptsExhausted(r, v.Expand):
+			return ""
+		case r.Held && v.Resize.Stage == ResizeNone:
+			return "the record of an expand is held that nothing needs"
+		}
+	}
+	if v.Resize.Stage != ResizeNone {
+		return "a claim could have its size and does not"
+	}
+	return ""
+}
+
+// An action that no view leads to would be missing from the walk.
+func TestWalkReachesEveryStageOfAResize(t *testing.T) {
+	seen := map[string]int{}
+	everyResize(t, func(v View) {
+		action := Decide(v)
+		seen[fmt.Sprintf("%T", action)]++
+		if a, set := action.(SetResizeStatus); set {
+			seen[fmt.Sprintf("%T %d", action, a.To)]++
+		}
+	})
+	reached := []string{"decide.SetPVCapacity", "decide.Launch"}
+	for _, stage := range []ResizeStage{ResizeInProgress, ResizeInfeasible, ResizeLeftToNode, ResizeNone} {
+		reached = append(reached, fmt.Sprintf("%T %d", SetResizeStatus{}, stage))
+	}
+	for _, what := range reached {
+		if seen[what] == 0 {
+			t.Errorf("no view leads to: %s", what)
+		}
+	}
+	t.Log(seen)
+}

@@ -1,0 +1,68 @@
+package jobs
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+// nodesFor is where a run must go with run-on: selected-node: to the volume's nodes once there is a
+// volume, before that to the scheduler's choice. Nil: anywhere.
+func nodesFor(p Plan) *corev1.NodeSelector {
+	if p.Config.RunOn != config.RunOnSelected || p.AnyNode {
+		return nil
+	}
+	if need := pvs.NodesOf(p.PV); need != nil {
+		return need
+	}
+	if p.Request.SelectedNode == "" {
+		return nil
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{p.Request.SelectedNode}},
+		},
+	}}}
+}
+
+// requireNodes adds a requirement to whatever the pod requires already. Terms are alternatives, so
+// both hold only in every pair of them.
+func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
+	if need == nil {
+		return
+	}
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	at := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *at == nil {
+		*at = need
+		return
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, a := range (*at).NodeSelectorTerms {
+		for _, b := range need.NodeSelectorTerms {
+			terms = append(terms, both(a, b))
+		}
+	}
+	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
+}
+
+// both holds where a and b hold. A term without requirements holds nowhere, so neither does the pair.
+func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	if empty(a) || empty(b) {
+		return corev1.NodeSelectorTerm{}
+	}
+	return corev1.NodeSelectorTerm{
+		MatchExpressions: slices.Concat(a.MatchExpressions, b.MatchExpressions),
+		MatchFields:      slices.Concat(a.MatchFields, b.MatchFields),
+	}
+}
+
+func empty(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }

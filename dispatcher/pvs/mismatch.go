@@ -1,0 +1,119 @@
+package pvs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// Mismatch tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
+// if nothing is in the way. A larger volume is no fault, and another class is none either: what names its
+// claim is bound to it all the same.
+func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	var wrong []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
+	}
+	add(pv.DeletionTimestamp != nil, "is being deleted")
+	ref := pv.Spec.ClaimRef
+	add(ref == nil, "has no claimRef, so any claim could take it")
+	add(ref != nil && !storagehelpers.IsVolumeBoundToClaim(pv, claim), "is for another claim by its claimRef, %s", nameOf(ref))
+	has, asked := pv.Spec.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()
+	add(has.Cmp(*asked) < 0, "has %s, and %s was asked for", has, asked)
+	add(storagehelpers.CheckVolumeModeMismatches(&claim.Spec, &pv.Spec), "has the volumeMode %s, and %s was asked for",
+		ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+	for _, mode := range claim.Spec.AccessModes {
+		add(!slices.Contains(pv.Spec.AccessModes, mode), "lacks the access mode %s", mode)
+	}
+	is, want := ptr.Deref(pv.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
+	add(is != want, "has the volumeAttributesClassName %q, and %q was asked for", is, want)
+	if len(wrong) == 0 {
+		return ""
+	}
+	return "the PersistentVolume " + pv.Name + " " + strings.Join(wrong, ", and ")
+}
+
+// Differs tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
+func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	asked := storagehelpers.GetPersistentVolumeClaimClass(claim)
+	if pv.Spec.StorageClassName == asked {
+		return ""
+	}
+	return fmt.Sprintf("the PersistentVolume %s is of the class %q, and %q was asked for: Kubernetes binds it all the same, "+
+		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
+}
+
+// IsUnbound tells that no claim is bound to a PV now, and that none was until a moment ago.
+func IsUnbound(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
+}
+
+// NeverBound tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
+// data can be on it. Of a PV that waits for another claim's name that cannot be told: an administrator hands a
+// released one on like that.
+func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	switch ref := pv.Spec.ClaimRef; {
+	case !IsUnbound(pv):
+		return false
+	case ref == nil:
+		_, was := pv.Annotations[storagehelpers.AnnBoundByController]
+		return !was
+	default:
+		return storagehelpers.IsVolumeBoundToClaim(pv, claim)
+	}
+}
+
+// Rival tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
+// UID, or it names the claim and came since a run was launched that ended as if it had written the UID's PV.
+func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
+	ref := pv.Spec.ClaimRef
+	names := ref != nil && string(ref.UID) == uid
+	switch {
+	case pv.Name == contract.PVName(uid):
+		return ""
+	case pv.Annotations[contract.AnnClaimUID] == uid, names && !since.IsZero() && !pv.CreationTimestamp.Time.Before(since):
+		return fmt.Sprintf("the PersistentVolume %s was written for the claim under a wrong name, %s would be right", pv.Name, contract.PVName(uid))
+	default:
+		return ""
+	}
+}
+
+func nameOf(ref *corev1.ObjectReference) string {
+	if ref == nil {
+		return ""
+	}
+	if ref.UID == "" {
+		return ref.Namespace + "/" + ref.Name
+	}
+	return fmt.Sprintf("%s/%s with the UID %s", ref.Namespace, ref.Name, ref.UID)
+}
+
+// IsReleased reports whether the claim of a PV is gone, as far as the PV's phase says.
+func IsReleased(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
+}
+
+// Owners returns the UID of the claim that a PV was written for and that of the claim that it names, mostly the same.
+func Owners(pv *corev1.PersistentVolume) []string {
+	owners := []string{pv.Annotations[contract.AnnClaimUID]}
+	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
+		owners = append(owners, string(ref.UID))
+	}
+	return owners
+}
+
+// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner than this. One that
+// does not say might be ours.
+func OfAnotherProvisioner(annotations map[string]string, provisioner string) bool {
+	by := annotations[contract.AnnProvisionedBy]
+	return by != "" && by != provisioner
+}

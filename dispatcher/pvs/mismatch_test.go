@@ -1,0 +1,117 @@
+package pvs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+// size gives a PV another capacity.
+func size(quantity string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(quantity)}
+	}
+}
+
+func TestUnfitNamesAllThatKeepsAClaimFromItsPV(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		words  []string // none: it fits
+	}{
+		"as the skeleton has it": {func(*corev1.PersistentVolume) {}, nil},
+		"larger":                 {size("2Gi"), nil},
+		"of another class":       {func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "tin" }, nil},
+		"more access modes": {func(pv *corev1.PersistentVolume) {
+			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadOnlyMany)
+		}, nil},
+		"no mode at all":           {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = nil }, nil},
+		"a claimRef without a UID": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, nil},
+		"smaller":                  {size("1023Mi"), []string{"has 1023Mi, and 1Gi was asked for"}},
+		"no size":                  {func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = nil }, []string{"has 0"}},
+		"another volumeMode":       {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, []string{"volumeMode Block", "Filesystem was"}},
+		"without the access mode": {func(pv *corev1.PersistentVolume) {
+			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+		}, []string{"lacks the access mode ReadWriteOnce"}},
+		"no claimRef":                {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, []string{"no claimRef"}},
+		"another claim's UID":        {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, []string{"another claim", "UID another"}},
+		"another claim's name":       {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, []string{"another claim", "/other"}},
+		"another namespace":          {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" }, []string{"another claim", "other/"}},
+		"other volume attributes":    {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") }, []string{`"fast"`, `"" was`}},
+		"deleted":                    {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, []string{"being deleted"}},
+		"two faults are told both":   {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.AccessModes = nil }, []string{"has 1Mi", "lacks the access mode"}},
+		"neither fault hides a PV's": {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.ClaimRef = nil }, []string{"has 1Mi", "no claimRef"}},
+	} {
+		pv := fixture.PV(t)
+		test.change(pv)
+		got := pvs.Mismatch(pv, fixture.Claim())
+		if (got == "") != (len(test.words) == 0) {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, word := range test.words {
+			if !strings.Contains(got, word) {
+				t.Errorf("%s: %q lacks %q", name, got, word)
+			}
+		}
+	}
+}
+
+func TestAPVIsLooseOnlyWhileNobodyCanHaveBeenBoundToIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		loose  bool
+	}{
+		"just written":           {func(*corev1.PersistentVolume) {}, true},
+		"seen by its controller": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeAvailable }, true},
+		"bound":                  {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
+		"released":               {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }, false},
+		"failed":                 {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }, false},
+		"for anybody":            {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, true},
+		"for anybody again": {func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef = nil
+			pv.Annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
+		}, false},
+		"for another claim":             {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, false},
+		"handed to whoever has a name":  {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, false},
+		"handed to the claim by a name": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, true},
+	} {
+		pv := fixture.PV(t)
+		pv.Status.Phase = corev1.VolumePending
+		test.change(pv)
+		if got := pvs.NeverBound(pv, fixture.Claim()); got != test.loose {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestAStrayCarriesTheUIDOrCameWithARunThatShouldHaveWrittenTheRightOne(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	unmarked := func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) }
+	for name, test := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		since  time.Time
+		stray  bool
+	}{
+		"under another name":                   {func(*corev1.PersistentVolume) {}, time.Time{}, true},
+		"under its own name":                   {func(pv *corev1.PersistentVolume) { pv.Name = "pvc-" + fixture.UID }, start, false},
+		"unmarked, after a run that was done":  {unmarked, start, true},
+		"unmarked, before it":                  {unmarked, start.Add(time.Hour), false},
+		"unmarked, and no run was done":        {unmarked, time.Time{}, false},
+		"unmarked, and for another claim, too": {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef.UID = "x" }, start, false},
+		"unmarked, and for nobody":             {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef = nil }, start, false},
+	} {
+		pv := fixture.PV(t)
+		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
+		test.change(pv)
+		if got := pvs.Rival(pv, fixture.UID, test.since); (got != "") != test.stray {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

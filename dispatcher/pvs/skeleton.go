@@ -1,0 +1,63 @@
+package pvs
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Skeleton is the PV of a request, complete but for its volume source. The image writes it, because
+// what binds is spec.claimRef: a PV without it can be taken by any pending claim of the class, and one
+// without provisioned-by goes Failed instead of Released.
+func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: r.PVName,
+			Annotations: map[string]string{
+				contract.AnnProvisionedBy: provisioner,
+				contract.AnnClaimUID:      r.UID,
+				contract.AnnRevision:      cfg.Source.Revision(),
+			},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(r.Size, resource.BinarySI)},
+			StorageClassName:              r.Class,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimPolicy(r.ReclaimPolicy),
+			MountOptions:                  r.MountOptions,
+			VolumeMode:                    new(corev1.PersistentVolumeMode(r.VolumeMode)),
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: r.Namespace, Name: r.Name, UID: types.UID(r.UID),
+			},
+		},
+	}
+	for _, mode := range r.AccessModes {
+		pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.PersistentVolumeAccessMode(mode))
+	}
+	if r.AttributesClass != "" {
+		pv.Spec.VolumeAttributesClassName = new(r.AttributesClass)
+	}
+	if r.ReclaimPolicy == string(corev1.PersistentVolumeReclaimDelete) {
+		pv.Finalizers = []string{contract.FinalizerStorage}
+	}
+	return pv
+}
+
+// Unproven tells why a PV is no proof that the claim of this UID was served, or "" if it is.
+func Unproven(pv *corev1.PersistentVolume, uid string) string {
+	switch ref := pv.Spec.ClaimRef; {
+	case pv.Annotations[contract.AnnClaimUID] != uid:
+		return fmt.Sprintf("the PersistentVolume %s lacks the annotation %s: %s", pv.Name, contract.AnnClaimUID, uid)
+	case ref == nil:
+		return fmt.Sprintf("the PersistentVolume %s has no claimRef: any claim could take it", pv.Name)
+	default:
+		return ""
+	}
+}

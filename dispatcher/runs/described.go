@@ -1,0 +1,72 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message:
+// the part of the PV that only it knows. Such a container holds no API token at all.
+type DescribedPV struct {
+	Source       corev1.PersistentVolumeSource `json:"source"`
+	NodeAffinity *corev1.VolumeNodeAffinity    `json:"nodeAffinity,omitempty"`
+	Capacity     *resource.Quantity            `json:"capacity,omitempty"`
+}
+
+// ReadDescribedPV reads the offer of a finished pod. Its error is for people: what the image must write.
+func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
+	var offer DescribedPV
+	pod := newest(pods)
+	if pod == nil {
+		return offer, errors.New("no pod is left that could say where the volume is")
+	}
+	terminated := terminatedState(pod)
+	if terminated == nil {
+		return offer, errors.New("the container " + contract.Container + " has not ended")
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(terminated.Message)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&offer); err != nil {
+		return offer, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
+	}
+	return offer, nil
+}
+
+// Complete joins an offer and the PV skeleton of its request. It refuses what the skeleton's namespace
+// may not offer; the rest the API server validates.
+func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
+	pv := skeleton.DeepCopy()
+	pv.Spec.PersistentVolumeSource = o.Source
+	pv.Spec.NodeAffinity = o.NodeAffinity
+	if o.Capacity != nil {
+		if asked := skeleton.Spec.Capacity[corev1.ResourceStorage]; o.Capacity.Cmp(asked) < 0 {
+			return nil, fmt.Errorf("the container offers a capacity of %s, and %s was asked for", o.Capacity, asked.String())
+		}
+		pv.Spec.Capacity[corev1.ResourceStorage] = *o.Capacity
+	}
+	for _, path := range nodePaths(o.Source) {
+		if !allowed.AllowsHostPath(path) {
+			return nil, fmt.Errorf("the container offers the directory %s of a node, which the dispatcher's --allow does not name", path)
+		}
+	}
+	return pv, nil
+}
+
+func nodePaths(s corev1.PersistentVolumeSource) []string {
+	var paths []string
+	if s.HostPath != nil {
+		paths = append(paths, s.HostPath.Path)
+	}
+	if s.Local != nil {
+		paths = append(paths, s.Local.Path)
+	}
+	return paths
+}

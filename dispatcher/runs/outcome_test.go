@@ -1,0 +1,330 @@
+package runs_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+var (
+	ended = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	now   = ended.Add(time.Hour)
+)
+
+// jobThat is a Job with a condition of this type and reason; empty: with none.
+func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
+	job := &batchv1.Job{}
+	job.Spec.Template.Finalizers = []string{jobs.FinalizerRecord}
+	if kind != "" {
+		job.Status.Conditions = []batchv1.JobCondition{
+			{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ended.Add(-time.Minute))},
+			{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "in Kubernetes' words", LastTransitionTime: metav1.NewTime(ended)},
+		}
+	}
+	return job
+}
+
+func failed() *batchv1.Job { return jobThat(batchv1.JobFailed, "BackoffLimitExceeded") }
+
+func terminating(job *batchv1.Job) *batchv1.Job {
+	job.DeletionTimestamp = new(metav1.NewTime(ended))
+	return job
+}
+
+// counted is a Job that counts a failed pod.
+func counted(job *batchv1.Job) *batchv1.Job {
+	job.Status.Failed = 1
+	return job
+}
+
+// unkept is a Job whose pods may go before they are read.
+func unkept(job *batchv1.Job) *batchv1.Job {
+	job.Spec.Template.Finalizers = nil
+	return job
+}
+
+// exited is a pod whose container ended with this code and message.
+func exited(code int32, message string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}
+	pod.Status.Phase = corev1.PodFailed
+	if code == 0 {
+		pod.Status.Phase = corev1.PodSucceeded
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "notify", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 42, Message: "not the verdict"}}},
+		{Name: contract.Container, ContainerID: "containerd://1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}},
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func disrupted(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+}
+
+func deletedByHand(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(ended)) }
+
+func because(reason, message string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Reason, pod.Status.Message = reason, message }
+}
+
+func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
+
+// wasNeverMade is how the kubelet leaves the status of a container that it could not make.
+func neverMade(pod *corev1.Pod) {
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].ContainerID = ""
+	}
+}
+
+func neverRan(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }
+
+func TestEveryExitCodeHasItsVerdict(t *testing.T) {
+	for code, want := range map[int32]contract.Verdict{
+		0: contract.Done, 64: contract.BadConfig, 78: contract.BadConfig, 65: contract.BadRequest, 73: contract.NoCapacity,
+		77: contract.NoCredentials, 69: contract.TryAgain, 75: contract.TryAgain, 1: contract.TryAgain, 2: contract.TryAgain,
+		66: contract.TryAgain, 127: contract.TryAgain, 137: contract.TryAgain, 255: contract.TryAgain,
+	} {
+		job := failed()
+		if code == 0 {
+			job = jobThat(batchv1.JobComplete, "CompletionsReached")
+		}
+		got := runs.Read(job, []*corev1.Pod{exited(code, "words")}, now)
+		if diff := cmp.Diff(runs.Outcome{Verdict: want, ExitCode: new(code), Message: "words", Finished: ended}, got); diff != "" {
+			t.Errorf("exit code %d (-want +got):\n%s", code, diff)
+		}
+	}
+}
+
+func TestMisfortunesHaveTheirVerdict(t *testing.T) {
+	deadline := func() *batchv1.Job { return jobThat(batchv1.JobFailed, "DeadlineExceeded") }
+	for name, test := range map[string]struct {
+		job  *batchv1.Job
+		pods []*corev1.Pod
+		want runs.Outcome
+	}{
+		"out of memory counts": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", oom)},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled", Finished: ended},
+		},
+		"a child out of memory, 65 by the image": {
+			failed(),
+			[]*corev1.Pod{exited(65, "claim: no", oom)},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "OOMKilled", Message: "claim: no", Finished: ended},
+		},
+		"evicted by node pressure is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", disrupted, because("Evicted", "The node was low on resource: memory."))},
+			runs.Outcome{
+				Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "Evicted",
+				Message: "The node was low on resource: memory.", Finished: ended,
+			},
+		},
+		"evicted for its own use counts": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", because("Evicted", "Usage of EmptyDir volume \"tmp\" exceeds the limit \"64Mi\"."))},
+			runs.Outcome{
+				Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "Evicted",
+				Message: "Usage of EmptyDir volume \"tmp\" exceeds the limit \"64Mi\".", Finished: ended,
+			},
+		},
+		"evicted before it ran counts": {
+			failed(),
+			[]*corev1.Pod{exited(1, "", neverRan, because("Evicted", "Pod ephemeral local storage usage exceeds"))},
+			runs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted", Message: "Pod ephemeral local storage usage exceeds", Finished: ended},
+		},
+		"drained, preempted or tainted is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(143, "half done", disrupted)},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(143)), Message: "half done", Finished: ended},
+		},
+		"a refusal cut short by a drain is none": {
+			failed(),
+			[]*corev1.Pod{exited(65, "", disrupted)},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(65)), Finished: ended},
+		},
+		"done before the drain is done": {
+			failed(),
+			[]*corev1.Pod{exited(0, "made", disrupted)},
+			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Message: "made", Finished: ended},
+		},
+		"the pod deleted by hand is nobody's fault": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", deletedByHand)},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Finished: ended},
+		},
+		"the Job's deadline counts, though the Job controller deletes the pod": {
+			deadline(),
+			[]*corev1.Pod{exited(137, "", deletedByHand)},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
+		},
+		"the Job's deadline counts without a pod too": {
+			counted(deadline()), nil,
+			runs.Outcome{
+				Verdict: contract.TryAgain, Reason: "DeadlineExceeded",
+				Message: "past its deadline, and no pod is left to read: in Kubernetes' words", Finished: ended,
+			},
+		},
+		"a container that was never made has made nothing": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", neverMade, because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
+			runs.Outcome{
+				Verdict: contract.NotStarted, Reason: "DeadlineExceeded",
+				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
+			},
+		},
+		"of a lost node's pod the status may be old": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", neverMade, disrupted, because("DeadlineExceeded", ""))},
+			runs.Outcome{Verdict: contract.Disrupted, ExitCode: new(int32(137)), Reason: "DeadlineExceeded", Finished: ended},
+		},
+		"the pod's own deadline counts": {
+			failed(),
+			[]*corev1.Pod{exited(137, "", because("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))},
+			runs.Outcome{
+				Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "DeadlineExceeded",
+				Message: "Pod was active on the node longer than the specified deadline", Finished: ended,
+			},
+		},
+		"no pod to read is unknown": {counted(failed()), nil, runs.Outcome{Verdict: contract.Unknown, Finished: ended}},
+		"a Job whose pods were refused until its deadline": {
+			deadline(), nil,
+			runs.Outcome{Verdict: contract.NotStarted, Reason: "DeadlineExceeded", Finished: ended},
+		},
+		"complete without a pod is done": {
+			jobThat(batchv1.JobComplete, "CompletionsReached"), nil,
+			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
+		},
+		"a Job deleted by hand, its pod ended by itself": {
+			terminating(jobThat("", "")),
+			[]*corev1.Pod{exited(75, "again")},
+			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: "again", Finished: now},
+		},
+		"a Job deleted by hand before it had a pod": {
+			terminating(jobThat("", "")), nil,
+			runs.Outcome{Verdict: contract.NotStarted, Finished: now},
+		},
+		"a Job deleted by hand whose pod nobody kept": {
+			unkept(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
+		},
+		"a Job deleted by hand, and its pod without a trace": {
+			counted(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
+		},
+		"an init container failed": {
+			failed(), []*corev1.Pod{exited(1, "", neverRan)}, runs.Outcome{Verdict: contract.TryAgain, Finished: ended},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, runs.Read(test.job, test.pods, now)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatTheRunDidItselfCounts(t *testing.T) {
+	for verdict, want := range map[contract.Verdict]bool{
+		contract.Done: true, contract.BadConfig: true, contract.BadRequest: true, contract.NoCapacity: true,
+		contract.NoCredentials: true, contract.TryAgain: true, contract.Disrupted: false, contract.Unknown: false,
+		contract.Unlisted: false,
+	} {
+		if verdict.Counted() != want {
+			t.Errorf("%s.Counted() = %v", verdict, !want)
+		}
+		if made := verdict == contract.BadConfig || verdict == contract.NoCredentials; verdict.MadeNothing() != made {
+			t.Errorf("%s.MadeNothing() = %v", verdict, !made)
+		}
+	}
+}
+
+// A drained pod is replaced within the Job; the last pod tells how the run ended.
+func TestTheNewestPodIsRead(t *testing.T) {
+	first := exited(143, "drained", disrupted)
+	first.CreationTimestamp = metav1.NewTime(ended.Add(-time.Minute))
+	second := exited(65, "refused")
+	second.CreationTimestamp = metav1.NewTime(ended.Add(-time.Second))
+	for _, pods := range [][]*corev1.Pod{{first, second}, {second, first}} {
+		if got := runs.Read(failed(), pods, now); got.Verdict != contract.BadRequest {
+			t.Errorf("verdict %s, want that of the second pod", got.Verdict)
+		}
+	}
+}
+
+func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
+	running := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}
+	suspended := jobThat(batchv1.JobSuspended, "")
+	for name, test := range map[string]struct {
+		job  *batchv1.Job
+		pods []*corev1.Pod
+		want bool
+	}{
+		"new":                                {jobThat("", ""), nil, false},
+		"its pod ended, no verdict yet":      {jobThat("", ""), []*corev1.Pod{exited(0, "")}, false},
+		"about to fail, its pod terminating": {jobThat(batchv1.JobFailureTarget, ""), []*corev1.Pod{running}, false},
+		"suspended":                          {suspended, nil, false},
+		"complete":                           {jobThat(batchv1.JobComplete, ""), nil, true},
+		"failed":                             {failed(), nil, true},
+		"deleted, its pod runs":              {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
+		"deleted, its pod waits":             {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
+		"deleted, its node is lost":          {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
+		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
+		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
+	} {
+		if got := runs.Ended(test.job, test.pods, ended); got != test.want {
+			t.Errorf("%s: Ended = %v", name, got)
+		}
+	}
+	never := terminating(jobThat("", ""))
+	if runs.Ended(never, nil, ended.Add(14*time.Second)) || !runs.Ended(never, nil, ended.Add(15*time.Second)) {
+		t.Error("a Job that was deleted while its first pod may be under way")
+	}
+}
+
+func TestOutcomesAreSaidInAFewWords(t *testing.T) {
+	for want, o := range map[string]runs.Outcome{
+		"exit code 75":                   {Verdict: contract.TryAgain, ExitCode: new(int32(75))},
+		"OOMKilled, exit code 137":       {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled"},
+		"DeadlineExceeded":               {Verdict: contract.TryAgain, Reason: "DeadlineExceeded"},
+		"its pod was taken away":         {Verdict: contract.Disrupted, ExitCode: new(int32(137))},
+		"it left no pod to read":         {Verdict: contract.Unknown},
+		"its container never ran":        {Verdict: contract.TryAgain},
+		"exit code 0":                    {Verdict: contract.Done, ExitCode: new(int32(0))},
+		"Evicted, exit code 137":         {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "Evicted"},
+		"DeadlineExceeded, exit code 65": {Verdict: contract.TryAgain, ExitCode: new(int32(65)), Reason: "DeadlineExceeded"},
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAnOutcomeSurvivesItsJob(t *testing.T) {
+	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
+	got := runs.RecordOf(job, fixture.UID).Recorded
+	if got == nil {
+		t.Fatal("not read back")
+	}
+	if diff := cmp.Diff(want, *got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

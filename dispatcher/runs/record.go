@@ -1,0 +1,115 @@
+package runs
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// Record is what a Job says of itself and of one claim that it serves: nothing about a claim's runs is
+// remembered anywhere else.
+type Record struct {
+	Verb           contract.Verb
+	UIDs           []string
+	Number         int
+	Attempt, After int
+	Hash, Revision string
+	Node           string
+	// AnyNode: the run was launched without regard to that node.
+	AnyNode bool
+	// Volume is the UID of the PV that a delete is for, empty on an undo.
+	Volume string
+	// DescribesPV: the PV is the dispatcher's to write, from what the container says.
+	DescribesPV bool
+	// NothingBefore: before this run nothing of the claim's can have been in the storage.
+	NothingBefore bool
+	// RecordedRequest is the recorded outcome, or nil.
+	Recorded *Outcome
+	// Held: the Job still carries the claim's record.
+	Held bool
+	// Waived: the claim does not need the run any more.
+	Waived bool
+	// Others is what is known of the other claims that the Job serves.
+	Others Others
+}
+
+// Others are the other claims that a Job serves. A Job of one has none.
+type Others struct {
+	// Wanted: one of them has not waived the run. Unrecorded: the outcome of one is not recorded.
+	Wanted, Unrecorded bool
+	// Held: the record of one is still needed.
+	Held bool
+}
+
+// RecordOf reads what a Job of ours says of a claim. A damaged number reads as 0.
+func RecordOf(job *batchv1.Job, uid string) Record {
+	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
+	own := func(annotation string) string { return job.Annotations[jobs.Key(job, uid, annotation)] }
+	r := Record{
+		Verb:     contract.Verb(job.Labels[jobs.LabelVerb]),
+		UIDs:     jobs.UIDs(job),
+		Number:   atoi(number),
+		Attempt:  atoi(own(jobs.AnnAttempt)),
+		After:    atoi(own(jobs.AnnAfter)),
+		Hash:     own(jobs.AnnRequestHash),
+		Revision: job.Annotations[contract.AnnRevision],
+		Node:     own(jobs.AnnNode),
+		AnyNode: job.Annotations[jobs.AnnAnywhere] == "true",
+		Volume:   own(jobs.AnnVolume),
+		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
+		NothingBefore:    own(jobs.AnnClean) == "true",
+		Held:     slices.Contains(job.Finalizers, jobs.FinalizerRecord) && own(jobs.AnnReleased) == "",
+		Waived:   own(jobs.AnnWaived) != "",
+		Others:   othersOf(job, uid),
+	}
+	if text := own(jobs.AnnOutcome); text != "" {
+		var o Outcome
+		if json.Unmarshal([]byte(text), &o) == nil {
+			r.Recorded = &o
+		}
+	}
+	return r
+}
+
+func othersOf(job *batchv1.Job, uid string) Others {
+	var o Others
+	for _, other := range jobs.UIDs(job) {
+		if other == uid {
+			continue
+		}
+		o.Wanted = o.Wanted || job.Annotations[jobs.Key(job, other, jobs.AnnWaived)] == ""
+		o.Unrecorded = o.Unrecorded || job.Annotations[jobs.Key(job, other, jobs.AnnOutcome)] == ""
+		o.Held = o.Held || job.Annotations[jobs.Key(job, other, jobs.AnnReleased)] == ""
+	}
+	return o
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// AnyRecorded tells whether the outcome of any claim of a Job is recorded.
+func AnyRecorded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
+}
+
+// AllSucceeded tells whether every claim of a Job was served, as far as their outcomes tell.
+func AllSucceeded(job *batchv1.Job) bool {
+	for _, uid := range jobs.UIDs(job) {
+		if settled := RecordOf(job, uid).Recorded; settled == nil || settled.Verdict != contract.Done {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,52 @@
+package runs_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
+	cfg := fixture.Config(t, "Delete", nil)
+	c := fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", "node-1"))
+	p := fixture.Provision(cfg, c)
+	p.Number, p.Attempt = 12, 7
+	want := runs.Record{
+		Verb: contract.Provision, UIDs: []string{fixture.UID}, Number: 12, Attempt: 7, Hash: p.Hash, Revision: cfg.Source.Revision(),
+		Node: "node-1", NothingBefore: true, Held: true,
+	}
+	if diff := cmp.Diff(want, runs.RecordOf(fixture.Build(t, p), fixture.UID)); diff != "" {
+		t.Errorf("provision (-want +got):\n%s", diff)
+	}
+	pv := fixture.PV(t)
+	pv.UID = types.UID("the-pv")
+	d := fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12, AnyNode: true})
+	want = runs.Record{
+		Verb: contract.Delete, UIDs: []string{fixture.UID}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
+		Node: "node-1", AnyNode: true, Volume: "the-pv", Held: true,
+	}
+	if diff := cmp.Diff(want, runs.RecordOf(d, fixture.UID)); diff != "" {
+		t.Errorf("delete (-want +got):\n%s", diff)
+	}
+	d.Finalizers = nil
+	if runs.RecordOf(d, fixture.UID).Held {
+		t.Error("a released Job is no record any more")
+	}
+}
+
+func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
+	job := &batchv1.Job{}
+	job.Name = "no-number-here"
+	job.Annotations = map[string]string{jobs.AnnAttempt: "many", jobs.AnnOutcome: "{", jobs.AnnUIDs: "a,b"}
+	got := runs.RecordOf(job, fixture.UID)
+	if got.Number != 0 || got.Attempt != 0 || got.Recorded != nil || len(got.UIDs) != 2 {
+		t.Errorf("got %+v", got)
+	}
+}

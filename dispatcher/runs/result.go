@@ -1,0 +1,145 @@
+package runs
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// result is what a container reports of one request, as one line of JSON in its termination message.
+type result struct {
+	UID      string             `json:"uid"`
+	Code     *int32             `json:"code"`
+	Message  string             `json:"message"`
+	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
+}
+
+// results reads the lines that are results. All others are for people.
+func results(message string) []result {
+	var out []result
+	for line := range strings.Lines(message) {
+		var r result
+		if json.Unmarshal([]byte(line), &r) == nil && r.UID != "" && r.Code != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (r result) done() bool { return *r.Code == contract.ExitDone }
+
+// capacity is the size that a volume has now, or nil.
+func (r result) capacity() *resource.Quantity {
+	if !r.done() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
+		return nil
+	}
+	return resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
+}
+
+// ReadFor says what became of one request of a Job that has ended. In a batch a request's own result
+// counts, and without one the run's only where it holds for every request: a bad neighbour must not make a
+// request fail, nor succeed. Alone, its exit code counts; what its result says is read all the same, so that
+// an image need not know whether it serves a batch.
+func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
+	out := readFor(job, uid, pods, now)
+	if out.Verdict.MadeNothing() && earlierPodRan(pods) {
+		out.Verdict = contract.TryAgain
+	}
+	return out
+}
+
+// earlierPodRan tells whether a pod before the newest may have made something: a Job that is suspended and resumed
+// has another pod, and counts only that.
+func earlierPodRan(pods []*corev1.Pod) bool {
+	last := newest(pods)
+	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
+}
+
+func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
+	run := Read(job, pods, now)
+	listed, whole := listedBy(newest(pods))
+	own := lastOf(listed, uid)
+	if len(jobs.UIDs(job)) < 2 {
+		if own >= 0 && listed[own].Message != "" {
+			run.Message = printable(listed[own].Message + "\n" + run.Message)
+		}
+		return run
+	}
+	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil}
+	if own >= 0 {
+		return out.by(listed[own], job)
+	}
+	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.done() })
+	switch {
+	case run.Verdict == contract.Done && whole && !failing:
+		out.ExitCode = run.ExitCode
+	case run.Verdict == contract.Disrupted, run.Verdict == contract.Unknown, run.Verdict == contract.NotStarted:
+	default:
+		out.Verdict = contract.Unlisted
+	}
+	return out
+}
+
+// by is the outcome of a request with a result of its own.
+func (o Outcome) by(r result, job *batchv1.Job) Outcome {
+	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
+	o.Message = printable(r.Message)
+	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
+		o.Capacity = r.capacity()
+	}
+	return o
+}
+
+func lastOf(listed []result, uid string) int {
+	for i, r := range slices.Backward(listed) {
+		if r.UID == uid {
+			return i
+		}
+	}
+	return -1
+}
+
+// OutputOf is the end of what a Job's container said, printable.
+func OutputOf(pods []*corev1.Pod) string {
+	if pod := newest(pods); pod != nil {
+		if terminated := terminatedState(pod); terminated != nil {
+			return printable(terminated.Message)
+		}
+	}
+	return ""
+}
+
+// What the kubelet keeps of a message: the end of the file, or of the log where there is none; and of that
+// the beginning, where a pod has many containers.
+const (
+	keptOfLog = 2048
+	keptOfPod = 12 * 1024
+)
+
+// listedBy reads the results in a pod's termination message, and tells whether the message is whole. A
+// line whose beginning may be cut off is none of them.
+func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
+	if pod == nil {
+		return nil, false
+	}
+	terminated := terminatedState(pod)
+	if terminated == nil {
+		return nil, false
+	}
+	message := terminated.Message
+	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers) + len(pod.Spec.EphemeralContainers)
+	most := min(contract.MaxMessage, keptOfPod/max(containers, 1))
+	whole = len(message) < most && len(message) != keptOfLog
+	if !whole {
+		_, message, _ = strings.Cut(message, "\n")
+	}
+	return results(message), whole
+}

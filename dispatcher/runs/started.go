@@ -1,0 +1,27 @@
+package runs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// Started is when the container "provisioner" of a Job's newest pod began to run, zero where that is not
+// known.
+func Started(pods []*corev1.Pod) metav1.Time {
+	pod := newest(pods)
+	if pod == nil {
+		return metav1.Time{}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		switch {
+		case s.Name != contract.Container:
+		case s.State.Running != nil:
+			return s.State.Running.StartedAt
+		case s.State.Terminated != nil:
+			return s.State.Terminated.StartedAt
+		}
+	}
+	return metav1.Time{}
+}

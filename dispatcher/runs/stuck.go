@@ -1,0 +1,149 @@
+package runs
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// Stuck is why a Job that has not ended makes no progress.
+type Stuck struct {
+	// Reason for an event, in Kubernetes' own words where it has some.
+	Reason string
+	// Note names cause and remedy.
+	Note string
+	// Unstarted: no container of it has ever run, so nothing can have been made by it.
+	Unstarted bool
+	// NodeLost: the node of a pod that was deleted does not confirm that it has ended.
+	NodeLost bool
+	// GiveUp: to wait any longer leads nowhere, so the Job is to be deleted.
+	GiveUp bool
+}
+
+// How long a Job may take before its silence is a trouble. An API server or a kubelet under load needs
+// a few seconds for what it will do anyway.
+const (
+	stuckAfter = 10 * time.Second
+	// Beyond its grace period a pod that still terminates is on a node that does not answer.
+	nodeLostAfter = 30 * time.Second
+)
+
+// Warning is the newest warning event about a Job or its pod, where there is one.
+type Warning struct{ Reason, Note string }
+
+// StuckOf tells why a live Job makes no progress, or nil; and when to look again, zero if a change
+// will tell. warning is the newest event about it; a trouble without a Note asks for one.
+func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
+	pod := newest(pods)
+	switch {
+	case pod == nil && job.DeletionTimestamp != nil:
+		return nil, noPodAfter(job, pods)
+	case job.Spec.Suspend != nil && *job.Spec.Suspend:
+		return suspended(job, now)
+	case pod == nil:
+		return withoutStatus(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
+	case pod.DeletionTimestamp != nil:
+		return terminating(pod, now)
+	case pod.Status.Phase != corev1.PodPending:
+		return nil, time.Time{}
+	}
+	if t := unscheduled(pod); t != nil {
+		return t, time.Time{}
+	}
+	if t := unstarted(pod); t != nil {
+		return t, time.Time{}
+	}
+	return withoutStatus(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
+}
+
+// withoutStatus is a trouble whose cause only an event can tell. Without one it has no words and is not told.
+func withoutStatus(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
+	if at := since.Add(stuckAfter); now.Before(at) {
+		return nil, at
+	}
+	t := &Stuck{Unstarted: true}
+	if warning != nil {
+		t.Reason, t.Note = warning.Reason, what+": "+warning.Note
+	}
+	return t, now.Add(stuckAfter)
+}
+
+// withoutPodName takes the random end off the name of a pod that was refused. Each try has another, by which the
+// same cause would be told as a new one each time.
+func withoutPodName(w *Warning, job string) *Warning {
+	if w == nil {
+		return nil
+	}
+	pod := regexp.MustCompile(regexp.QuoteMeta(job) + "-[a-z0-9]{5}\\b")
+	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
+}
+
+func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
+	t := &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
+	// The Job's own deadline does not run while it is suspended.
+	if at := job.CreationTimestamp.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
+		return t, at
+	}
+	t.GiveUp = true
+	return t, time.Time{}
+}
+
+// unscheduled quotes the scheduler, and the selector that its words do not repeat.
+func unscheduled(pod *corev1.Pod) *Stuck {
+	for _, c := range pod.Status.Conditions {
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse {
+			continue
+		}
+		note := "no node takes its pod: " + c.Message
+		if len(pod.Spec.NodeSelector) > 0 {
+			note += "; the config's node-selector is " + selectorText(pod.Spec.NodeSelector)
+		}
+		return &Stuck{Reason: c.Reason, Note: note, Unstarted: true}
+	}
+	return nil
+}
+
+func selectorText(selector map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		pairs = append(pairs, key+"="+selector[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+// unstarted reads the reason for which the kubelet does not start a container: an image that cannot be
+// pulled, a Secret or a key of it that does not exist.
+func unstarted(pod *corev1.Pod) *Stuck {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		w := s.State.Waiting
+		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
+	}
+	return nil
+}
+
+// terminating: a pod that goes on terminating is on a node that does not answer. Only once the node is
+// back, or somebody has made sure that it is off, is it known that nothing runs there any more.
+func terminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
+	if at := pod.DeletionTimestamp.Add(nodeLostAfter); now.Before(at) {
+		return nil, at
+	}
+	if isForceDeleted(pod) {
+		return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, GiveUp: true, Note: fmt.Sprintf(
+			"its pod %s has been deleted by force, and the node %s does not tell that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
+	}
+	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: fmt.Sprintf(
+		"its pod %s has been deleted, but the node %s does not confirm that it has ended: bring the node back, or, "+
+			"when it is off for certain, delete the pod by force: kubectl -n %s delete pod %s --force",
+		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}
+}

@@ -1,0 +1,139 @@
+package runs_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// TestTroubleNamesCauseAndRemedy: each way in which a live Job makes no progress, and what is said of it.
+func TestTroubleNamesCauseAndRemedy(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	job := func(change func(*batchv1.Job)) *batchv1.Job {
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}}
+		j.Spec.ActiveDeadlineSeconds = new(int64(600))
+		if change != nil {
+			change(j)
+		}
+		return j
+	}
+	pod := func(change func(*corev1.Pod)) []*corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", CreationTimestamp: metav1.NewTime(start)}}
+		p.Spec.NodeName = "node7"
+		p.Status.Phase = corev1.PodPending
+		change(p)
+		return []*corev1.Pod{p}
+	}
+	waiting := func(reason, message string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "provisioner", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+			}}
+		}
+	}
+	byForce := func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(start)), new(int64(0))
+		p.Status.Phase = corev1.PodRunning
+	}
+	tests := map[string]struct {
+		job     *batchv1.Job
+		pods    []*corev1.Pod
+		warning *runs.Warning
+		after   time.Duration
+		want    *runs.Stuck
+		look    time.Duration // after the start; 0: when something changes
+	}{
+		"no pod yet": {job: job(nil), after: time.Second, look: 10 * time.Second},
+		"no pod, refused at admission": {
+			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
+			warning: &runs.Warning{Reason: "FailedCreate", Note: "violates PodSecurity"},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: "no pod of it could be made: violates PodSecurity", Unstarted: true},
+		},
+		"no pod, each try of it under another name": {
+			job:   job(func(j *batchv1.Job) { j.Name = "provision-1-1" }),
+			after: 11 * time.Second, look: 21 * time.Second,
+			warning: &runs.Warning{Reason: "FailedCreate", Note: `pods "provision-1-1-x7k2p" is forbidden: exceeded quota`},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: `no pod of it could be made: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
+		},
+		"no pod, nobody knows why": {
+			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
+			want: &runs.Stuck{Unstarted: true},
+		},
+		"no node fits": {
+			job: job(nil), pods: pod(func(p *corev1.Pod) {
+				p.Spec.NodeSelector = map[string]string{"storage": "yes", "disk": "ssd"}
+				p.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available",
+				}}
+			}),
+			want: &runs.Stuck{
+				Reason: "Unschedulable", Unstarted: true,
+				Note: "no node takes its pod: 0/2 nodes are available; the config's node-selector is disk=ssd,storage=yes",
+			},
+		},
+		"the image cannot be pulled": {
+			job: job(nil), pods: pod(waiting("ErrImageNeverPull", "not present")),
+			want: &runs.Stuck{Reason: "ErrImageNeverPull", Note: "its container provisioner does not start: not present", Unstarted: true},
+		},
+		"a Secret is missing": {
+			job: job(nil), pods: pod(waiting("CreateContainerConfigError", `secret "s" not found`)),
+			want: &runs.Stuck{Reason: "CreateContainerConfigError", Note: `its container provisioner does not start: secret "s" not found`, Unstarted: true},
+		},
+		"its container is being made": {job: job(nil), pods: pod(waiting("ContainerCreating", "")), look: 10 * time.Second},
+		"a volume of it cannot be mounted": {
+			job: job(nil), pods: pod(waiting("ContainerCreating", "")), after: 15 * time.Second, look: 25 * time.Second,
+			warning: &runs.Warning{Reason: "FailedMount", Note: `secret "f" not found`},
+			want:    &runs.Stuck{Reason: "FailedMount", Note: `its pod does not start on the node node7: secret "f" not found`, Unstarted: true},
+		},
+		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
+		"its pod terminates": {
+			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), look: 30 * time.Second,
+		},
+		"its node does not answer": {
+			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), after: time.Minute,
+			want: &runs.Stuck{
+				Reason: "WaitingForNode", NodeLost: true,
+				Note: "its pod p has been deleted, but the node node7 does not confirm that it has ended: bring the node back, or, " +
+					"when it is off for certain, delete the pod by force: kubectl -n ns delete pod p --force",
+			},
+		},
+		"deleted by force a moment ago": {job: job(nil), pods: pod(byForce), look: 30 * time.Second},
+		"deleted by force, and its node does not tell": {
+			job: job(nil), pods: pod(byForce), after: time.Minute,
+			want: &runs.Stuck{
+				Reason: "WaitingForNode", NodeLost: true, GiveUp: true,
+				Note: "its pod p has been deleted by force, and the node node7 does not tell that it has ended",
+			},
+		},
+		"a queue has held it past its timeout": {
+			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), after: 600 * time.Second,
+			want: &runs.Stuck{
+				Reason: "JobSuspended", Unstarted: true, GiveUp: true,
+				Note: "the Job is suspended, by a queue that has no room for it or by hand",
+			},
+		},
+		"a queue holds it": {
+			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), look: 600 * time.Second,
+			want: &runs.Stuck{
+				Reason: "JobSuspended", Unstarted: true,
+				Note: "the Job is suspended, by a queue that has no room for it or by hand",
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, look := runs.StuckOf(tt.job, tt.pods, tt.warning, start.Add(tt.after))
+			if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			if want := start.Add(tt.look); tt.look != 0 && !look.Equal(want) || tt.look == 0 && !look.IsZero() {
+				t.Errorf("look again at %s, want %s", look, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package runs_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// started is a pod that a node has taken, two minutes before the end, and that may run for ten.
+func started(changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1", ActiveDeadlineSeconds: new(int64(600))}}
+	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, new(metav1.NewTime(ended.Add(-2*time.Minute)))
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func byForce(pod *corev1.Pod) {
+	deletedByHand(pod)
+	pod.DeletionGracePeriodSeconds = new(int64(0))
+}
+
+// collected is what the garbage collector of pods does when their node has gone.
+func collected(pod *corev1.Pod) {
+	byForce(pod)
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
+}
+
+// A pod that went without its node's word may run until its own deadline; one of which the node has told does not.
+func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
+	created := ended.Add(-5 * time.Minute)
+	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
+		j := terminating(jobThat("", ""))
+		j.CreationTimestamp, j.Spec.ActiveDeadlineSeconds = metav1.NewTime(created), new(int64(660))
+		for _, change := range changes {
+			change(j)
+		}
+		return j
+	}
+	counts := func(j *batchv1.Job) { j.Status.Active = 1 }
+	resumed := func(j *batchv1.Job) { j.Status.StartTime = new(metav1.NewTime(created.Add(time.Minute))) }
+	failed := func(j *batchv1.Job) {
+		j.Status.Conditions = jobThat(batchv1.JobFailed, "PodFailurePolicy").Status.Conditions
+	}
+	silent := func(pod *corev1.Pod) { pod.Status.StartTime = nil }
+	for name, tt := range map[string]struct {
+		job  *batchv1.Job
+		pods []*corev1.Pod
+		want time.Duration // after the end of the Job; 0: nothing runs
+	}{
+		"deleted by force":                             {job(), []*corev1.Pod{started(byForce)}, 8 * time.Minute},
+		"deleted by force, the node never told":        {job(), []*corev1.Pod{started(byForce, silent)}, 6 * time.Minute},
+		"the same, of a Job that was suspended before": {job(resumed), []*corev1.Pod{started(byForce, silent)}, 7 * time.Minute},
+		"collected, its node has gone":                 {job(failed), []*corev1.Pod{started(collected)}, 8 * time.Minute},
+		"no trace of it, the Job counts one":           {job(counts), nil, 6 * time.Minute},
+		"no trace, none counted":                       {job(), nil, 0},
+		"by force, then the node told":                 {job(), []*corev1.Pod{exited(143, "", byForce)}, 0},
+		"collected, and the node had told":             {job(failed), []*corev1.Pod{exited(0, "", collected)}, 0},
+		"deleted, and the node told":                   {job(failed), []*corev1.Pod{exited(143, "", deletedByHand)}, 0},
+		"deleted before it had a node":                 {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, 0},
+		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !runs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
+				t.Fatal("its Job is waited for")
+			}
+			got := runs.Read(tt.job, tt.pods, ended)
+			want := time.Time{}
+			if tt.want > 0 {
+				want = ended.Add(tt.want)
+			}
+			if !got.MayRunUntil.Equal(want) {
+				t.Errorf("quiet until %s, want %s", got.MayRunUntil, want)
+			}
+			if tt.want > 0 && got.Verdict != contract.Disrupted && got.Verdict != contract.Unknown {
+				t.Errorf("the verdict is %s", got.Verdict)
+			}
+		})
+	}
+}
+
+func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
+	pods := []*corev1.Pod{started(byForce)}
+	if runs.Ended(jobThat("", ""), pods, ended) {
+		t.Error("the Job has ended, and its controller may make another pod")
+	}
+	if !runs.Ended(terminating(jobThat("", "")), pods, ended) {
+		t.Error("nobody will ever tell that it has ended")
+	}
+}
+
+func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
+	for _, uid := range []string{"one", "two"} {
+		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
+		if want := ended.Add(8 * time.Minute); !got.MayRunUntil.Equal(want) {
+			t.Errorf("%s is quiet until %s, want %s", uid, got.MayRunUntil, want)
+		}
+	}
+}
+
+// A queue suspended the Job, resumed it, and its second pod never started: the first may have made something.
+func TestRule05APodBeforeTheLastOneCountsToo(t *testing.T) {
+	second := exited(137, "", neverMade, because("DeadlineExceeded", ""))
+	second.CreationTimestamp = metav1.NewTime(ended)
+	for name, tt := range map[string]struct {
+		first *corev1.Pod
+		want  contract.Verdict
+	}{
+		"it ran":         {exited(143, ""), contract.TryAgain},
+		"it never ran":   {exited(137, "", neverMade, because("DeadlineExceeded", "")), contract.NotStarted},
+		"there was none": {nil, contract.NotStarted},
+	} {
+		pods := []*corev1.Pod{second}
+		if tt.first != nil {
+			pods = append(pods, tt.first)
+		}
+		if got := runs.ReadFor(failed(), "one", pods, ended).Verdict; got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
