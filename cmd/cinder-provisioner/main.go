@@ -1,5 +1,3 @@
-// Command cinder-provisioner is the provisioning image for OpenStack Cinder. It does one verb of the
-// contract and exits; the exit code is the verdict.
 package main
 
 import (

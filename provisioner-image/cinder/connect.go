@@ -1,5 +1,3 @@
-// Package cinder speaks OpenStack Block Storage v3 for the domain. It is the only package that imports
-// gophercloud.
 package cinder
 
 import (

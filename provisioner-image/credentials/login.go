@@ -1,5 +1,3 @@
-// Package credentials says where a Cinder is and how to log in to it. It reads a cloud config file in the
-// format of the OpenStack cloud provider, or the environment that the OpenStack clients use.
 package credentials
 
 import (

@@ -1,5 +1,3 @@
-// Package input reads what a run is asked to do, from its argument, its environment and its files. It
-// asks nobody: the same sources always give the same task.
 package input
 
 import (

@@ -1,5 +1,3 @@
-// Package mapper turns what a storage says about a connection into a volume source that a node can
-// mount, with the Secret that it needs. One mapper knows one kind of connection.
 package mapper
 
 import (

@@ -1,5 +1,3 @@
-// Package pv builds and writes the PersistentVolume and its Secret, and reads back what a run noted on
-// the PersistentVolume.
 package pv
 
 import (

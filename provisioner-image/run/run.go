@@ -1,4 +1,3 @@
-// Package run does one run of one verb, and turns how it ended into an exit code and a message.
 package run
 
 import (
