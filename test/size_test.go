@@ -30,7 +30,6 @@ var tooLarge = map[string]int{
 
 // withoutDoc are the packages without a doc.go.
 var withoutDoc = []string{
-	"cmd/cinder-provisioner",
 	"cmd/flex-dispatcher",
 	"contract",
 	"dispatcher/config",
@@ -41,14 +40,6 @@ var withoutDoc = []string{
 	"dispatcher/pvs",
 	"dispatcher/runs",
 	"internal/fixture",
-	"provisioner-image/cinder",
-	"provisioner-image/cinder/cindertest",
-	"provisioner-image/cloud",
-	"provisioner-image/mapper",
-	"provisioner-image/order",
-	"provisioner-image/pv",
-	"provisioner-image/run",
-	"provisioner-image/volume",
 }
 
 // function is a function with a body, and how many lines of code it has from `func` to its last brace.
