@@ -3,7 +3,12 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 export CGO_ENABLED ?= 0
-GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags="-s -w -buildid="
+# What --version says. Where there is no git, both are empty and the binaries say "unknown".
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+PACKAGE := github.com/flex-provisioner/flex-provisioner/internal/version
+GOFLAGS_BUILD = -trimpath -buildvcs=false \
+	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
 BINARIES := flex-dispatcher cinder-provisioner
 TOOL := go tool -modfile=tools.mod
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -25,6 +30,17 @@ build: ## build the binaries into bin/, static
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 
+# The packages whose tests compare with golden files are those that define the flag -update.
+GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
+
+.PHONY: golden
+golden: ## rewrite the golden files of all tests; look at the difference before you commit it
+	go test -count=1 $(GOLDEN:%/=%) -update
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(TOOL) golangci-lint fmt
+
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
@@ -38,6 +54,13 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && go mod tidy -diff
 	go vet ./...
+
+# The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
+VULNDB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the code calls; needs the internet, or VULNDB=file:///DIRECTORY
+	$(TOOL) govulncheck -db=$(VULNDB) ./...
 
 .PHONY: images
 images: deps build ## build every image FROM scratch with buildah (root)
@@ -59,9 +82,11 @@ cinder-up: deps ## a real Cinder: MODE=noauth|keystone BACKENDS=lvm,lvmmp,fc,nvm
 cinder-down: ## end it; nothing stays behind (root)
 	@test/cinder/down.sh
 
-.PHONY: deploy
+.PHONY: deploy undeploy
 deploy: deps build cluster-up ## load the images into the cluster and deploy two replicas (root)
 	@scripts/deploy.sh
+undeploy: build ## take them away again; volumes stay in the storage, and are listed (root)
+	@scripts/undeploy.sh
 
 .PHONY: demo
 demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it running (root)

@@ -29,7 +29,7 @@ keys() {
   done
 }
 
-# A Cinder without keystone looks at no password: this one is there so that a test can search for it everywhere.
+# A Cinder without keystone checks no password. This one exists so that a test can search for it everywhere.
 password() { printf '    password="%s"\n' "$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"; }
 
 cloud_conf() {

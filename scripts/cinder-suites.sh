@@ -1,7 +1,7 @@
 #!/bin/bash
 # cinder-suites.sh short|long|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
-# MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so is a suite that never
-# met the real Cinder, and anything that a suite leaves there.
+# MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so are a suite without
+# a test on the real Cinder, and anything that a suite leaves there.
 #   short   what make e2e has time for: the whole of provisioner-image/cinder, one half of the kill points
 #   long    everything, as every account that the lab has; with keystone a member's password and an application credential
 #   none    nothing
@@ -28,7 +28,7 @@ types() {
   done
 }
 
-# suite NAME LOGIN PACKAGE FLAG...: one test binary, as the account that the openrc file LOGIN tells of.
+# suite NAME LOGIN PACKAGE FLAG...: one test binary, as the account in the openrc file LOGIN.
 suite() {
   local what=$1 login=$2 package=$3 start=$SECONDS status=0 left
   shift 3
@@ -44,11 +44,11 @@ suite() {
   say "$what as $login: $(grep -c -- '--- PASS: [^ ]*/real' "$TMP/log") tests on the real Cinder passed in $((SECONDS - start)) s"
 }
 
-# new_in_cinder: what was not there in the beginning. Tests that end Cinder in the middle of its work leave its own books
-# with a reservation that nobody takes back.
+# new_in_cinder: what was not there in the beginning. Tests that kill Cinder in the middle of its work leave
+# a quota reservation that Cinder never releases.
 new_in_cinder() { test/cinder/leftovers.sh | sort | comm -13 "$TMP/before" -; }
 
-# A look that cannot find anything proves nothing.
+# A search that cannot find anything proves nothing, so it must find a volume that was just made.
 canary_is_seen() {
   local volume
   volume=$(test/cinder/volume.sh make canary)

@@ -93,7 +93,7 @@ cinder_claim() {
   kubectl -n "$NS" get events --field-selector involvedObject.name=data -o custom-columns=REASON:.reason,NOTE:.message
 }
 
-# The volume is storage: log in with the PV's own coordinates and the CHAP Secret that it names.
+# Proves that the volume is storage: logs in with the PV's own coordinates and the CHAP Secret that it names.
 iscsi_login() {
   title "its iSCSI target, by an initiator in user space"
   local pv name portal iqn lun user

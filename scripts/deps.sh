@@ -3,7 +3,7 @@
 # Go itself is not installed by it: see go.mod for the version.
 set -euo pipefail
 
-# tool:package. A tool that is on PATH is good wherever it comes from: docker's containerd.io, for
+# tool:package. A tool that is on PATH is used wherever it comes from: docker's containerd.io, for
 # one, brings a runc and conflicts with Debian's.
 tools="
   curl:curl  openssl:openssl  jq:jq  git:git  python3:python3

@@ -8,8 +8,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 . test/lab.sh
 
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
-# The tests that ask anything of Cinder's login. The others know Cinder only by its answers.
-OF_LOGINS='Cinder|Copied|ACopy|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
+# The tests that depend on the login to Cinder.
+OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
 DONE=()
 
 # docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.

@@ -2,7 +2,7 @@
 # e2e.sh: the end-to-end tests, against a real Kubernetes and a real Cinder that it brings up and takes
 # down again, and the proof that nothing of both stays behind. It takes minutes. (make e2e)
 #   E2E_RUN=REGEX  only the tests with such names
-#   E2E_TAGS=e2e,long  with the tests that need more than iSCSI of Cinder; E2E_SUITES=short|long|none: scripts/cinder-suites.sh
+#   E2E_TAGS=e2e,long  with the tests that need more of Cinder than iSCSI; E2E_SUITES=short|long|none: scripts/cinder-suites.sh
 #                      (short, or none with E2E_RUN)
 #   MODE, BACKENDS     of Cinder (test/cinder/up.sh); CINDER_LOGIN: as whom (scripts/cinder-secret.sh)
 #   KEEP=1         leaves both up; what was up before is left up always
@@ -33,7 +33,7 @@ run_tests() {
 
 leftovers() { test/cluster/leftovers.sh; }
 
-# A comparison that cannot fail proves nothing: it must see a namespace, its mount, a cgroup and a process.
+# A comparison that cannot fail proves nothing. So it must first find a namespace, its mount, a cgroup and a process.
 canary_is_seen() {
   local name=flex-e2e-canary group=/sys/fs/cgroup/pids/flex-e2e-canary had held pid kind
   [ ! -e /sys/fs/cgroup/cgroup.controllers ] || group=/sys/fs/cgroup/$name/$name # version 2 alone

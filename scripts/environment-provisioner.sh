@@ -1,7 +1,7 @@
 #!/bin/bash
-# A provisioner that knows nothing but its environment, as in the original design: it writes the PV of a
-# directory that is exported by the NFS server of its config. So that a test can see what arrived, it
-# notes every variable on the PV as the annotation e2e/NAME; a real one keeps a token to itself.
+# A provisioner that reads nothing but its environment, as in the original design: it writes the PV of a
+# directory that the NFS server of its config exports. It notes every variable on the PV as the annotation
+# e2e/NAME, so that a test can read them; a real provisioner must not write tokens anywhere.
 set -euo pipefail
 
 [ "$1" = provision ] || { echo "this image serves provision, not $1"; exit 64; }

@@ -10,8 +10,8 @@ requests() {
     -o 'jsonpath={.metadata.name} {.spec.volumeMode} {@}{"\n"}'
 }
 
-# result NAME CODE [MESSAGE] tells the dispatcher how one request went. Messages are ours alone: nothing that
-# a user wrote could end the JSON early.
+# result NAME CODE [MESSAGE] writes the result of one request for the dispatcher. Messages hold nothing that a user wrote,
+# since such text could end the JSON early.
 result() { printf '{"uid":"%s","code":%d,"message":"%s"}\n' "${1#pvc-}" "$2" "${3:-}" >>/dev/termination-log; }
 
 provision() { # NAME MODE PV

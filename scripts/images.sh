@@ -12,8 +12,8 @@ trap 'rm -rf "$context"' EXIT
 
 # go_image NAME DOCKERFILE: one static binary.
 go_image() {
-  mkdir -p "$context/$1"
-  cp "bin/$1" "$context/$1/"
+  mkdir -p "$context/$1/bin"
+  cp "bin/$1" "$context/$1/bin/"
   test/cluster/build-image.sh "$3:$TAG" "$context/$1" "$2"
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A provisioner on a node that reaches nothing: it makes a directory of the export at /export and says where that
-# is. The dispatcher writes the PV (write-pv: dispatcher), so this one needs no kubectl, no token and no network.
+# A provisioner on a node without a network: it makes a directory of the export at /export and describes the volume. The
+# dispatcher writes the PV (write-pv: dispatcher), so this one needs no kubectl, no token and no network.
 set -euo pipefail
 
 # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.

@@ -1,11 +1,11 @@
 #!/bin/bash
 # A provisioner in plain bash: one directory per claim below an NFS export that its pods mount at /export. The
 # classes that it serves differ by parameters alone: configmaps/nfs.yaml, configmaps/nfs-tiers.yaml.
-# A directory sets no limit to what is written into it. For that, and to remove what pods wrote as another user,
-# the server must help: quotas, and all_squash.
+# A directory does not limit how much is written into it, and files that pods wrote as another user cannot be removed.
+# The server must provide for both: by quotas, and by all_squash.
 set -euo pipefail
 
-# A part of the path is the administrator's (the class's parameter directory), the other the dispatcher's
+# One part of the path comes from the administrator (the class's parameter directory), the other from the dispatcher
 # (pvc-UID): nothing that a user wrote.
 below=${FLEX_DIRECTORY:-volumes}
 case $below in

@@ -2,7 +2,7 @@
 # run-docs.sh [--check] FILE: runs the commands of a page as a reader would: all its blocks marked bash, in their order,
 # in one shell, on the lab's cluster and its Cinder. The page's example addresses and names become the lab's.
 # A block without a mark is one that CI cannot run; the paragraph before it must say so by ⚠ and why (at least ten words).
-# Blocks marked yaml or text hold no commands. --check only looks at the marks.
+# Blocks marked yaml or text hold no commands. --check checks only the marks.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh

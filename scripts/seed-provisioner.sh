@@ -1,7 +1,7 @@
 #!/bin/bash
 # A provisioner with extra steps: a new volume holds a copy of /seed and is announced at a URL before any claim
-# is bound to it. Each step may be repeated from any point: half a copy never has the volume's name, and the
-# announcement carries the claim's UID, by which its receiver knows it again.
+# is bound to it. Each step may be repeated from any point: an incomplete copy never has the volume's name, and the
+# announcement carries the claim's UID, by which its receiver recognizes a repetition.
 set -euo pipefail
 
 # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.

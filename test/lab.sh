@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The ground that test/cluster and test/cinder share: where things live, one lock, one network
+# What test/cluster and test/cinder share: where things live, one lock, one network
 # namespace for the control plane and the storage, and processes started and ended by PID.
 # Source it; it runs nothing.
 
-# Built things outlive a lab and are shared by checkouts; state lives as long as a lab does.
+# What is built is kept after a lab and shared by checkouts; state is kept as long as the lab is up.
 export LAB_CACHE=${FLEX_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/flex-provisioner}
 export LAB_STATE=/var/lib/flex-lab
 export LAB_NETNS=flex-control          # API server, Cinder, tgt, keystone, Ceph; pods reach it by route
@@ -11,7 +11,7 @@ export LAB_ADDR=10.250.0.1             # everything listens here
 export LAB_ADDR2=10.250.0.2            # the second iSCSI portal
 export LAB_KUBECONFIG=$LAB_STATE/kube/kubeconfig/admin.conf
 
-# A proxy that brings Go modules and packages knows no way into the lab.
+# A proxy for Go modules and packages cannot reach the lab.
 case ${NO_PROXY:-} in
   *10.250.0.0/24*) ;;
   *) export NO_PROXY="${NO_PROXY:+$NO_PROXY,}localhost,127.0.0.1,10.250.0.0/24,10.251.0.0/16,10.96.0.0/16,.svc" ;;
@@ -47,14 +47,14 @@ lab_net_hold() {
   mkdir -p "$LAB_STATE/net-users"
   touch "$LAB_STATE/net-users/$1"
   [ -z "$(ip -n "$LAB_NETNS" link show kbr0 up 2>/dev/null)" ] || return 0
-  ip netns del "$LAB_NETNS" 2>/dev/null || true # half made, by somebody who was interrupted
+  ip netns del "$LAB_NETNS" 2>/dev/null || true # half made, by a command that was interrupted
   # The first `ip netns add` mounts /run/netns on itself, and no `ip` undoes that.
   [ -d /run/netns ] || touch "$LAB_STATE/netns-made"
   mountpoint -q /run/netns || touch "$LAB_STATE/netns-mounted"
   ip netns add "$LAB_NETNS"
   ip -n "$LAB_NETNS" link set lo up
-  # A bridge without an address of its own takes a port's, and another's when that port (a node) goes:
-  # everybody else would talk to a dead address for a while.
+  # A bridge without an address of its own takes that of a port, and another one when that port (a node) is removed:
+  # all other nodes would send to an address that no longer exists for a while.
   ip -n "$LAB_NETNS" link add kbr0 address 02:fe:00:00:00:01 type bridge
   ip -n "$LAB_NETNS" addr add "$LAB_ADDR/24" dev kbr0
   ip -n "$LAB_NETNS" addr add "$LAB_ADDR2/24" dev kbr0
@@ -63,7 +63,7 @@ lab_net_hold() {
 
 lab_net_release() {
   rm -f "$LAB_STATE/net-users/$1"
-  [ ! -d "$LAB_STATE/net-users" ] || rmdir "$LAB_STATE/net-users" 2>/dev/null || return 0 # somebody still uses it
+  [ ! -d "$LAB_STATE/net-users" ] || rmdir "$LAB_STATE/net-users" 2>/dev/null || return 0 # still in use
   ip netns del "$LAB_NETNS" 2>/dev/null || true
   if [ -e "$LAB_STATE/netns-mounted" ] && [ -z "$(ls -A /run/netns)" ]; then
     umount /run/netns
@@ -82,7 +82,7 @@ alive() {
     END { exit !(threads > 1 || threads == 1 && !zombie) }' "/proc/$1/status" 2>/dev/null
 }
 
-# started_at PID: in ticks since boot. A pid alone may be somebody else's by now (after a reboot, say).
+# started_at PID: in ticks since boot. A pid alone may belong to another process by now (after a reboot, say).
 started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
 # lab_start DIR NAME CMD...: a process in a session of its own; DIR/pids/NAME and DIR/log/NAME.log.
@@ -96,7 +96,7 @@ lab_start() {
   disown $! # or bash reports "Killed" when we end it
 }
 
-# lab_stop DIR NAME [SIGNAL]: end that process's session, and wait until it has gone (KILL after 5 s).
+# lab_stop DIR NAME [SIGNAL]: end that process's session, and wait until it has ended (KILL after 5 s).
 lab_stop() {
   local file=$1/pids/$2 mark=$1/pids/.$2.started signal=${3:-TERM} pid
   [ -e "$file" ] || return 0
@@ -110,7 +110,7 @@ lab_stop() {
   rm -f "$file" "$mark"
 }
 
-# need_tools TOOL:PACKAGE...: name everything that is missing at once, with the command that brings it.
+# need_tools TOOL:PACKAGE...: name everything that is missing at once, with the command that installs it.
 need_tools() {
   local pair missing=() packages=()
   for pair in "$@"; do

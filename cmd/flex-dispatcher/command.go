@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
 // namespaceFile tells a pod its own namespace.
@@ -43,6 +44,7 @@ func command() *cobra.Command {
 		Short: "Provisions Kubernetes volumes by launching a container per claim",
 		Long: "flex-dispatcher watches PersistentVolumeClaims, finds the provisioner config of their storage class,\n" +
 			"launches a Job with that config's image and records its verdict on the claim.",
+		Version:      version.Get().String(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -126,6 +128,8 @@ func (s *settings) run(ctx context.Context) error {
 	if err := s.complete(cfg); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("starting", "provisioner", s.controller.Provisioner, "namespaces", s.controller.Namespaces)
+	build := version.Get()
+	klog.FromContext(ctx).Info("starting", "version", build.Version, "commit", build.Commit, "go", build.Go,
+		"provisioner", s.controller.Provisioner, "namespaces", s.controller.Namespaces)
 	return s.serve(ctx, cfg)
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// source is the dispatcher's code as it is written: what no function can list is found there, so that a new
-// constant or event cannot be forgotten.
+// source is the dispatcher's source code. Constants and events that no function lists are found in it, so that a new
+// one cannot be left out of the pages.
 type source struct {
 	t         *testing.T
 	files     map[string]*ast.File // by path below the root
@@ -106,7 +106,7 @@ func (s source) text(pkg string, e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// named are the values of the constants whose name begins with a word, by where they are declared.
+// named returns the values of the constants whose name begins with prefix, with where each is declared.
 func (s source) named(prefix string) map[string]string {
 	out := map[string]string{}
 	for key, c := range s.constants {
@@ -117,48 +117,44 @@ func (s source) named(prefix string) map[string]string {
 	return out
 }
 
-// reasons are those of all events that the dispatcher words itself. Those of Kubernetes, which it passes on, are no
-// constants.
+// reasons returns the constants of the package reason. An event whose reason is written out elsewhere would be in no table.
 func (s source) reasons() map[string]string {
-	out := s.named("reason")
-	take := func(path string, e ast.Expr) bool {
-		reason, known := s.text(packageOf(path), e)
-		if known && reason != "" {
-			out[reason] = path
-		}
-		return known
-	}
 	s.each(func(path string, n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			switch callee := nameOf(n.Fun); {
-			case callee == "problem" && !take(path, n.Args[0]):
-				s.t.Errorf("%s calls problem with a reason that this test cannot read: write it out", path)
-			case callee == "event" && len(n.Args) == 5:
-				take(path, n.Args[3])
+			if at, takes := reasonAt[nameOf(n.Fun)]; takes && len(n.Args) > at {
+				s.mustBeNamed(path, n.Args[at])
 			}
-		case *ast.CompositeLit:
-			if kind := nameOf(n.Type); kind == "Problem" || kind == "Trouble" {
-				takeField(n, func(e ast.Expr) { take(path, e) })
-			}
-		case *ast.AssignStmt:
-			if len(n.Lhs) == 1 && nameOf(n.Lhs[0]) == "Reason" && packageOf(path) != "runs" { // there it is a Job's own
-				take(path, n.Rhs[0])
+		case *ast.KeyValueExpr:
+			if nameOf(n.Key) == "Reason" {
+				s.mustBeNamed(path, n.Value)
 			}
 		}
 	})
-	return out
+	return s.in("reason")
 }
 
-func takeField(literal *ast.CompositeLit, take func(ast.Expr)) {
-	for _, element := range literal.Elts {
-		if pair, ok := element.(*ast.KeyValueExpr); ok && nameOf(pair.Key) == "Reason" {
-			take(pair.Value)
-		}
+// reasonAt is which argument of these functions is a reason.
+var reasonAt = map[string]int{"problem": 0, "emit": 3}
+
+func (s source) mustBeNamed(path string, e ast.Expr) {
+	if _, literal := e.(*ast.BasicLit); literal {
+		s.t.Errorf("%s writes the reason of an event out: add it to dispatcher/reason", path)
 	}
 }
 
-// nameOf is the last word of a name, as it is written.
+// in returns the values of a package's constants, by where they are declared.
+func (s source) in(pkg string) map[string]string {
+	out := map[string]string{}
+	for key, c := range s.constants {
+		if c.pkg == pkg {
+			out[c.value] = key
+		}
+	}
+	return out
+}
+
+// nameOf returns the last part of a qualified name.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -176,7 +172,7 @@ func (s source) fields() map[string][]string {
 	out := map[string][]string{}
 	s.each(func(path string, n ast.Node) {
 		spec, ok := n.(*ast.TypeSpec)
-		if !ok || packageOf(path) == "controller" {
+		if !ok || packageOf(path) == "cluster" {
 			return
 		}
 		body, ok := spec.Type.(*ast.StructType)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -81,7 +80,7 @@ func cellsOf(line string) []string {
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// spans are what a cell shows as code.
+// spans returns what a cell shows as code.
 func spans(cell string) []string {
 	var out []string
 	for _, m := range codeSpan.FindAllStringSubmatch(cell, -1) {
@@ -90,7 +89,7 @@ func spans(cell string) []string {
 	return out
 }
 
-// names are what a column shows as code, with the number of rows that do.
+// names returns what a column shows as code, with the number of rows that do.
 func (tb table) names(column int) map[string]int {
 	out := map[string]int{}
 	for _, row := range tb.rows {
@@ -101,8 +100,8 @@ func (tb table) names(column int) map[string]int {
 	return out
 }
 
-// mustList compares a column with what the code has, by name and the place where it is declared. What differs is
-// told with what to write where.
+// mustList compares a column with what the code has, by name and the place where it is declared. It reports
+// each difference, with what to write where.
 func (tb table) mustList(t *testing.T, column int, code map[string]string) {
 	t.Helper()
 	listed := tb.names(column)
@@ -130,8 +129,8 @@ func (tb table) rowFor(column int, name string) string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// mustDefault compares the column of defaults with the code's, by the name in the first column. A default that is
-// empty is told in words.
+// mustDefault compares the column of defaults with the code's, by the name in the first column. An empty
+// default is described in words.
 func (tb table) mustDefault(t *testing.T, column int, defaults map[string]string) {
 	t.Helper()
 	for _, row := range tb.rows {
@@ -174,58 +173,4 @@ func block(t *testing.T, text, language string) string {
 		t.Fatalf("no block of %s", language)
 	}
 	return code
-}
-
-var (
-	link    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
-)
-
-// anchors are what a link to a heading of a page may name.
-func anchors(t *testing.T, page string) []string {
-	t.Helper()
-	var out []string
-	for _, m := range heading.FindAllStringSubmatch(pageText(t, page), -1) {
-		out = append(out, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
-	}
-	return out
-}
-
-// dead tells why a link leads nowhere, or "".
-func dead(t *testing.T, page, path, anchor string) string {
-	t.Helper()
-	to := page
-	if path != "" {
-		to = filepath.Join(filepath.Dir(page), path)
-	}
-	if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-		return to + " does not exist"
-	}
-	if anchor != "" && !slices.Contains(anchors(t, to), anchor) {
-		return fmt.Sprintf("%s has no heading for #%s", to, anchor)
-	}
-	return ""
-}
-
-// Each fact stands in one place, and the others link to it.
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "ARCHITECTURE.md")) {
-		page, err := filepath.Rel(root, page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(pageText(t, page), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			if why := dead(t, page, m[1], m[2]); why != "" {
-				t.Errorf("%s links to %s: %s", page, m[0], why)
-			}
-		}
-	}
 }

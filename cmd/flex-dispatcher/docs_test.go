@@ -62,7 +62,7 @@ var documented = map[string]struct {
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
 	"runs.result":       {table: "field of a result"},
-	"runs.Offer":        {table: "field of an offer"},
+	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},
 	"config.Source":     {internal: true},
@@ -151,6 +151,7 @@ func TestThePagesTellTheVerdictOfEveryExitCode(t *testing.T) {
 func TestThePagesListEveryFlag(t *testing.T) {
 	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall()} {
 		flags, defaults := map[string]string{}, map[string]string{}
+		cmd.InitDefaultVersionFlag() // cobra adds it only when the command runs
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			flags["--"+f.Name] = "flex-dispatcher " + cmd.Name() + " --help"
 			defaults["--"+f.Name] = strings.Trim(f.DefValue, "[]")
@@ -253,7 +254,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	s := readSource(t)
 	labels := map[string]string{}
 	for key, c := range s.constants {
-		if c.pkg == "controller" && strings.HasPrefix(c.name, "label") {
+		if c.pkg == "series" && strings.HasPrefix(c.name, "label") {
 			labels[c.value] = key
 		}
 	}
@@ -263,10 +264,10 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	for _, v := range contract.Verbs() {
 		verbs[string(v)] = "contract.Verbs"
 	}
-	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("phase"), "state": s.named("state")} {
+	for label, want := range map[string]map[string]string{"verb": verbs, "phase": s.named("Phase"), "state": s.named("state")} {
 		i := slices.IndexFunc(values.rows, func(row []string) bool { return row[0] == "`"+label+"`" })
 		if i < 0 {
-			continue // told above
+			continue // reported above
 		}
 		said := from("", spans(values.rows[i][1])...)
 		for value, place := range want {

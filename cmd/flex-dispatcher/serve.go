@@ -26,6 +26,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
@@ -44,11 +46,11 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
-	s.controller.Grants = controller.ReferenceGrants{Client: copies}
+	s.controller.Grants = cluster.ReferenceGrants{Client: copies}
 	if s.leaderElect {
 		s.controller.Lease = leaseName
 	}
-	if err := controller.CheckAccess(ctx, client, s.controller); err != nil {
+	if err := admin.CheckAccess(ctx, client, s.controller.Namespaces, s.controller.Lease); err != nil {
 		return err
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
@@ -78,8 +80,8 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	return s.lead(ctx, client, c)
 }
 
-// lead runs the controller while this replica holds the lease, and gives it back on the way out, so
-// that another takes over at once.
+// lead runs the controller while this replica holds the lease, and releases it when it ends, so
+// that another replica takes over at once.
 func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *controller.Controller) error {
 	host, err := os.Hostname()
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 )
 
 // asDispatcher makes the test binary the real command: its flags and its log belong to a process.
@@ -25,12 +27,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// aJob is all that the API server has.
+// aJob is the only object of the API server.
 const aJob = `{"metadata":{"name":"provision-u-1","namespace":"flex-provisioner",` +
 	`"labels":{"flex-provisioner.io/class":"gone","flex-provisioner.io/verb":"provision"}}}`
 
-// apiServer allows everything, has one Job, grants nobody a lease, and does not answer lists before it is
-// told to.
+// apiServer allows everything, has one Job, grants no lease, and answers no list before answer is
+// called.
 func apiServer(t *testing.T) (kubeconfig string, answer func()) {
 	t.Helper()
 	lists := make(chan struct{})
@@ -136,11 +138,28 @@ func get(t *testing.T, url string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-func TestItem12ItIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
+func TestVersionPrintsVersionCommitAndGo(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "--version")
+	cmd.Env = append(os.Environ(), asDispatcher+"=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "flex-dispatcher version " + version.Get().String() + "\n"; string(out) != want {
+		t.Errorf("--version prints %q, want %q", out, want)
+	}
+}
+
+func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 	kubeconfig, answer := apiServer(t)
 	lines := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--logging-format=json")
-	if got := said(t, lines, "starting")["provisioner"]; got != "flex-provisioner.io/dispatcher" {
-		t.Errorf("the first line names the provisioner %v", got)
+	first, build := said(t, lines, "starting"), version.Get()
+	for key, want := range map[string]string{
+		"provisioner": "flex-provisioner.io/dispatcher", "version": build.Version, "commit": build.Commit, "go": build.Go,
+	} {
+		if first[key] != want {
+			t.Errorf("the first line has the %s %v, want %s", key, first[key], want)
+		}
 	}
 	address, _ := said(t, lines, "serving metrics and health checks")["address"].(string)
 	url := "http://" + address

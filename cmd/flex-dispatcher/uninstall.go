@@ -8,10 +8,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
-// uninstall is the command that lets go of everything, so that the namespaces can be deleted.
+// uninstall is the command that removes every finalizer, so that the namespaces can be deleted.
 func uninstall() *cobra.Command {
 	s, yes := &settings{}, false
 	cmd := &cobra.Command{
@@ -30,7 +30,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("make a client: %w", err)
 			}
-			held, err := controller.Survey(cmd.Context(), client, s.controller.Provisioner)
+			held, err := admin.Survey(cmd.Context(), client, s.controller.Provisioner)
 			if err != nil {
 				return err
 			}

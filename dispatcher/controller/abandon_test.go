@@ -10,54 +10,55 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 func TestRule07AClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("the pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		drop(w, user, claim)
-		w.until("the claim has gone", 500*time.Millisecond, func() bool { return w.now("data") == nil })
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		w.mustUndo(w.runs[1], w.runs[0])
-		w.mustTell(w.jobName(0), "ProvisioningFailed", 1, "exit code 75")
-		w.mustNotSay("next attempt")
-		w.until("the Jobs expire", 2*time.Hour, func() bool { return len(every[*batchv1.Job](w)) == 0 })
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the claim has gone", 500*time.Millisecond, func() bool { return w.Claim("data") == nil })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		w.MustUndo(w.Runs[1], w.Runs[0])
+		w.MustEmit(w.jobName(0), "ProvisioningFailed", 1, "exit code 75")
+		w.MustNotContain("", "next attempt")
+		w.Until("the Jobs expire", 2*time.Hour, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
 	})
 }
 
 func TestRule07AVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
-		claim := w.claim("data")
-		w.until("the pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		drop(w, user, claim)
-		w.until("the PV is there", time.Minute, func() bool { return w.pvOf(claim) != nil })
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		if w.runs[1].request.Undo {
-			w.t.Error("with a PV it is no undo")
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the PV is there", time.Minute, func() bool { return w.PVOf(claim) != nil })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if w.Runs[1].Request.Undo {
+			w.T.Error("with a PV it is no undo")
 		}
 	})
 }
 
 func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("five runs failed", 10*time.Minute, func() bool { return len(w.runs) == 5 })
-		w.run(3 * time.Second)
-		drop(w, user, claim)
-		w.until("nothing is left", 5*time.Second, w.empty)
-		w.mustRun("provision", "provision", "provision", "provision", "provision", "delete")
-		w.mustUndo(w.runs[5], w.runs[4])
-		if job := w.made(contract.Delete)[0].now.(*batchv1.Job); job.Annotations[jobs.AnnAfter] != "5" {
-			w.t.Errorf("the undo is of run %s", job.Annotations[jobs.AnnAfter])
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("five runs failed", 10*time.Minute, func() bool { return len(w.Runs) == 5 })
+		w.Advance(3 * time.Second)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", 5*time.Second, w.Empty)
+		w.MustRun("provision", "provision", "provision", "provision", "provision", "delete")
+		w.MustUndo(w.Runs[5], w.Runs[4])
+		if job := w.CreatedJobs(contract.Delete)[0].Now.(*batchv1.Job); job.Annotations[jobs.AnnAfter] != "5" {
+			w.T.Errorf("the undo is of run %s", job.Annotations[jobs.AnnAfter])
 		}
 	})
 }
@@ -65,44 +66,44 @@ func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 // The pod may only be held up: the record keeps the claim's request until its undo has succeeded.
 func TestRule01TheRecordStaysUntilItsUndoHasSucceeded(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(func(r *run) ending {
-			if r.verb == contract.Delete && r.number < 4 {
-				return ending{75, "claim: the storage is busy"}
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete && r.Number < 4 {
+				return fakecluster.Exit{Code: 75, Message: "claim: the storage is busy"}
 			}
-			if r.verb == contract.Provision {
-				return halfway(75)(r)
+			if r.Verb == contract.Provision {
+				return fakecluster.Halfway(75)(r)
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		})
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		drop(w, user, claim)
-		w.until("two undos failed", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 2 })
-		if !slices.Contains(w.records(), w.made(contract.Provision)[0].name) {
-			w.t.Error("the record was let go before the undo succeeded")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("two undos failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 2 })
+		if !slices.Contains(w.HeldRecords(), w.CreatedJobs(contract.Provision)[0].Name) {
+			w.T.Error("the record was let go before the undo succeeded")
 		}
-		w.until("nothing is left", time.Minute, w.empty)
+		w.Until("nothing is left", time.Minute, w.Empty)
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 		if got := w.pauses(contract.Delete); !slices.Equal(got, want) {
-			w.t.Errorf("pauses %v, want %v", got, want)
+			w.T.Errorf("pauses %v, want %v", got, want)
 		}
-		w.mustTell("", "UndoFailed", 3, "busy", "exit code 75")
+		w.MustEmit("", "UndoFailed", 3, "busy", "exit code 75")
 	})
 }
 
 func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
-		w.start()
-		claim := w.claim("data")
-		w.run(time.Minute)
-		drop(w, user, claim)
-		w.run(time.Minute)
-		w.config("gold", "gold")
-		w.run(time.Hour)
-		if len(w.made("")) != 0 || !w.empty() {
-			w.t.Error("something was done for it\n" + w.story())
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Minute)
+		w.CreateConfig("gold", "gold")
+		w.Advance(time.Hour)
+		if len(w.CreatedJobs("")) != 0 || !w.Empty() {
+			w.T.Error("something was done for it\n" + w.Story())
 		}
 	})
 }
@@ -110,42 +111,42 @@ func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
 func TestRule07NoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 	for _, code := range []int32{64, 77, 78} {
 		inWorld(t, func(w *world) {
-			w.goldClass(always(fails(code, "")))
-			w.start()
-			claim := w.claim("data")
-			w.until("two runs failed", 30*time.Minute, func() bool { return len(w.runs) == 2 })
-			w.run(time.Second)
-			drop(w, user, claim)
-			w.until("nothing is left", 5*time.Second, w.empty)
-			w.mustRun("provision", "provision")
+			w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "")))
+			w.Start()
+			claim := w.CreateClaim("data")
+			w.Until("two runs failed", 30*time.Minute, func() bool { return len(w.Runs) == 2 })
+			w.Advance(time.Second)
+			fakecluster.Delete(w, fakecluster.User, claim)
+			w.Until("nothing is left", 5*time.Second, w.Empty)
+			w.MustRun("provision", "provision")
 		})
 	}
 }
 
 func TestRule07OneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(halfway(75), fails(77, ""), fails(77, ""), fails(77, "")))
-		w.start()
-		claim := w.claim("data")
-		w.until("the credentials were refused", time.Minute, func() bool { return len(w.runs) == 2 })
-		w.run(time.Second)
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "provision", "delete")
+		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Fails(77, ""), fakecluster.Fails(77, ""), fakecluster.Fails(77, "")))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the credentials were refused", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Advance(time.Second)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "provision", "delete")
 	})
 }
 
 func TestRule07AClaimBoundElsewhereIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		w.run(500 * time.Millisecond)
-		edit(w, admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
-		w.until("nothing is left", time.Minute, w.empty)
-		if last := w.runs[len(w.runs)-1]; !last.request.Undo {
-			w.t.Errorf("ran %v, the last is no undo", w.verbs())
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		w.Advance(500 * time.Millisecond)
+		fakecluster.Update(w, fakecluster.Admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		if last := w.Runs[len(w.Runs)-1]; !last.Request.Undo {
+			w.T.Errorf("ran %v, the last is no undo", w.Verbs())
 		}
 	})
 }
@@ -153,53 +154,53 @@ func TestRule07AClaimBoundElsewhereIsUndone(t *testing.T) {
 // A pod that uses the claim holds it: until it has gone, it may be served no more, and not be undone.
 func TestRule07AClaimThatIsLeavingGetsNoJob(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.mounted["data"] = true
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		drop(w, user, claim)
-		n := len(w.made(""))
-		w.run(time.Hour)
-		if len(w.made("")) != n {
-			w.t.Errorf("%d Jobs for a claim that is leaving", len(w.made(""))-n)
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Mounted["data"] = true
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		n := len(w.CreatedJobs(""))
+		w.Advance(time.Hour)
+		if len(w.CreatedJobs("")) != n {
+			w.T.Errorf("%d Jobs for a claim that is leaving", len(w.CreatedJobs(""))-n)
 		}
-		delete(w.mounted, "data")
-		w.until("nothing is left", time.Minute, w.empty)
+		delete(w.Mounted, "data")
+		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }
 
 func TestAClaimOfTheSameNameIsAnother(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		first := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		w.images[gold] = image{does: works}
-		drop(w, user, first)
-		w.until("the claim has gone", time.Minute, func() bool { return w.now("data") == nil })
-		second := w.claim("data")
-		w.until("the second is bound", time.Minute, w.bound("data"))
-		w.until("the first is undone", time.Minute, func() bool { return !w.storage[string(first.UID)] && len(w.records()) == 0 })
-		if !w.storage[string(second.UID)] || w.pvOf(second) == nil {
-			w.t.Error("the second claim lost its volume")
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		first := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		fakecluster.Delete(w, fakecluster.User, first)
+		w.Until("the claim has gone", time.Minute, func() bool { return w.Claim("data") == nil })
+		second := w.CreateClaim("data")
+		w.Until("the second is bound", time.Minute, w.IsBound("data"))
+		w.Until("the first is undone", time.Minute, func() bool { return !w.Storage[string(first.UID)] && len(w.HeldRecords()) == 0 })
+		if !w.Storage[string(second.UID)] || w.PVOf(second) == nil {
+			w.T.Error("the second claim lost its volume")
 		}
-		w.mustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+		w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
 	})
 }
 
 func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: always(halfway(75))}
-		w.class("gold", corev1.PersistentVolumeReclaimRetain)
-		w.account("true")
-		w.config("gold", "gold", "verbs", "provision")
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		w.run(500 * time.Millisecond)
-		drop(w, user, claim)
-		w.until("its record is released", time.Minute, func() bool { return len(w.records()) == 0 })
-		w.mustTell(w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Halfway(75))}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold", "verbs", "provision")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		w.Advance(500 * time.Millisecond)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustEmit(w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
 	})
 }

@@ -16,29 +16,30 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // A Job that the API server refuses for one request's sake is made without company.
 func TestItem10AJobThatIsRefusedForOneRequestIsMadeForTheOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1", "batch-size", "8")
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		bad := ""
-		w.server.refusing(func(_, _ string, obj object) error {
+		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
 			if job, ok := obj.(*batchv1.Job); ok && bad != "" && slices.Contains(jobs.UIDs(job), bad) {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("a webhook says no"))
 			}
 			return nil
 		})
-		w.start()
-		w.claim("first")
-		w.until("it runs", time.Minute, func() bool { return len(w.made("")) == 1 })
-		bad = string(w.claim("bad").UID)
+		w.Start()
+		w.CreateClaim("first")
+		w.Until("it runs", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		bad = string(w.CreateClaim("bad").UID)
 		for i := range 5 {
-			w.claim(fmt.Sprintf("good-%d", i))
+			w.CreateClaim(fmt.Sprintf("good-%d", i))
 		}
-		w.until("the good are bound", time.Minute, func() bool { return len(w.storage) == 6 })
-		w.mustHave(aboutClaim("bad"), "LaunchFailed", []string{"a webhook says no"})
-		w.mustTell(aboutClaim("good-0"), "LaunchFailed", 0)
+		w.Until("the good are bound", time.Minute, func() bool { return len(w.Storage) == 6 })
+		w.MustContain(aboutClaim("bad"), "LaunchFailed", []string{"a webhook says no"})
+		w.MustEmit(aboutClaim("good-0"), "LaunchFailed", 0)
 	})
 }
 
@@ -46,48 +47,48 @@ func TestItem10AJobThatIsRefusedForOneRequestIsMadeForTheOthers(t *testing.T) {
 // is cancelled.
 func TestItem10ABatchThatCannotStartIsCancelledWhenAllHaveLeft(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1", "batch-size", "8")
-		w.start()
-		w.claim("first")
-		w.until("the first pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
+		w.Start()
+		w.CreateClaim("first")
+		w.Until("the first pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		for _, name := range []string{"a", "b", "c"} {
-			w.claim(name)
-			w.stuck[name] = true
+			w.CreateClaim(name)
+			w.NoPodFor[name] = true
 		}
-		w.until("the batch is there", time.Minute, func() bool { return len(w.made("")) == 2 })
-		add(w, kcm, &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: home}, Type: corev1.EventTypeWarning,
+		w.Until("the batch is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 })
+		fakecluster.Create(w, fakecluster.KubeControllerManager, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: fakecluster.ConfigNamespace}, Type: corev1.EventTypeWarning,
 			Reason: "FailedCreate", Message: "exceeded quota: pods",
 		})
-		w.run(30 * time.Second)
-		w.mustSay(aboutClaim("c"), "FailedCreate", "exceeded quota: pods")
-		drop(w, user, w.now("b"))
-		w.run(time.Minute)
-		job := w.made("")[1].now.(*batchv1.Job)
-		if now := get[*batchv1.Job](w, home, job.Name); now == nil || now.DeletionTimestamp != nil {
-			w.t.Fatal("the batch was cancelled although two wait for it")
+		w.Advance(30 * time.Second)
+		w.MustEmitSome(aboutClaim("c"), "FailedCreate", "exceeded quota: pods")
+		fakecluster.Delete(w, fakecluster.User, w.Claim("b"))
+		w.Advance(time.Minute)
+		job := w.CreatedJobs("")[1].Now.(*batchv1.Job)
+		if now := fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, job.Name); now == nil || now.DeletionTimestamp != nil {
+			w.T.Fatal("the batch was cancelled although two wait for it")
 		}
-		drop(w, user, w.now("a"))
-		drop(w, user, w.now("c"))
-		w.until("it is cancelled, and nothing is held", time.Minute, func() bool { return len(w.records()) == 0 })
-		w.mustRun("provision") // nothing of the batch was ever made, so there is nothing to undo
+		fakecluster.Delete(w, fakecluster.User, w.Claim("a"))
+		fakecluster.Delete(w, fakecluster.User, w.Claim("c"))
+		w.Until("it is cancelled, and nothing is held", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustRun("provision") // nothing of the batch was ever made, so there is nothing to undo
 	})
 }
 
 func TestItem10ADisruptedBatchCountsForNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
+		w.Start()
 		w.behind("a", "b", "c")
-		w.until("the batch runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		drop(w, admin, w.running()[0])
-		w.until("all are bound", time.Minute, w.allBound)
+		w.Until("the batch runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		fakecluster.Delete(w, fakecluster.Admin, w.RunningPods()[0])
+		w.Until("all are bound", time.Minute, w.AllBound)
 		if got := w.batches(""); !slices.Equal(got, []int{1, 3, 1, 1, 1}) {
-			w.t.Errorf("Jobs for %v claims", got)
+			w.T.Errorf("Jobs for %v claims", got)
 		}
 		for _, name := range []string{"a", "b", "c"} {
-			if a := w.now(name).Annotations; a[contract.AnnAttempts] != "1" {
-				w.t.Errorf("%s shows %v", name, a)
+			if a := w.Claim(name).Annotations; a[contract.AnnAttempts] != "1" {
+				w.T.Errorf("%s shows %v", name, a)
 			}
 		}
 	})
@@ -95,19 +96,19 @@ func TestItem10ADisruptedBatchCountsForNobody(t *testing.T) {
 
 // burstInBatches: a burst, of which one request is bad, is served and deleted.
 func burstInBatches(w *world, last int64) {
-	w.goldClass(except("bad", fails(65, "claim: no")), "max-parallel", "1", "batch-size", "4")
-	w.start(last)
-	w.images[gold] = image{does: w.images[gold].does, takes: 5 * time.Second}
+	w.SetUpGold(except("bad", fakecluster.Fails(65, "claim: no")), "max-parallel", "1", "batch-size", "4")
+	w.StartMortal(last)
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.Images[fakecluster.GoldImage].Does, Takes: 5 * time.Second}
 	for _, name := range []string{"a", "b", "bad", "c", "d"} {
-		w.claim(name)
+		w.CreateClaim(name)
 	}
-	w.until("the good are bound", time.Hour, func() bool { return len(w.storage) == 4 })
-	w.until("the bad one says so", time.Hour, func() bool { return w.now("bad").Annotations[contract.AnnMessage] == "no" })
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-		drop(w, user, claim)
+	w.Until("the good are bound", time.Hour, func() bool { return len(w.Storage) == 4 })
+	w.Until("the bad one says so", time.Hour, func() bool { return w.Claim("bad").Annotations[contract.AnnMessage] == "no" })
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+		fakecluster.Delete(w, fakecluster.User, claim)
 	}
-	w.until("nothing is left", 3*time.Hour, w.empty)
-	w.until("the Jobs expire", 3*time.Hour, func() bool { return len(every[*batchv1.Job](w)) == 0 })
+	w.Until("nothing is left", 3*time.Hour, w.Empty)
+	w.Until("the Jobs expire", 3*time.Hour, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
 }
 
 // Whatever the write after which a dispatcher dies, each claim of a batch comes to its end.
@@ -118,7 +119,7 @@ func TestItem10ADispatcherThatDiesAmidABatchIsFollowedByAnother(t *testing.T) {
 		inWorld(t, func(w *world) { burstInBatches(w, last+1) })
 	}
 	inWorld(t, func(w *world) {
-		w.fragile = true
+		w.DieAfterEveryWrite = true
 		burstInBatches(w, 1)
 	})
 	t.Logf("%d deaths", writes)
@@ -128,13 +129,13 @@ func TestItem10ADispatcherThatDiesAmidABatchIsFollowedByAnother(t *testing.T) {
 func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
 	looks := func(size int) (n int64) {
 		inWorld(t, func(w *world) {
-			w.goldClass(works, "max-parallel", "1", "batch-size", fmt.Sprint(size))
-			w.start()
+			w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", fmt.Sprint(size))
+			w.Start()
 			for i := range size {
-				w.claim(fmt.Sprintf("data-%d", i))
+				w.CreateClaim(fmt.Sprintf("data-%d", i))
 			}
-			w.until("all are bound and settled", time.Hour, func() bool { return len(w.storage) == size && w.allBound() && len(w.records()) == 0 })
-			n = w.looks.Load()
+			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == size && w.AllBound() && len(w.HeldRecords()) == 0 })
+			n = w.Reconciles()
 		})
 		return n
 	}
@@ -147,40 +148,40 @@ func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
 
 func TestItem10VolumesOfOneRevisionGrowTogether(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(func(r *run) ending {
-			if r.verb == contract.Expand && r.request.Name == "data-3" {
-				return ending{65, "claim: too much"}
+		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Expand && r.Request.Name == "data-3" {
+				return fakecluster.Exit{Code: 65, Message: "claim: too much"}
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		}, "max-parallel", "1", "batch-size", "8")
-		w.start()
+		w.Start()
 		for i := range 7 {
 			w.settled(fmt.Sprintf("data-%d", i))
 		}
-		w.images[gold] = image{does: w.images[gold].does, takes: 10 * time.Second}
-		for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-			edit(w, user, claim, func(c *corev1.PersistentVolumeClaim) {
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.Images[fakecluster.GoldImage].Does, Takes: 10 * time.Second}
+		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+			fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 			})
 		}
-		w.until("six have grown", 5*time.Minute, func() bool {
+		w.Until("six have grown", 5*time.Minute, func() bool {
 			n := 0
-			for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
+			for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 				if claim.Status.Capacity.Storage().String() == "2Gi" {
 					n++
 				}
 			}
 			return n == 6
 		})
-		w.run(time.Second)
-		if n := len(w.made(contract.Expand)); n > 4 {
-			w.t.Errorf("%d Jobs for 7 claims: %v", n, w.batches(contract.Expand))
+		w.Advance(time.Second)
+		if n := len(w.CreatedJobs(contract.Expand)); n > 4 {
+			w.T.Errorf("%d Jobs for 7 claims: %v", n, w.batches(contract.Expand))
 		}
-		if got := statusOfClaim(w.now("data-3")); got != infeasible {
-			w.t.Errorf("the one that cannot grow says %q", got)
+		if got := statusOfClaim(w.Claim("data-3")); got != infeasible {
+			w.T.Errorf("the one that cannot grow says %q", got)
 		}
-		w.mustTell(aboutClaim("data-3"), "VolumeResizeFailed", 1, "too much")
-		w.mustNotSayTo("PersistentVolumeClaim/data-4", "too much")
+		w.MustEmit(aboutClaim("data-3"), "VolumeResizeFailed", 1, "too much")
+		w.MustNotContain("PersistentVolumeClaim/data-4", "too much")
 	})
 }
 

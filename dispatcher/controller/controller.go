@@ -1,6 +1,3 @@
-// Package controller is the dispatcher's hands: it watches, gathers what is known of one claim's UID,
-// asks decide for the one thing to do next, and does it. It remembers nothing, so a restart at any
-// point resumes.
 package controller
 
 import (
@@ -13,14 +10,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
 // Options are the dispatcher's settings.
@@ -38,24 +39,27 @@ type Options struct {
 	// TrustUsername passes the claim's stamped username and groups on; only sound where an admission
 	// policy stamps and guards them.
 	TrustUsername bool
-	// Grants answers whether a claim of one namespace may be copied into another; nil: never.
-	Grants Grants
-	// Workers is how many UIDs are looked at in parallel.
+	// Grants answers whether a claim of one namespace may be cloned into another; nil: never.
+	Grants cluster.Grants
+	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
 }
 
-// Controller serves every claim of every storage class that names its provisioner.
+// Controller provisions for every claim of every storage class that names its provisioner.
 type Controller struct {
-	client   kubernetes.Interface
-	opts     Options
-	clock    clock.WithTicker
-	recorder events.EventRecorder
-	queue    workqueue.TypedRateLimitingInterface[types.UID]
+	opts   Options
+	clock  clock.WithTicker
+	series series.Series
+
+	caches   *cluster.Caches
+	slots    *slots.Slots
+	observer *observe.Observer
+	actor    *act.Actor
+
+	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions are those that may have come out of use, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
-	caches    caches
-	turns     turns
-	series    series
+	hints     hints
 	// leading: this replica decides; the others only fill their caches.
 	leading atomic.Bool
 }
@@ -63,8 +67,7 @@ type Controller struct {
 // New makes a Controller; nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
-		client: client, opts: opts, clock: clk, recorder: recorder,
-		turns: newTurns(), series: newSeries(),
+		opts: opts, clock: clk, series: series.New(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
@@ -72,8 +75,18 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
 	}
-	if err := c.watch(); err != nil {
+	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
+	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
+	}
+	c.caches = caches
+	c.slots = slots.New(caches, clk, c.queue.Add)
+	c.observer = &observe.Observer{
+		Caches: caches, Slots: c.slots, Clock: clk, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed,
+	}
+	c.actor = &act.Actor{
+		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
+		Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
 }
@@ -81,31 +94,29 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 // Start fills the caches, leader or not: a new leader then loses no time. It returns when they are
 // filled or ctx has ended, and the watches end with ctx; Stopped waits for that.
 func (c *Controller) Start(ctx context.Context) bool {
-	c.caches.start(ctx)
+	c.caches.Start(ctx)
 	return c.Synced(ctx)
 }
 
-// Synced waits until every cache is filled, and tells whether that was before ctx ended.
-func (c *Controller) Synced(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), c.caches.synced...)
-}
+// Synced waits until every cache is filled, and reports whether that was before ctx ended.
+func (c *Controller) Synced(ctx context.Context) bool { return c.caches.WaitForSync(ctx) }
 
 // Stopped waits for the watches to end, after Start's context has.
-func (c *Controller) Stopped() { c.caches.shutdown() }
+func (c *Controller) Stopped() { c.caches.Shutdown() }
 
-// Run decides and acts until ctx ends. Only the leader may be in it.
+// Run reconciles until ctx ends. Only the leader may be in it.
 func (c *Controller) Run(ctx context.Context) {
 	c.leading.Store(true)
 	defer c.leading.Store(false)
 	var workers sync.WaitGroup
 	for range c.opts.Workers {
 		workers.Go(func() {
-			for c.next(ctx) {
+			for c.processNext(ctx) {
 			}
 		})
 	}
 	workers.Go(func() {
-		for c.nextRevision(ctx) {
+		for c.processNextRevision(ctx) {
 		}
 	})
 	<-ctx.Done()
@@ -114,44 +125,89 @@ func (c *Controller) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-func (c *Controller) next(ctx context.Context) bool {
+func (c *Controller) processNext(ctx context.Context) bool {
 	uid, quit := c.queue.Get()
 	if quit {
 		return false
 	}
 	defer c.queue.Done(uid)
-	had := c.turns.begin(uid)
-	wait, err := c.sync(ctx, uid)
-	queued := c.end(uid, had)
+	had := c.slots.Begin(uid)
+	requeueAfter, err := c.reconcile(ctx, uid)
+	waiting := c.slots.End(uid, had)
 	switch {
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
-			klog.FromContext(ctx).Error(err, "cannot go on with a claim for now", "uid", uid)
+			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
 		}
 		c.queue.AddRateLimited(uid)
-	case wait > 0:
+	case requeueAfter > 0:
 		c.queue.Forget(uid)
-		c.queue.AddAfter(uid, wait)
-	case queued: // no step forward: an error before it, such as a Job that was refused, still counts
+		c.queue.AddAfter(uid, requeueAfter)
+	case waiting: // no step forward: an error before it, such as a Job that was refused, still counts
 	default:
 		c.queue.Forget(uid)
 	}
 	return true
 }
 
-// sync takes one step for one UID. What it returns is when to look again; zero: when something changes.
-// An action that is not certain is decided a second time, on live facts.
-func (c *Controller) sync(ctx context.Context, uid types.UID) (time.Duration, error) {
-	seen, err := c.observe(ctx, c.caches, uid)
+// reconcile takes one step for one UID. It returns when to take the next; zero: when something changes.
+func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
+	o, action, err := c.look(ctx, uid, c.hints.take(uid), func(*decide.View) {})
 	if err != nil {
 		return 0, err
 	}
-	action := decide.Decide(seen.view)
-	if !decide.SafeOnStaleFacts(action) {
-		if seen, err = c.observe(ctx, c.live(seen), uid); err != nil {
-			return 0, err
-		}
-		action = decide.Decide(seen.view)
+	if launch, launches := action.(decide.Launch); launches {
+		return 0, c.launch(ctx, act.Member{O: o, Launch: launch})
 	}
-	return c.act(ctx, seen, action)
+	result, err := c.actor.Do(ctx, o, action)
+	c.hints.put(uid, result.Hint)
+	return result.RequeueAfter, err
 }
+
+// look observes a UID and decides. An action that is not safe on stale facts is decided a second time, on live ones. assume may change what
+// is judged.
+func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
+	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
+	if err != nil {
+		return nil, nil, err
+	}
+	assume(&o.View)
+	action := decide.Decide(o.View)
+	if decide.SafeOnStaleFacts(action) {
+		return o, action, nil
+	}
+	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At), uid, hint); err != nil {
+		return nil, nil, err
+	}
+	assume(&o.View)
+	return o, decide.Decide(o.View), nil
+}
+
+// hints are what actions have learned for the next observation of a UID.
+type hints struct {
+	mu    sync.Mutex
+	byUID map[types.UID]observe.Hint
+}
+
+func (h *hints) put(uid types.UID, hint *observe.Hint) {
+	if hint == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byUID == nil {
+		h.byUID = map[types.UID]observe.Hint{}
+	}
+	h.byUID[uid] = *hint
+}
+
+func (h *hints) take(uid types.UID) observe.Hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hint := h.byUID[uid]
+	delete(h.byUID, uid)
+	return hint
+}
+
+// RegisterMetrics adds the dispatcher's series to a registry. What is never registered is not counted.
+func (c *Controller) RegisterMetrics(r series.Registry) { c.series.Register(r, c.backlog) }

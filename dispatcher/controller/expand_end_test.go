@@ -9,201 +9,202 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works, "verbs", "provision,delete")
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works, "verbs", "provision,delete")
+		w.Start()
 		claim := w.settled("data")
-		w.ask("2Gi")
-		w.run(time.Hour)
-		w.mustRun("provision")
-		w.mustSay(onData, "ExpansionNotSupported", home+"/gold", "verbs", contract.AnnRevision)
-		if s := w.now("data").Status; len(s.Conditions) != 0 {
-			w.t.Errorf("the claim says %+v, and nobody grows it", s)
+		w.RequestSize("2Gi")
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		w.MustEmitSome(onData, "ExpansionNotSupported", fakecluster.ConfigNamespace+"/gold", "verbs", contract.AnnRevision)
+		if s := w.Claim("data").Status; len(s.Conditions) != 0 {
+			w.T.Errorf("the claim says %+v, and nobody grows it", s)
 		}
-		w.reconfigure("verbs", "provision,delete,expand")
+		w.UpdateConfig("verbs", "provision,delete,expand")
 		w.settled("other") // which stores the new revision
-		newer := w.pvOf(w.now("other")).Annotations[contract.AnnRevision]
-		edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnRevision, newer) })
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
+		newer := w.PVOf(w.Claim("other")).Annotations[contract.AnnRevision]
+		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, newer) })
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
 	})
 }
 
 func TestRule09AnExpandRunsWithTheRevisionThatMadeTheVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works)
-		w.images[newer] = image{does: fails(78, "")}
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Images[newer] = fakecluster.Image{Does: fakecluster.Fails(78, "")}
+		w.Start()
 		w.settled("data")
-		w.reconfigure("image", newer)
-		drop(w, admin, get[*storagev1.StorageClass](w, "", "gold"))
-		w.ask("2Gi")
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
-		if got := w.runs[1].image; got != gold {
-			w.t.Errorf("expanded by %s", got)
+		w.UpdateConfig("image", newer)
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.RequestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		if got := w.Runs[1].Image; got != fakecluster.GoldImage {
+			w.T.Errorf("expanded by %s", got)
 		}
 	})
 }
 
 func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(expanding(func(r *run) ending {
-			drop(w, user, w.now("data"))
-			r.grow()
-			return ending{75, ""}
+		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+			r.ExpandVolume()
+			return fakecluster.Exit{Code: 75}
 		}))
-		w.start()
+		w.Start()
 		w.settled("data")
-		w.ask("2Gi")
-		w.until("it was deleted", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 1 })
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "expand", "delete")
+		w.RequestSize("2Gi")
+		w.Until("it was deleted", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "expand", "delete")
 	})
 }
 
 func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works, "timeout", "2m")
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works, "timeout", "2m")
+		w.Start()
 		w.settled("data")
-		w.stuck["data"] = true
-		w.ask("2Gi")
-		w.until("its Job is there", time.Minute, func() bool { return len(w.made(contract.Expand)) == 1 })
-		w.run(time.Minute)
-		w.stuck["data"] = false
-		w.until("it grew", time.Minute, w.has("2Gi"))
-		w.stuck["data"] = true
-		w.ask("3Gi")
-		w.until("another Job is there", time.Minute, func() bool { return len(w.made(contract.Expand)) == 2 })
-		drop(w, user, w.now("data"))
-		w.until("the volume is to be deleted", 3*time.Minute, func() bool { return len(w.made(contract.Delete)) == 1 })
-		w.stuck["data"] = false
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "expand", "delete")
+		w.NoPodFor["data"] = true
+		w.RequestSize("2Gi")
+		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 1 })
+		w.Advance(time.Minute)
+		w.NoPodFor["data"] = false
+		w.Until("it grew", time.Minute, w.HasSize("2Gi"))
+		w.NoPodFor["data"] = true
+		w.RequestSize("3Gi")
+		w.Until("another Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 2 })
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("the volume is to be deleted", 3*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
+		w.NoPodFor["data"] = false
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "expand", "delete")
 	})
 }
 
 func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works)
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
 		w.settled("data")
-		w.mounted["data"] = true
-		drop(w, user, w.now("data"))
-		w.ask("2Gi")
-		w.run(time.Hour)
-		w.mustRun("provision")
+		w.Mounted["data"] = true
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.RequestSize("2Gi")
+		w.Advance(time.Hour)
+		w.MustRun("provision")
 	})
 }
 
 // What a retained PV says must be true of its volume, too.
 func TestARetainedPVSaysWhatAnExpandMadeOfItsVolumeAlthoughItsClaimHasGone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(expanding(func(r *run) ending {
-			drop(w, user, w.now("data"))
-			return works(r)
+		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+			return fakecluster.Works(r)
 		}))
-		w.start()
+		w.Start()
 		claim := w.settled("data")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
-		w.ask("2Gi")
-		w.until("the PV has the size", time.Minute, func() bool { return w.pvOf(claim).Spec.Capacity.Storage().String() == "2Gi" })
-		w.until("no Job is held", time.Minute, func() bool { return len(w.records()) == 0 })
-		w.mustRun("provision", "expand")
+		w.RequestSize("2Gi")
+		w.Until("the PV has the size", time.Minute, func() bool { return w.PVOf(claim).Spec.Capacity.Storage().String() == "2Gi" })
+		w.Until("no Job is held", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustRun("provision", "expand")
 	})
 }
 
 func TestAnExpandRunsOnTheVolumesNodes(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: making(asLocal)}
-		w.class("gold", corev1.PersistentVolumeReclaimDelete, expandable, firstConsumer)
-		w.account("true")
-		w.config("gold", "gold", "verbs", "provision,delete,expand", "run-on", "selected-node")
-		w.node("n1")
-		w.start()
-		w.claim("data", func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "n1") })
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.ask("2Gi")
-		w.until("it grew", time.Minute, w.says(nodePends, fsPends))
-		need := w.runs[1].pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: making(asLocal)}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.Expandable, fakecluster.WaitForFirstConsumer)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold", "verbs", "provision,delete,expand", "run-on", "selected-node")
+		w.CreateNode("n1")
+		w.Start()
+		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "n1") })
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.RequestSize("2Gi")
+		w.Until("it grew", time.Minute, w.ShowsResize(nodePends, fsPends))
+		need := w.Runs[1].Pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 		if got := need.NodeSelectorTerms[0].MatchExpressions; len(got) != 1 || !slices.Equal(got[0].Values, []string{"n1"}) {
-			w.t.Errorf("the expand runs on %+v", need)
+			w.T.Errorf("the expand runs on %+v", need)
 		}
 	})
 }
 
 func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works, "max-parallel", "1")
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works, "max-parallel", "1")
+		w.Start()
 		w.settled("data")
-		w.images[gold] = image{does: works, takes: 5 * time.Minute}
-		w.claim("slow")
-		w.until("the other runs", time.Minute, func() bool { return len(w.made(contract.Provision)) == 2 })
-		w.ask("2Gi")
-		w.run(time.Minute)
-		if len(w.made(contract.Expand)) != 0 || len(w.now("data").Status.Conditions) != 0 {
-			w.t.Error("it grows without a slot, or says so")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
+		w.CreateClaim("slow")
+		w.Until("the other runs", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
+		w.RequestSize("2Gi")
+		w.Advance(time.Minute)
+		if len(w.CreatedJobs(contract.Expand)) != 0 || len(w.Claim("data").Status.Conditions) != 0 {
+			w.T.Error("it grows without a slot, or says so")
 		}
-		w.until("the claim has its size", 11*time.Minute, w.has("2Gi"))
+		w.Until("the claim has its size", 11*time.Minute, w.HasSize("2Gi"))
 	})
 }
 
 // A populator has filled the volume and handed it on: its claim's UID is not the volume's.
 func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works)
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
 		prime := w.settled("prime")
-		target := w.claim("data", func(c *corev1.PersistentVolumeClaim) {
+		target := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new("example.com"), Kind: "Hello", Name: "world"}
 		})
-		edit(w, "populator", w.pvOf(prime), func(pv *corev1.PersistentVolume) {
+		fakecluster.Update(w, "populator", w.PVOf(prime), func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "data", target.UID
 		})
-		w.until("the target is bound", time.Minute, w.bound("data"))
-		drop(w, "populator", prime)
-		w.ask("2Gi")
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
-		w.mustTell(onData, "VolumeResizeSuccessful", 1, "2Gi")
-		if r := w.runs[1]; r.request.UID != string(prime.UID) || r.request.Name != "data" {
-			w.t.Errorf("the expand was asked for %+v", r.request)
+		w.Until("the target is bound", time.Minute, w.IsBound("data"))
+		fakecluster.Delete(w, "populator", prime)
+		w.RequestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.MustEmit(onData, "VolumeResizeSuccessful", 1, "2Gi")
+		if r := w.Runs[1]; r.Request.UID != string(prime.UID) || r.Request.Name != "data" {
+			w.T.Errorf("the expand was asked for %+v", r.Request)
 		}
 	})
 }
 
 func TestItem05AClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works)
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
 		w.settled("data")
-		class := get[*storagev1.StorageClass](w, "", "gold")
-		edit(w, admin, class, func(c *storagev1.StorageClass) { c.AllowVolumeExpansion = nil })
-		w.run(time.Second)
-		w.ask("2Gi")
-		w.run(time.Hour)
-		w.mustRun("provision")
-		w.mustSay(onData, "ExpansionNotSupported", "allowVolumeExpansion")
-		edit(w, admin, class, expandable)
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
+		class := fakecluster.Get[*storagev1.StorageClass](w, "", "gold")
+		fakecluster.Update(w, fakecluster.Admin, class, func(c *storagev1.StorageClass) { c.AllowVolumeExpansion = nil })
+		w.Advance(time.Second)
+		w.RequestSize("2Gi")
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		w.MustEmitSome(onData, "ExpansionNotSupported", "allowVolumeExpansion")
+		fakecluster.Update(w, fakecluster.Admin, class, fakecluster.Expandable)
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
 	})
 }
 
 // Somebody else writes on the claim at the same time: nothing of his is lost.
 func TestOtherConditionsOfTheClaimStay(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(works)
-		w.start()
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
 		w.settled("data")
-		edit(w, "other", w.now("data"), func(c *corev1.PersistentVolumeClaim) {
+		fakecluster.Update(w, "other", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimVolumeModifyingVolume, Status: corev1.ConditionTrue}}
 		})
-		w.ask("2Gi")
-		w.until("the claim has its size", time.Minute, func() bool { return w.now("data").Status.Capacity.Storage().String() == "2Gi" })
-		if got := w.now("data").Status.Conditions; len(got) != 1 || got[0].Type != corev1.PersistentVolumeClaimVolumeModifyingVolume {
-			w.t.Errorf("the claim's conditions are %+v", got)
+		w.RequestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, func() bool { return w.Claim("data").Status.Capacity.Storage().String() == "2Gi" })
+		if got := w.Claim("data").Status.Conditions; len(got) != 1 || got[0].Type != corev1.PersistentVolumeClaimVolumeModifyingVolume {
+			w.T.Errorf("the claim's conditions are %+v", got)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 const (
@@ -34,24 +35,24 @@ func asISCSI(pv *corev1.PersistentVolume) {
 }
 
 // making is an image that writes PVs so, and works otherwise.
-func making(so func(*corev1.PersistentVolume)) func(*run) ending {
-	return func(r *run) ending {
-		if r.verb != contract.Provision {
-			return works(r)
+func making(so func(*corev1.PersistentVolume)) func(*fakecluster.Run) fakecluster.Exit {
+	return func(r *fakecluster.Run) fakecluster.Exit {
+		if r.Verb != contract.Provision {
+			return fakecluster.Works(r)
 		}
-		r.make()
-		r.write(so)
-		return ending{}
+		r.CreateVolume()
+		r.WritePV(so)
+		return fakecluster.Exit{}
 	}
 }
 
 // expanding plays one step after the other for the runs of expand, then works.
-func expanding(steps ...func(*run) ending) func(*run) ending {
-	return func(r *run) ending {
-		if r.verb == contract.Expand && r.number <= len(steps) {
-			return steps[r.number-1](r)
+func expanding(steps ...func(*fakecluster.Run) fakecluster.Exit) func(*fakecluster.Run) fakecluster.Exit {
+	return func(r *fakecluster.Run) fakecluster.Exit {
+		if r.Verb == contract.Expand && r.Number <= len(steps) {
+			return steps[r.Number-1](r)
 		}
-		return works(r)
+		return fakecluster.Works(r)
 	}
 }
 
@@ -62,30 +63,30 @@ func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.growingClass(works)
+				w.SetUpExpandableGold(fakecluster.Works)
 				if name == "Block" {
-					w.images[gold] = image{does: making(asISCSI)}
+					w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: making(asISCSI)}
 				}
-				w.start()
-				w.claim("data", change)
-				w.until("the claim is bound", time.Minute, w.bound("data"))
-				w.ask("2Gi")
-				w.until("the claim says so", time.Minute, w.says(inProgress, resizing))
-				if s := w.now("data"); s.Status.AllocatedResources.Storage().String() != "2Gi" ||
+				w.Start()
+				w.CreateClaim("data", change)
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.RequestSize("2Gi")
+				w.Until("the claim says so", time.Minute, w.ShowsResize(inProgress, resizing))
+				if s := w.Claim("data"); s.Status.AllocatedResources.Storage().String() != "2Gi" ||
 					s.Annotations[contract.AnnResizer] != contract.ProvisionerName || s.Status.Capacity.Storage().String() != "1Gi" {
-					w.t.Errorf("the claim says %+v", s)
+					w.T.Errorf("the claim says %+v", s)
 				}
-				w.until("the claim has its size", time.Minute, w.has("2Gi"))
-				w.mustRun("provision", "expand")
-				if r := w.runs[1]; r.request.Size != 2<<30 || r.pv.Spec.Capacity.Storage().String() != "1Gi" || r.request.Name != "data" {
-					w.t.Errorf("the expand was asked for %+v", r.request)
+				w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+				w.MustRun("provision", "expand")
+				if r := w.Runs[1]; r.Request.Size != 2<<30 || r.PV.Spec.Capacity.Storage().String() != "1Gi" || r.Request.Name != "data" {
+					w.T.Errorf("the expand was asked for %+v", r.Request)
 				}
-				w.mustTell(onData, "Resizing", 1, "2Gi", "image "+gold)
-				w.mustTell(onData, "VolumeResizeSuccessful", 1, "2Gi")
-				w.run(time.Hour)
-				w.mustRun("provision", "expand")
-				if n := len(w.records()); n != 0 {
-					w.t.Errorf("%d Jobs are held for nothing", n)
+				w.MustEmit(onData, "Resizing", 1, "2Gi", "image "+fakecluster.GoldImage)
+				w.MustEmit(onData, "VolumeResizeSuccessful", 1, "2Gi")
+				w.Advance(time.Hour)
+				w.MustRun("provision", "expand")
+				if n := len(w.HeldRecords()); n != 0 {
+					w.T.Errorf("%d Jobs are held for nothing", n)
 				}
 			})
 		})
@@ -94,42 +95,42 @@ func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 
 func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(making(asLocal))
-		w.start()
+		w.SetUpExpandableGold(making(asLocal))
+		w.Start()
 		claim := w.settled("data")
-		w.ask("2Gi")
-		w.until("the kubelet is asked", time.Minute, w.says(nodePends, fsPends))
-		w.run(time.Hour)
-		if got := w.pvOf(claim).Spec.Capacity.Storage().String(); got != "2Gi" || w.now("data").Status.Capacity.Storage().String() != "1Gi" {
-			w.t.Errorf("the PV has %s, the claim %+v", got, w.now("data").Status)
+		w.RequestSize("2Gi")
+		w.Until("the kubelet is asked", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.Advance(time.Hour)
+		if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "2Gi" || w.Claim("data").Status.Capacity.Storage().String() != "1Gi" {
+			w.T.Errorf("the PV has %s, the claim %+v", got, w.Claim("data").Status)
 		}
-		w.mustTell(onData, "FileSystemResizeRequired", 1, "kubelet")
-		w.mounted["data"] = true
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
-		w.mustRun("provision", "expand")
+		w.MustEmit(onData, "FileSystemResizeRequired", 1, "kubelet")
+		w.Mounted["data"] = true
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.MustRun("provision", "expand")
 	})
 }
 
 func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(making(asISCSI))
-		w.start()
+		w.SetUpExpandableGold(making(asISCSI))
+		w.Start()
 		claim := w.settled("data")
-		w.mounted["data"] = true
-		w.ask("2Gi")
-		w.until("the claim says so", time.Minute, w.says(nodePends, fsPends))
-		w.run(24 * time.Hour)
-		pv := w.pvOf(claim)
+		w.Mounted["data"] = true
+		w.RequestSize("2Gi")
+		w.Until("the claim says so", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.Advance(24 * time.Hour)
+		pv := w.PVOf(claim)
 		remedy := fmt.Sprintf("kubectl annotate --overwrite pv %s %s=2Gi", pv.Name, contract.AnnFileSystem)
-		w.mustTell(onData, "FileSystemResizeRequired", 1, "resize2fs", remedy)
-		s := w.now("data").Status
+		w.MustEmit(onData, "FileSystemResizeRequired", 1, "resize2fs", remedy)
+		s := w.Claim("data").Status
 		if s.Capacity.Storage().String() != "1Gi" || !strings.Contains(s.Conditions[0].Message, remedy) {
-			w.t.Errorf("the claim says %+v", s)
+			w.T.Errorf("the claim says %+v", s)
 		}
-		edit(w, admin, pv, func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnFileSystem, "2Gi") })
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
-		w.ask("3Gi")
-		w.until("what was grown by hand is too small again", time.Minute, w.says(nodePends, fsPends))
+		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnFileSystem, "2Gi") })
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.RequestSize("3Gi")
+		w.Until("what was grown by hand is too small again", time.Minute, w.ShowsResize(nodePends, fsPends))
 	})
 }
 
@@ -140,18 +141,18 @@ func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.growingClass(expanding(func(r *run) ending {
-					r.grow()
-					return ending{0, strings.Repeat("noise\n", 300) + fmt.Sprintf(line, r.request.UID) + "\nclaim: rounded to 4Gi\n"}
+				w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+					r.ExpandVolume()
+					return fakecluster.Exit{Code: 0, Message: strings.Repeat("noise\n", 300) + fmt.Sprintf(line, r.Request.UID) + "\nclaim: rounded to 4Gi\n"}
 				}))
-				w.start()
+				w.Start()
 				claim := w.settled("data")
-				w.ask("3Gi")
-				w.until("the claim has more than it asks for", time.Minute, w.has("4Gi"))
-				if got := w.pvOf(claim).Spec.Capacity.Storage().String(); got != "4Gi" {
-					w.t.Errorf("the PV has %s", got)
+				w.RequestSize("3Gi")
+				w.Until("the claim has more than it asks for", time.Minute, w.HasSize("4Gi"))
+				if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "4Gi" {
+					w.T.Errorf("the PV has %s", got)
 				}
-				w.mustTell(onData, "VolumeResizeSuccessful", 1, "rounded to 4Gi")
+				w.MustEmit(onData, "VolumeResizeSuccessful", 1, "rounded to 4Gi")
 			})
 		})
 	}
@@ -159,61 +160,61 @@ func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 
 func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(expanding(func(r *run) ending {
-			return ending{0, `{"uid":"` + r.request.UID + `","code":0,"capacity":"2Gi"}`}
+		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+			return fakecluster.Exit{Code: 0, Message: `{"uid":"` + r.Request.UID + `","code":0,"capacity":"2Gi"}`}
 		}))
-		w.start()
+		w.Start()
 		claim := w.settled("data")
-		w.ask("3Gi")
-		w.until("the claim has its size", time.Minute, w.has("3Gi"))
-		w.mustTell(onData, "VolumeResizeFailed", 1, "2Gi", "3Gi")
-		w.mustRun("provision", "expand", "expand")
-		if got := w.pvOf(claim).Spec.Capacity.Storage().String(); got != "3Gi" {
-			w.t.Errorf("the PV has %s", got)
+		w.RequestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
+		w.MustEmit(onData, "VolumeResizeFailed", 1, "2Gi", "3Gi")
+		w.MustRun("provision", "expand", "expand")
+		if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "3Gi" {
+			w.T.Errorf("the PV has %s", got)
 		}
 	})
 }
 
 func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(func(r *run) ending {
-			if r.verb == contract.Expand && r.request.Size > 10<<30 {
-				return ending{65, "claim: at most 10Gi"}
+		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Expand && r.Request.Size > 10<<30 {
+				return fakecluster.Exit{Code: 65, Message: "claim: at most 10Gi"}
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		})
-		w.start()
+		w.Start()
 		w.settled("data")
-		w.ask("100Gi")
-		w.until("the claim says so", time.Minute, w.says(infeasible, refused))
-		w.mustTell(onData, "VolumeResizeFailed", 1, "at most 10Gi")
-		if s := w.now("data").Status; s.AllocatedResources.Storage().String() != "100Gi" || !strings.Contains(s.Conditions[0].Message, "at most 10Gi") {
-			w.t.Errorf("the claim says %+v", s)
+		w.RequestSize("100Gi")
+		w.Until("the claim says so", time.Minute, w.ShowsResize(infeasible, refused))
+		w.MustEmit(onData, "VolumeResizeFailed", 1, "at most 10Gi")
+		if s := w.Claim("data").Status; s.AllocatedResources.Storage().String() != "100Gi" || !strings.Contains(s.Conditions[0].Message, "at most 10Gi") {
+			w.T.Errorf("the claim says %+v", s)
 		}
-		w.run(25 * time.Minute)
-		w.mustRun("provision", "expand", "expand", "expand") // the storage may have changed: every 10 minutes
-		w.until("the claim says so again", time.Minute, w.says(infeasible, refused))
-		w.ask("2Gi")
-		w.until("the claim has what it asks for now", 10*time.Second, w.has("2Gi"))
-		if got := w.now("data").Status.AllocatedResources.Storage().String(); got != "2Gi" {
-			w.t.Errorf("%s is counted for its quota", got)
+		w.Advance(25 * time.Minute)
+		w.MustRun("provision", "expand", "expand", "expand") // the storage may have changed: every 10 minutes
+		w.Until("the claim says so again", time.Minute, w.ShowsResize(infeasible, refused))
+		w.RequestSize("2Gi")
+		w.Until("the claim has what it asks for now", 10*time.Second, w.HasSize("2Gi"))
+		if got := w.Claim("data").Status.AllocatedResources.Storage().String(); got != "2Gi" {
+			w.T.Errorf("%s is counted for its quota", got)
 		}
 	})
 }
 
 func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	inWorld(t, func(w *world) {
-		again := fails(75, "claim: busy")
-		w.growingClass(expanding(again, again, again))
-		w.start()
+		again := fakecluster.Fails(75, "claim: busy")
+		w.SetUpExpandableGold(expanding(again, again, again))
+		w.Start()
 		w.settled("data")
-		w.ask("2Gi")
-		w.until("it failed thrice", time.Minute, func() bool { return len(w.ran(contract.Expand)) == 3 })
-		w.until("the claim still says that it grows", time.Second, w.says(inProgress, resizing))
-		w.until("the claim has its size", time.Minute, w.has("2Gi"))
-		w.mustTell(onData, "VolumeResizeFailed", 3, "busy", "next attempt in")
+		w.RequestSize("2Gi")
+		w.Until("it failed thrice", time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 3 })
+		w.Until("the claim still says that it grows", time.Second, w.ShowsResize(inProgress, resizing))
+		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.MustEmit(onData, "VolumeResizeFailed", 3, "busy", "next attempt in")
 		if got := w.pauses(contract.Expand); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
-			w.t.Errorf("pauses %v", got)
+			w.T.Errorf("pauses %v", got)
 		}
 	})
 }
@@ -221,46 +222,46 @@ func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 // A run that failed may have made the volume larger all the same: it is brought to that size first.
 func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(expanding(func(r *run) ending {
-			r.grow()
-			w.ask("2Gi")
-			return ending{75, ""}
+		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+			r.ExpandVolume()
+			w.RequestSize("2Gi")
+			return fakecluster.Exit{Code: 75}
 		}))
-		w.start()
+		w.Start()
 		w.settled("data")
-		w.ask("3Gi")
-		w.until("the claim has what it asked for at first", time.Minute, w.has("3Gi"))
+		w.RequestSize("3Gi")
+		w.Until("the claim has what it asked for at first", time.Minute, w.HasSize("3Gi"))
 	})
 }
 
 func TestARequestThatIsRaisedWhileTheVolumeGrowsIsServedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.growingClass(expanding(func(r *run) ending {
-			w.ask("5Gi")
-			return works(r)
+		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
+			w.RequestSize("5Gi")
+			return fakecluster.Works(r)
 		}))
-		w.start()
+		w.Start()
 		w.settled("data")
-		w.ask("3Gi")
-		w.until("the claim has its size", time.Minute, w.has("5Gi"))
-		w.mustRun("provision", "expand", "expand")
+		w.RequestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.HasSize("5Gi"))
+		w.MustRun("provision", "expand", "expand")
 	})
 }
 
 func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		again := fails(75, "")
-		w.growingClass(expanding(again, again), "max-attempts", "2")
-		w.start()
+		again := fakecluster.Fails(75, "")
+		w.SetUpExpandableGold(expanding(again, again), "max-attempts", "2")
+		w.Start()
 		w.settled("data")
-		w.ask("2Gi")
-		w.run(time.Hour)
-		w.mustRun("provision", "expand", "expand")
-		w.mustSay(onData, "Stalled", "2")
-		if said := w.events.said(onData, "VolumeResizeFailed"); len(said) != 2 || strings.Contains(said[1].note, "next attempt") {
-			w.t.Errorf("told was %+v", said)
+		w.RequestSize("2Gi")
+		w.Advance(time.Hour)
+		w.MustRun("provision", "expand", "expand")
+		w.MustEmitSome(onData, "Stalled", "2")
+		if said := w.Events.About(onData, "VolumeResizeFailed"); len(said) != 2 || strings.Contains(said[1].Note, "next attempt") {
+			w.T.Errorf("told was %+v", said)
 		}
-		w.ask("3Gi")
-		w.until("the claim has its size", time.Minute, w.has("3Gi"))
+		w.RequestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // inNamespace puts a claim elsewhere.
@@ -24,30 +25,30 @@ func inNamespace(ns string) func(*corev1.PersistentVolumeClaim) {
 // burst creates claims of one namespace, and lets the dispatcher see them all.
 func (w *world) burst(ns string, n int) {
 	for i := range n {
-		w.claim(fmt.Sprintf("%s-%d", ns, i), inNamespace(ns))
+		w.CreateClaim(fmt.Sprintf("%s-%d", ns, i), inNamespace(ns))
 	}
-	w.until("the first Jobs are there", time.Minute, func() bool { return len(w.made("")) > 0 })
+	w.Until("the first Jobs are there", time.Minute, func() bool { return len(w.CreatedJobs("")) > 0 })
 }
 
 // launchedFor are the namespaces of the claims that Jobs of a verb were made for, in order.
 func (w *world) launchedFor(verb contract.Verb) []string {
 	var out []string
-	for _, c := range w.made(verb) {
-		out = append(out, c.now.(*batchv1.Job).Annotations[jobs.AnnNamespace])
+	for _, c := range w.CreatedJobs(verb) {
+		out = append(out, c.Now.(*batchv1.Job).Annotations[jobs.AnnNamespace])
 	}
 	return out
 }
 
 // mustServeSoon checks that a namespace's first Job was among the next few after some others.
 func (w *world) mustServeSoon(ns string, after, few int) {
-	w.t.Helper()
-	w.until("a Job for "+ns, time.Minute, func() bool {
+	w.T.Helper()
+	w.Until("a Job for "+ns, time.Minute, func() bool {
 		for i, launched := range w.launchedFor("") {
 			if launched != ns {
 				continue
 			}
 			if i > after+few {
-				w.t.Errorf("the first Job for %s came after %d others, of which %d were made later than its claim", ns, i, i-after)
+				w.T.Errorf("the first Job for %s came after %d others, of which %d were made later than its claim", ns, i, i-after)
 			}
 			return true
 		}
@@ -59,35 +60,35 @@ func (w *world) mustServeSoon(ns string, after, few int) {
 func TestItem11ABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 	const claims, parallel = 5000, 5
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", fmt.Sprint(parallel))
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", fmt.Sprint(parallel))
+		w.Start()
 		w.burst("busy", claims)
-		w.run(3 * time.Second)
-		before, looked := len(w.made("")), w.looks.Load()
-		w.claim("first", inNamespace("quiet"))
+		w.Advance(3 * time.Second)
+		before, looked := len(w.CreatedJobs("")), w.Reconciles()
+		w.CreateClaim("first", inNamespace("quiet"))
 		w.mustServeSoon("quiet", before, parallel)
 		if got := w.most(); got != parallel {
-			w.t.Errorf("%d Jobs at a time, want %d", got, parallel)
+			w.T.Errorf("%d Jobs at a time, want %d", got, parallel)
 		}
 		t.Logf("%d looks until %d Jobs were made", looked, before)
 		if looked > 4*claims {
-			w.t.Errorf("%d looks for %d claims of which %d were launched", looked, claims, before)
+			w.T.Errorf("%d looks for %d claims of which %d were launched", looked, claims, before)
 		}
-		if n := w.looks.Load() - looked; n > 500 {
-			w.t.Errorf("%d more looks for %d more Jobs", n, len(w.made(""))-before)
+		if n := w.Reconciles() - looked; n > 500 {
+			w.T.Errorf("%d more looks for %d more Jobs", n, len(w.CreatedJobs(""))-before)
 		}
 	})
 }
 
 func TestItem11WithOneSlotNamespacesTakeTurns(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1")
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Start()
 		w.burst("busy", 40)
-		w.run(5 * time.Second)
+		w.Advance(5 * time.Second)
 		for _, ns := range []string{"quiet", "shy"} {
-			before := len(w.made(""))
-			w.claim("first", inNamespace(ns))
+			before := len(w.CreatedJobs(""))
+			w.CreateClaim("first", inNamespace(ns))
 			w.mustServeSoon(ns, before, 3)
 		}
 	})
@@ -97,11 +98,11 @@ func TestItem11WithOneSlotNamespacesTakeTurns(t *testing.T) {
 func TestItem11WorkIsLinearInTheClaims(t *testing.T) {
 	looks := func(claims int) (n int64) {
 		inWorld(t, func(w *world) {
-			w.goldClass(works, "max-parallel", "5")
-			w.start()
+			w.SetUpGold(fakecluster.Works, "max-parallel", "5")
+			w.Start()
 			w.burst("busy", claims)
-			w.until("all are bound and settled", time.Hour, func() bool { return len(w.storage) == claims && w.allBound() && len(w.records()) == 0 })
-			n = w.looks.Load()
+			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == claims && w.AllBound() && len(w.HeldRecords()) == 0 })
+			n = w.Reconciles()
 		})
 		return n
 	}
@@ -114,22 +115,22 @@ func TestItem11WorkIsLinearInTheClaims(t *testing.T) {
 
 func TestItem11ARestartAmidABurstGoesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "3")
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "3")
+		w.Start()
 		w.burst("busy", 30)
-		w.run(2 * time.Second)
-		w.stop()
-		w.start()
-		w.run(2 * time.Second)
-		before := len(w.made(""))
-		w.claim("first", inNamespace("quiet"))
+		w.Advance(2 * time.Second)
+		w.Stop()
+		w.Start()
+		w.Advance(2 * time.Second)
+		before := len(w.CreatedJobs(""))
+		w.CreateClaim("first", inNamespace("quiet"))
 		w.mustServeSoon("quiet", before, 3)
-		w.until("all are bound", time.Hour, w.allBound)
-		if n := len(w.made("")); n != 31 {
-			w.t.Errorf("%d Jobs for 31 claims", n)
+		w.Until("all are bound", time.Hour, w.AllBound)
+		if n := len(w.CreatedJobs("")); n != 31 {
+			w.T.Errorf("%d Jobs for 31 claims", n)
 		}
 		if got := w.most(); got != 3 {
-			w.t.Errorf("%d Jobs at a time, want 3", got)
+			w.T.Errorf("%d Jobs at a time, want 3", got)
 		}
 	})
 }
@@ -138,13 +139,13 @@ func TestItem11ARestartAmidABurstGoesOn(t *testing.T) {
 // namespace's others go on.
 func TestItem11WhoCannotGoHoldsUpNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(func(r *run) ending {
-			if r.request.Name == "backs-off" && r.verb == contract.Provision {
-				return ending{73, ""}
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Request.Name == "backs-off" && r.Verb == contract.Provision {
+				return fakecluster.Exit{Code: 73}
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		}, "max-parallel", "1")
-		w.server.refusing(func(_, _ string, obj object) error {
+		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
 			job, ok := obj.(*batchv1.Job)
 			if !ok {
 				return nil
@@ -154,51 +155,51 @@ func TestItem11WhoCannotGoHoldsUpNobody(t *testing.T) {
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("exceeded quota"))
 		})
-		w.start()
-		w.claim("backs-off")
-		w.claim("refused")
-		w.claim("has-a-problem", copyOf("nothing"))
-		w.run(10 * time.Second)
+		w.Start()
+		w.CreateClaim("backs-off")
+		w.CreateClaim("refused")
+		w.CreateClaim("has-a-problem", copyOf("nothing"))
+		w.Advance(10 * time.Second)
 		for i := range 5 {
-			w.claim(fmt.Sprintf("good-%d", i))
+			w.CreateClaim(fmt.Sprintf("good-%d", i))
 		}
-		w.until("the others are bound", 30*time.Second, func() bool { return len(w.storage) == 5 })
-		w.server.refusing(nil)
-		w.until("the refused one is bound", 2*time.Minute, w.bound("refused"))
+		w.Until("the others are bound", 30*time.Second, func() bool { return len(w.Storage) == 5 })
+		w.Server.Refuse(nil)
+		w.Until("the refused one is bound", 2*time.Minute, w.IsBound("refused"))
 	})
 }
 
 func TestItem11DeletesAndProvisionsDoNotStarveEachOther(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "2")
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "2")
+		w.Start()
 		w.burst("app", 20)
-		w.until("all are bound", time.Hour, w.allBound)
-		old := every[*corev1.PersistentVolumeClaim](w)
+		w.Until("all are bound", time.Hour, w.AllBound)
+		old := fakecluster.List[*corev1.PersistentVolumeClaim](w)
 		for i := range 20 {
-			w.claim(fmt.Sprintf("new-%d", i))
+			w.CreateClaim(fmt.Sprintf("new-%d", i))
 		}
-		w.run(2 * time.Second)
+		w.Advance(2 * time.Second)
 		for _, claim := range old {
-			drop(w, user, claim)
+			fakecluster.Delete(w, fakecluster.User, claim)
 		}
-		w.run(12 * time.Second)
-		deleted, provisioned := len(w.ran(contract.Delete)), len(w.ran(contract.Provision))-20
+		w.Advance(12 * time.Second)
+		deleted, provisioned := len(w.RunsOf(contract.Delete)), len(w.RunsOf(contract.Provision))-20
 		if deleted < 7 || provisioned < 7 {
-			w.t.Errorf("within 14 s %d were deleted and %d provisioned", deleted, provisioned)
+			w.T.Errorf("within 14 s %d were deleted and %d provisioned", deleted, provisioned)
 		}
-		w.until("all is done", time.Hour, func() bool { return len(w.ran(contract.Delete)) == 20 && len(w.storage) == 20 })
+		w.Until("all is done", time.Hour, func() bool { return len(w.RunsOf(contract.Delete)) == 20 && len(w.Storage) == 20 })
 	})
 }
 
 func TestItem11AHigherMaxParallelServesThoseWhoWait(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1")
-		w.images[gold] = image{does: works, takes: time.Minute}
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
+		w.Start()
 		w.burst("busy", 10)
-		w.run(10 * time.Second)
-		w.reconfigure("max-parallel", "10")
-		w.until("all have a Job", 5*time.Second, func() bool { return len(w.made("")) == 10 })
+		w.Advance(10 * time.Second)
+		w.UpdateConfig("max-parallel", "10")
+		w.Until("all have a Job", 5*time.Second, func() bool { return len(w.CreatedJobs("")) == 10 })
 	})
 }

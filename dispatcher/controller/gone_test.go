@@ -12,19 +12,20 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // local writes a PV that says on which node its volume lies, by the node's hostname label.
-func local(hostname string) func(*run) ending {
-	return func(r *run) ending {
-		if r.verb != contract.Provision {
-			return works(r)
+func local(hostname string) func(*fakecluster.Run) fakecluster.Exit {
+	return func(r *fakecluster.Run) fakecluster.Exit {
+		if r.Verb != contract.Provision {
+			return fakecluster.Works(r)
 		}
-		r.make()
-		r.write(func(pv *corev1.PersistentVolume) {
+		r.CreateVolume()
+		r.WritePV(func(pv *corev1.PersistentVolume) {
 			pv.Spec.NodeAffinity = onHost(hostname)
 		})
-		return ending{}
+		return fakecluster.Exit{}
 	}
 }
 
@@ -39,14 +40,14 @@ func onHost(hostname string) *corev1.VolumeNodeAffinity {
 // onNodeThree has a bound claim of the class gold whose volume lies on node-3, which calls itself three.
 func (w *world) onNodeThree(keys ...string) (*corev1.PersistentVolumeClaim, *corev1.Node) {
 	w.chosenClass(local("three"), []string{"node-3"}, append([]string{"run-on", "selected-node"}, keys...)...)
-	node := w.node("node-3", "three")
-	w.start()
+	node := w.CreateNode("node-3", "three")
+	w.Start()
 	return w.settled("data"), node
 }
 
 // required is what a Job demands of its node.
-func required(c change) *corev1.NodeSelector {
-	affinity := c.now.(*batchv1.Job).Spec.Template.Spec.Affinity
+func required(c fakecluster.Change) *corev1.NodeSelector {
+	affinity := c.Now.(*batchv1.Job).Spec.Template.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil {
 		return nil
 	}
@@ -56,15 +57,15 @@ func required(c change) *corev1.NodeSelector {
 func TestItem07ADeleteGoesToTheVolumesNodeAndKnowsIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree()
-		edit(w, admin, get[*corev1.Node](w, "", "node-3"), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "west" })
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		r := w.runs[1]
-		if r.pod.Spec.NodeName != "node-3" || r.request.SelectedNode != "node-3" || r.request.SelectedZone != "west" {
-			w.t.Errorf("the delete ran on %s; the image saw the node %q in the zone %q", r.pod.Spec.NodeName, r.request.SelectedNode, r.request.SelectedZone)
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-3"), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "west" })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		r := w.Runs[1]
+		if r.Pod.Spec.NodeName != "node-3" || r.Request.SelectedNode != "node-3" || r.Request.SelectedZone != "west" {
+			w.T.Errorf("the delete ran on %s; the image saw the node %q in the zone %q", r.Pod.Spec.NodeName, r.Request.SelectedNode, r.Request.SelectedZone)
 		}
-		if job := w.made(contract.Delete)[0].now; job.GetAnnotations()[jobs.AnnNode] != "node-3" {
-			w.t.Errorf("the Job is for the node %q", job.GetAnnotations()[jobs.AnnNode])
+		if job := w.CreatedJobs(contract.Delete)[0].Now; job.GetAnnotations()[jobs.AnnNode] != "node-3" {
+			w.T.Errorf("the Job is for the node %q", job.GetAnnotations()[jobs.AnnNode])
 		}
 	})
 }
@@ -72,39 +73,39 @@ func TestItem07ADeleteGoesToTheVolumesNodeAndKnowsIt(t *testing.T) {
 func TestItem07ADeleteWaitsForANodeThatHasGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()
-		pv := "PersistentVolume/" + w.pvOf(claim).Name
-		drop(w, admin, node)
-		drop(w, user, claim)
-		w.run(time.Hour)
-		if len(w.made(contract.Delete)) != 0 || w.pvOf(claim) == nil {
-			w.t.Error("it was not waited for")
+		pv := "PersistentVolume/" + w.PVOf(claim).Name
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		if len(w.CreatedJobs(contract.Delete)) != 0 || w.PVOf(claim) == nil {
+			w.T.Error("it was not waited for")
 		}
-		w.mustSay(pv, "NodeGone", "the volume's node three", "node-gone: wait", "any-node", "forget")
-		before := len(w.dispatcher.client.Actions())
-		w.run(24 * time.Hour)
-		if n := len(w.dispatcher.client.Actions()) - before; n > 0 {
-			w.t.Errorf("%d requests in a day of waiting", n)
+		w.MustEmitSome(pv, "NodeGone", "the volume's node three", "node-gone: wait", "any-node", "forget")
+		before := len(w.Dispatcher().Requests())
+		w.Advance(24 * time.Hour)
+		if n := len(w.Dispatcher().Requests()) - before; n > 0 {
+			w.T.Errorf("%d requests in a day of waiting", n)
 		}
-		w.node("node-3", "three")
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
+		w.CreateNode("node-3", "three")
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
 	})
 }
 
 func TestItem07ADeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree("node-gone", "any-node")
-		pv := "PersistentVolume/" + w.pvOf(claim).Name
-		drop(w, admin, node)
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		if job := w.made(contract.Delete)[0]; required(job) != nil || job.now.GetAnnotations()[jobs.AnnAnywhere] != "true" {
-			w.t.Errorf("the delete demands %v", required(job))
+		pv := "PersistentVolume/" + w.PVOf(claim).Name
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if job := w.CreatedJobs(contract.Delete)[0]; required(job) != nil || job.Now.GetAnnotations()[jobs.AnnAnywhere] != "true" {
+			w.T.Errorf("the delete demands %v", required(job))
 		}
-		first := w.events.said(pv, "Deleting")[0].note
+		first := w.Events.About(pv, "Deleting")[0].Note
 		if !strings.Contains(first, "on any node: the volume's node three does not exist any more, and its config says node-gone: any-node") {
-			w.t.Errorf("the event says %q", first)
+			w.T.Errorf("the event says %q", first)
 		}
 	})
 }
@@ -114,18 +115,18 @@ func TestItem07AVolumeIsForgottenWithItsNode(t *testing.T) {
 		t.Run(fmt.Sprintf("PV deleted by hand %v", leaving), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				claim, node := w.onNodeThree("node-gone", "forget")
-				pv := w.pvOf(claim)
-				drop(w, admin, node)
+				pv := w.PVOf(claim)
+				fakecluster.Delete(w, fakecluster.Admin, node)
 				if leaving {
-					drop(w, admin, pv)
+					fakecluster.Delete(w, fakecluster.Admin, pv)
 				}
-				drop(w, user, claim)
-				w.until("the PV has gone", time.Minute, func() bool { return w.pvOf(claim) == nil })
-				w.mustRun("provision")
-				if !w.storage[string(claim.UID)] {
-					w.t.Error("the volume has gone, too")
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("the PV has gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
+				w.MustRun("provision")
+				if !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume has gone, too")
 				}
-				w.mustTell("PersistentVolume/"+pv.Name, "LeftBehind", 1, "three", "stays in the storage", "node-gone: forget")
+				w.MustEmit("PersistentVolume/"+pv.Name, "LeftBehind", 1, "three", "stays in the storage", "node-gone: forget")
 			})
 		})
 	}
@@ -135,11 +136,11 @@ func TestItem07AVolumeIsForgottenWithItsNode(t *testing.T) {
 func TestItem07AVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree("node-gone", "forget")
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		if len(w.events.said("", "LeftBehind")) > 0 {
-			w.t.Error("it is said to be left behind")
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if len(w.Events.About("", "LeftBehind")) > 0 {
+			w.T.Error("it is said to be left behind")
 		}
 	})
 }
@@ -149,12 +150,12 @@ func TestItem07AVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 func TestItem07ThePolicyForALostNodeCanBeChangedWhenItIsLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()
-		drop(w, admin, node)
-		drop(w, user, claim)
-		w.run(time.Hour)
-		w.reconfigure("node-gone", "forget")
-		w.until("the PV has gone", time.Minute, func() bool { return w.pvOf(claim) == nil })
-		w.mustRun("provision")
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		w.UpdateConfig("node-gone", "forget")
+		w.Until("the PV has gone", time.Minute, func() bool { return w.PVOf(claim) == nil })
+		w.MustRun("provision")
 	})
 }
 
@@ -162,58 +163,58 @@ func TestItem07ThePolicyForALostNodeCanBeChangedWhenItIsLost(t *testing.T) {
 func TestItem07ADeleteThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree("node-gone", "any-node")
-		w.cordoned = "node-3"
-		drop(w, user, claim)
-		w.until("its pod waits", time.Minute, func() bool { return len(w.events.said("", "Unschedulable")) > 0 })
-		drop(w, admin, node)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		if n := len(w.made(contract.Delete)); n != 2 {
-			w.t.Errorf("%d Jobs", n)
+		w.Cordoned = "node-3"
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("its pod waits", time.Minute, func() bool { return len(w.Events.About("", "Unschedulable")) > 0 })
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if n := len(w.CreatedJobs(contract.Delete)); n != 2 {
+			w.T.Errorf("%d Jobs", n)
 		}
 	})
 }
 
 // halfwayOnThree has a claim whose run on node-3 made something and failed; then the node and the claim go.
 func (w *world) halfwayOnThree(keys ...string) {
-	w.chosenClass(always(halfway(75)), []string{"node-3"}, append([]string{"run-on", "selected-node", "max-attempts", "1"}, keys...)...)
-	node := w.node("node-3")
-	w.start()
-	claim := w.claim("data")
-	w.until("it is stalled", time.Minute, func() bool { return len(w.events.said(onData, "Stalled")) > 0 })
-	w.choices = nil
-	drop(w, admin, node)
-	drop(w, user, claim)
+	w.chosenClass(fakecluster.Always(fakecluster.Halfway(75)), []string{"node-3"}, append([]string{"run-on", "selected-node", "max-attempts", "1"}, keys...)...)
+	node := w.CreateNode("node-3")
+	w.Start()
+	claim := w.CreateClaim("data")
+	w.Until("it is stalled", time.Minute, func() bool { return len(w.Events.About(onData, "Stalled")) > 0 })
+	w.Choices = nil
+	fakecluster.Delete(w, fakecluster.Admin, node)
+	fakecluster.Delete(w, fakecluster.User, claim)
 }
 
 func TestItem07AnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
 	t.Run("wait", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			w.halfwayOnThree()
-			w.run(time.Hour)
-			if len(w.made(contract.Delete)) != 0 || len(w.records()) != 1 {
-				w.t.Errorf("it was not waited for: records %v", w.records())
+			w.Advance(time.Hour)
+			if len(w.CreatedJobs(contract.Delete)) != 0 || len(w.HeldRecords()) != 1 {
+				w.T.Errorf("it was not waited for: records %v", w.HeldRecords())
 			}
-			w.mustSay(w.jobName(0), "NodeGone", "the node node-3", "node-gone: wait")
-			w.node("node-3")
-			w.until("nothing is left", time.Minute, w.empty)
-			w.mustRun("provision", "delete")
+			w.MustEmitSome(w.jobName(0), "NodeGone", "the node node-3", "node-gone: wait")
+			w.CreateNode("node-3")
+			w.Until("nothing is left", time.Minute, w.Empty)
+			w.MustRun("provision", "delete")
 		})
 	})
 	t.Run("any-node", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			w.halfwayOnThree("node-gone", "any-node")
-			w.until("nothing is left", time.Minute, w.empty)
-			w.mustRun("provision", "delete")
-			w.mustSay("", "Undoing", "on any node", "node-3", "node-gone: any-node")
+			w.Until("nothing is left", time.Minute, w.Empty)
+			w.MustRun("provision", "delete")
+			w.MustEmitSome("", "Undoing", "on any node", "node-3", "node-gone: any-node")
 		})
 	})
 	t.Run("forget", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			w.halfwayOnThree("node-gone", "forget")
-			w.until("no record is left", time.Minute, func() bool { return len(w.records()) == 0 })
-			w.mustRun("provision")
-			w.mustTell(w.jobName(0), "LeftBehind", 1, "node-3", "node-gone: forget", "app/data")
+			w.Until("no record is left", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+			w.MustRun("provision")
+			w.MustEmit(w.jobName(0), "LeftBehind", 1, "node-3", "node-gone: forget", "app/data")
 		})
 	})
 }
@@ -222,16 +223,16 @@ func TestItem07AnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
 // is served elsewhere.
 func TestItem07WhatIsForgottenIsSaidWhenTheClaimMovesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(script(halfway(75), halfway(75)), []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget")
-		node := w.node("node-3")
-		w.start()
-		w.claim("data")
-		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
-		w.choices = []string{"node-1"}
-		drop(w, admin, node)
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.mustRun("provision", "provision", "provision")
-		w.mustTell(w.jobName(1), "LeftBehind", 1, "node-3", "node-gone: forget")
+		w.chosenClass(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)), []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget")
+		node := w.CreateNode("node-3")
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Choices = []string{"node-1"}
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustRun("provision", "provision", "provision")
+		w.MustEmit(w.jobName(1), "LeftBehind", 1, "node-3", "node-gone: forget")
 	})
 }
 
@@ -239,23 +240,23 @@ func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 	for policy, runs := range map[string][]string{"wait": {"provision"}, "forget": {"provision"}, "any-node": {"provision", "expand"}} {
 		t.Run(policy, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.images[gold] = image{does: local("three")}
-				w.class("gold", corev1.PersistentVolumeReclaimDelete, expandable, firstConsumer)
-				w.account("true")
-				w.config("gold", "gold", "verbs", "provision,delete,expand", "run-on", "selected-node", "node-gone", policy)
-				node := w.node("node-3", "three")
-				w.choices = []string{"node-3"}
-				w.start()
+				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: local("three")}
+				w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.Expandable, fakecluster.WaitForFirstConsumer)
+				w.CreateServiceAccount("true")
+				w.CreateConfig("gold", "gold", "verbs", "provision,delete,expand", "run-on", "selected-node", "node-gone", policy)
+				node := w.CreateNode("node-3", "three")
+				w.Choices = []string{"node-3"}
+				w.Start()
 				w.settled("data")
-				drop(w, admin, node)
-				w.ask("2Gi")
-				w.run(time.Hour)
-				w.mustRun(runs...)
+				fakecluster.Delete(w, fakecluster.Admin, node)
+				w.RequestSize("2Gi")
+				w.Advance(time.Hour)
+				w.MustRun(runs...)
 				if policy != "any-node" {
-					w.mustSay(onData, "NodeGone", "the volume's node three", "node-gone: "+policy)
-					w.node("node-3", "three")
+					w.MustEmitSome(onData, "NodeGone", "the volume's node three", "node-gone: "+policy)
+					w.CreateNode("node-3", "three")
 				}
-				w.until("it grew", time.Minute, w.has("2Gi"))
+				w.Until("it grew", time.Minute, w.HasSize("2Gi"))
 			})
 		})
 	}
@@ -264,28 +265,28 @@ func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 // A batch's Job bears the name of one claim, and is given up for each that it served.
 func TestItem07WhatABatchLeavesOnALostNodeIsSaidForEachClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
-		onThree := func(r *run) ending {
-			if r.request.SelectedNode == "node-3" {
-				return halfway(75)(r)
+		onThree := func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Request.SelectedNode == "node-3" {
+				return fakecluster.Halfway(75)(r)
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		}
 		w.chosenClass(onThree, []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget", "max-parallel", "1", "batch-size", "8")
-		node := w.node("node-3")
-		w.start()
+		node := w.CreateNode("node-3")
+		w.Start()
 		names := []string{"a", "b", "c", "d"}
 		for _, name := range names {
-			w.claim(name)
+			w.CreateClaim(name)
 		}
-		w.until("a batch failed", time.Minute, func() bool { return len(w.made("")) > 2 })
-		w.choices = []string{"node-1"}
-		drop(w, admin, node)
+		w.Until("a batch failed", time.Minute, func() bool { return len(w.CreatedJobs("")) > 2 })
+		w.Choices = []string{"node-1"}
+		fakecluster.Delete(w, fakecluster.Admin, node)
 		for _, name := range names {
-			w.until(name+" is bound", time.Minute, w.bound(name))
+			w.Until(name+" is bound", time.Minute, w.IsBound(name))
 		}
 		for _, name := range names {
-			if !slices.ContainsFunc(w.events.all("LeftBehind"), func(e told) bool { return strings.Contains(e.note, "app/"+name) }) {
-				w.t.Errorf("nothing says what is left of the claim %s", name)
+			if !slices.ContainsFunc(w.Events.About("", "LeftBehind"), func(e fakecluster.Event) bool { return strings.Contains(e.Note, "app/"+name) }) {
+				w.T.Errorf("nothing says what is left of the claim %s", name)
 			}
 		}
 	})
@@ -294,24 +295,24 @@ func TestItem07WhatABatchLeavesOnALostNodeIsSaidForEachClaim(t *testing.T) {
 // A PV that is taken back lies on a node that goes before its volume is deleted.
 func TestItem07AWithdrawnPVKeepsToThePolicyOfItsNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		small := func(r *run) ending {
-			r.make()
-			r.write(func(pv *corev1.PersistentVolume) {
+		small := func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) {
 				tooSmall(pv)
 				pv.Spec.NodeAffinity = onHost("three")
 			})
-			return ending{}
+			return fakecluster.Exit{}
 		}
-		w.chosenClass(script(small), []string{"node-3"}, "run-on", "selected-node", "node-gone", "any-node")
-		node := w.node("node-3", "three")
-		w.start()
-		claim := w.claim("data")
-		w.until("the PV is withdrawn", time.Minute, func() bool {
-			pv := w.pvOf(claim)
+		w.chosenClass(fakecluster.Script(small), []string{"node-3"}, "run-on", "selected-node", "node-gone", "any-node")
+		node := w.CreateNode("node-3", "three")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the PV is withdrawn", time.Minute, func() bool {
+			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})
-		w.choices = []string{"node-1"}
-		drop(w, admin, node)
-		w.until("the claim is bound", 10*time.Minute, w.bound("data"))
+		w.Choices = []string{"node-1"}
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
 	})
 }

@@ -9,39 +9,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // twins are two dispatchers that both believe to lead.
 type twins struct {
 	*world
 	rand   *rand.Rand
-	both   []*process
+	both   []*fakecluster.Process
 	claims int
 }
 
-// startBoth brings up both. The world's own stop ends the second, and endFirst the first.
-func (t *twins) startBoth() (endFirst func()) {
+func (t *twins) startBoth() {
 	for range 2 {
-		t.start()
-		t.both = append(t.both, t.dispatcher)
-	}
-	return func() {
-		t.stop()
-		t.dispatcher = t.both[0]
+		t.both = append(t.both, t.Start())
 	}
 }
 
 // image makes a volume, half of one, or none, and deletes at the second try.
-func (t *twins) image(r *run) ending {
+func (t *twins) image(r *fakecluster.Run) fakecluster.Exit {
 	switch {
-	case r.verb == contract.Delete && t.rand.IntN(4) == 0:
-		return ending{75, ""}
-	case r.verb == contract.Delete:
-		return works(r)
+	case r.Verb == contract.Delete && t.rand.IntN(4) == 0:
+		return fakecluster.Exit{Code: 75}
+	case r.Verb == contract.Delete:
+		return fakecluster.Works(r)
 	}
-	return []func(*run) ending{
-		works, works, halfway(75), halfway(65), halfway(73), fails(77, ""), fails(75, ""),
-		func(r *run) ending { works(r); return ending{1, ""} },
+	return []func(*fakecluster.Run) fakecluster.Exit{
+		fakecluster.Works, fakecluster.Works, fakecluster.Halfway(75), fakecluster.Halfway(65), fakecluster.Halfway(73), fakecluster.Fails(77, ""), fakecluster.Fails(75, ""),
+		func(r *fakecluster.Run) fakecluster.Exit { fakecluster.Works(r); return fakecluster.Exit{Code: 1} },
 	}[t.rand.IntN(8)](r)
 }
 
@@ -52,15 +47,15 @@ func (t *twins) move() {
 	switch t.rand.IntN(6) {
 	case 0, 1:
 		t.claims++
-		t.claim(fmt.Sprintf("data-%d", t.claims))
+		t.CreateClaim(fmt.Sprintf("data-%d", t.claims))
 	case 2:
-		if all := every[*corev1.PersistentVolumeClaim](t.world); len(all) > 0 {
-			drop(t.world, user, all[t.rand.IntN(len(all))])
+		if all := fakecluster.List[*corev1.PersistentVolumeClaim](t.world); len(all) > 0 {
+			fakecluster.Delete(t.world, fakecluster.User, all[t.rand.IntN(len(all))])
 		}
 	case 3:
-		t.reconfigure("image", []string{gold, newer}[t.rand.IntN(2)])
+		t.UpdateConfig("image", []string{fakecluster.GoldImage, newer}[t.rand.IntN(2)])
 	default:
-		t.server.lag(t.both[t.rand.IntN(2)], watched[t.rand.IntN(len(watched))], t.rand.IntN(2) == 0)
+		t.both[t.rand.IntN(2)].DelayWatches(watched[t.rand.IntN(len(watched))], t.rand.IntN(2) == 0)
 	}
 }
 
@@ -68,44 +63,44 @@ func (t *twins) move() {
 func (t *twins) catchUp() {
 	for _, p := range t.both {
 		for _, resource := range watched {
-			t.server.lag(p, resource, false)
+			p.DelayWatches(resource, false)
 		}
 	}
 }
 
 // mustHaveJustTheirs checks that every claim is bound to its own volume, and that there is no other.
 func (t *twins) mustHaveJustTheirs() {
-	t.t.Helper()
-	all := every[*corev1.PersistentVolumeClaim](t.world)
+	t.T.Helper()
+	all := fakecluster.List[*corev1.PersistentVolumeClaim](t.world)
 	for _, claim := range all {
-		if !t.storage[string(claim.UID)] || t.pvOf(claim) == nil {
-			t.t.Errorf("the claim %s has lost its volume", claim.Name)
+		if !t.Storage[string(claim.UID)] || t.PVOf(claim) == nil {
+			t.T.Errorf("the claim %s has lost its volume", claim.Name)
 		}
 	}
-	if len(t.storage) != len(all) {
-		t.t.Errorf("%d claims have %d volumes", len(all), len(t.storage))
+	if len(t.Storage) != len(all) {
+		t.T.Errorf("%d claims have %d volumes", len(all), len(t.Storage))
 	}
 }
 
 // live plays whole lives of claims, and ends them.
 func (t *twins) live() {
-	t.goldClass(t.image)
-	t.images[newer] = image{does: t.image}
-	defer t.startBoth()()
+	t.SetUpGold(t.image)
+	t.Images[newer] = fakecluster.Image{Does: t.image}
+	t.startBoth()
 	for range 20 {
 		t.move()
-		t.run(time.Duration(t.rand.IntN(8000)) * time.Millisecond)
+		t.Advance(time.Duration(t.rand.IntN(8000)) * time.Millisecond)
 	}
 	t.catchUp()
-	t.images[gold], t.images[newer] = image{does: works}, image{does: works}
-	t.until("every claim is bound", 2*time.Hour, t.allBound)
-	t.until("every record is released", 2*time.Hour, func() bool { return len(t.records()) == 0 })
-	t.run(time.Minute)
+	t.Images[fakecluster.GoldImage], t.Images[newer] = fakecluster.Image{Does: fakecluster.Works}, fakecluster.Image{Does: fakecluster.Works}
+	t.Until("every claim is bound", 2*time.Hour, t.AllBound)
+	t.Until("every record is released", 2*time.Hour, func() bool { return len(t.HeldRecords()) == 0 })
+	t.Advance(time.Minute)
 	t.mustHaveJustTheirs()
-	for _, claim := range every[*corev1.PersistentVolumeClaim](t.world) {
-		drop(t.world, user, claim)
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](t.world) {
+		fakecluster.Delete(t.world, fakecluster.User, claim)
 	}
-	t.until("nothing is left", 2*time.Hour, t.empty)
+	t.Until("nothing is left", 2*time.Hour, t.Empty)
 }
 
 // Two leaders at once, over whole lives of claims, with caches that fall behind and catch up: at any time at
@@ -123,24 +118,24 @@ func TestRule14TwoDispatchersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 func TestRule14ALeaderThatIsStoppedBeforeItLaunchesIsHarmless(t *testing.T) {
 	inWorld(t, func(w *world) {
 		stopped := make(chan struct{}, 1)
-		w.pause = func() {
+		w.BeforeJob = func() {
 			select {
 			case stopped <- struct{}{}:
 				time.Sleep(10 * time.Second)
 			default:
 			}
 		}
-		w.goldClass(works)
+		w.SetUpGold(fakecluster.Works)
 		pair := &twins{world: w}
-		defer pair.startBoth()()
-		claim := w.claim("data")
-		w.until("the other serves it", 5*time.Second, w.bound("data"))
-		w.run(time.Minute)
-		if n := len(w.made("")); n != 1 {
-			w.t.Errorf("%d Jobs, want 1", n)
+		pair.startBoth()
+		claim := w.CreateClaim("data")
+		w.Until("the other serves it", 5*time.Second, w.IsBound("data"))
+		w.Advance(time.Minute)
+		if n := len(w.CreatedJobs("")); n != 1 {
+			w.T.Errorf("%d Jobs, want 1", n)
 		}
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
 	})
 }

@@ -13,15 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // scrape is what /metrics shows of ours: a number by series and labels.
-func scrape(t *testing.T, from metrics.KubeRegistry) map[string]float64 {
+func scrape(t fakecluster.T, from metrics.KubeRegistry) map[string]float64 {
 	t.Helper()
 	answer := httptest.NewRecorder()
 	metrics.HandlerFor(from, metrics.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -43,18 +43,18 @@ func scrape(t *testing.T, from metrics.KubeRegistry) map[string]float64 {
 // mustCount compares all that /metrics shows of some series, which begin with one of the words, with what
 // it must show.
 func (w *world) mustCount(words []string, want map[string]float64) {
-	w.t.Helper()
-	got := scrape(w.t, w.metrics)
+	w.T.Helper()
+	got := scrape(w.T, w.metrics)
 	for line, n := range got {
 		for _, word := range words {
 			if m, wanted := want[line]; strings.HasPrefix(line, word) && (!wanted || m != n) {
-				w.t.Errorf("/metrics shows %s %v, want %v", line, n, m)
+				w.T.Errorf("/metrics shows %s %v, want %v", line, n, m)
 			}
 		}
 	}
 	for line, n := range want {
 		if _, shown := got[line]; !shown {
-			w.t.Errorf("/metrics does not show %s %v", line, n)
+			w.T.Errorf("/metrics does not show %s %v", line, n)
 		}
 	}
 }
@@ -65,26 +65,26 @@ var library = []string{"controller_persistentvolume"}
 func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		deletes := 0
-		w.goldClass(func(r *run) ending {
-			if r.verb == contract.Delete {
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete {
 				if deletes++; deletes == 1 {
-					return ending{75, ""}
+					return fakecluster.Exit{Code: 75}
 				}
 			}
-			return script(fails(75, ""))(r)
+			return fakecluster.Script(fakecluster.Fails(75, ""))(r)
 		})
-		w.start()
-		claim := w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		w.mustCount(library, map[string]float64{
 			`controller_persistentvolumeclaim_provision_total{class="gold",source=""}`:                  1,
 			`controller_persistentvolumeclaim_provision_failed_total{class="gold",source=""}`:           1,
 			`controller_persistentvolumeclaim_provision_duration_seconds_count{class="gold",source=""}`: 1,
 			`controller_persistentvolumeclaim_provision_duration_seconds_sum{class="gold",source=""}`:   1,
 		})
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		got := scrape(w.t, w.metrics)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		got := scrape(w.T, w.metrics)
 		for line, want := range map[string]float64{
 			`controller_persistentvolume_delete_total{class="gold"}`:                       1,
 			`controller_persistentvolume_delete_failed_total{class="gold"}`:                1,
@@ -99,7 +99,7 @@ func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T
 			`flex_dispatcher_attempts_sum{class="gold",verb="delete"}`:                     2,
 		} {
 			if got[line] != want {
-				w.t.Errorf("/metrics shows %s %v, want %v", line, got[line], want)
+				w.T.Errorf("/metrics shows %s %v, want %v", line, got[line], want)
 			}
 		}
 	})
@@ -107,12 +107,12 @@ func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T
 
 func TestItem12AnUndoIsNoDeletionOfAVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("it failed", time.Minute, func() bool { return len(w.ran(contract.Provision)) > 0 })
-		drop(w, user, claim)
-		w.until("nothing is left", time.Hour, w.empty)
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("it failed", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) > 0 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Hour, w.Empty)
 		w.mustCount([]string{"controller_persistentvolume_delete"}, nil)
 		w.mustCount([]string{`flex_dispatcher_runs_total{class="gold",verb="undo"`}, map[string]float64{
 			`flex_dispatcher_runs_total{class="gold",verb="undo",verdict="Done"}`: 1,
@@ -122,12 +122,12 @@ func TestItem12AnUndoIsNoDeletionOfAVolume(t *testing.T) {
 
 func TestItem12ACopyIsCountedByItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "data-sources", "PersistentVolumeClaim")
-		w.start()
-		w.claim("other")
-		w.until("the source is bound", time.Minute, w.bound("other"))
-		w.claim("data", copyOf("other"))
-		w.until("the copy is bound", time.Minute, w.bound("data"))
+		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
+		w.Start()
+		w.CreateClaim("other")
+		w.Until("the source is bound", time.Minute, w.IsBound("other"))
+		w.CreateClaim("data", copyOf("other"))
+		w.Until("the copy is bound", time.Minute, w.IsBound("data"))
 		w.mustCount([]string{"controller_persistentvolumeclaim_provision_total"}, map[string]float64{
 			`controller_persistentvolumeclaim_provision_total{class="gold",source=""}`:                      1,
 			`controller_persistentvolumeclaim_provision_total{class="gold",source="PersistentVolumeClaim"}`: 1,
@@ -137,26 +137,26 @@ func TestItem12ACopyIsCountedByItsSource(t *testing.T) {
 
 func TestItem12WhatWaitsAndWhatRunsIsCountedByClass(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "max-parallel", "1")
-		w.images[gold] = image{takes: time.Minute, does: works}
-		w.stuck["stuck"] = true
-		w.start()
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: time.Minute, Does: fakecluster.Works}
+		w.NoPodFor["stuck"] = true
+		w.Start()
 		gauges := []string{"flex_dispatcher_queue", "flex_dispatcher_jobs"}
 		w.mustCount(gauges, nil)
-		w.claim("stuck")
-		w.run(time.Minute)
-		w.claim("one")
-		w.run(time.Second)
-		w.claim("two")
-		w.claim("three")
-		w.run(10 * time.Second)
+		w.CreateClaim("stuck")
+		w.Advance(time.Minute)
+		w.CreateClaim("one")
+		w.Advance(time.Second)
+		w.CreateClaim("two")
+		w.CreateClaim("three")
+		w.Advance(10 * time.Second)
 		w.mustCount(gauges, map[string]float64{
 			`flex_dispatcher_queue{class="gold",verb="provision"}`:                2,
 			`flex_dispatcher_jobs{class="gold",state="running",verb="provision"}`: 1,
 			`flex_dispatcher_jobs{class="gold",state="stuck",verb="provision"}`:   1,
 		})
-		w.until("the last is bound", time.Hour, w.bound("three"))
-		w.run(time.Minute)
+		w.Until("the last is bound", time.Hour, w.IsBound("three"))
+		w.Advance(time.Minute)
 		w.mustCount(gauges, map[string]float64{`flex_dispatcher_jobs{class="gold",state="stuck",verb="provision"}`: 1})
 	})
 }
@@ -172,47 +172,47 @@ func boundSums(wait, start, run, bind float64) map[string]float64 {
 func TestItem12TheTimeUntilAClaimIsBoundIsToldByPhase(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
-		w.images[gold] = image{takes: 7 * time.Second, does: works}
-		w.claim("data")
-		w.start()
-		w.run(30 * time.Second)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 7 * time.Second, Does: fakecluster.Works}
+		w.CreateClaim("data")
+		w.Start()
+		w.Advance(30 * time.Second)
 		w.mustCount(boundSeries, nil)
-		w.config("gold", "gold")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.run(time.Second)
+		w.CreateConfig("gold", "gold")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(time.Second)
 		w.mustCount(boundSeries, boundSums(30, 0, 7, 0))
 	})
 }
 
 func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
-		ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.New(lookLog{&w.looks, &w.log})))
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		ctx, stop := context.WithCancel(w.Context())
 		idlers := w.options
 		idlers.Workers = 0 // its Run, in the end, is only to stop its queues
-		second, err := controller.New(w.server.client("second", nil), w.events, clock.RealClock{}, idlers)
+		second, err := controller.New(w.Server.Client("second"), w.Events, clock.RealClock{}, idlers)
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		idle := metrics.NewKubeRegistry()
 		second.RegisterMetrics(idle)
 		second.Start(ctx)
-		w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.run(time.Second)
+		w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(time.Second)
 		w.mustCount(boundSeries, boundSums(0, 0, 1, 0))
-		if got := scrape(w.t, idle); len(got) > 0 {
-			w.t.Errorf("a replica that does not lead counts %v", got)
+		if got := scrape(w.T, idle); len(got) > 0 {
+			w.T.Errorf("a replica that does not lead counts %v", got)
 		}
 		stop()
 		second.Run(ctx)
 		second.Stopped()
-		w.stop()
-		w.start()
-		w.run(time.Minute)
-		if got := scrape(w.t, w.metrics); len(got) > 0 {
-			w.t.Errorf("after a restart it counts %v anew", got)
+		w.Stop()
+		w.Start()
+		w.Advance(time.Minute)
+		if got := scrape(w.T, w.metrics); len(got) > 0 {
+			w.T.Errorf("after a restart it counts %v anew", got)
 		}
 	})
 }
@@ -220,35 +220,35 @@ func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
 // Another provisioner's PV has a name like ours.
 func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
-		claim := w.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("") })
-		add(w, "other", &corev1.PersistentVolume{
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("") })
+		fakecluster.Create(w, "other", &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: contract.PVName(string(claim.UID))},
 			Spec: corev1.PersistentVolumeSpec{
 				ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: claim.UID},
 				Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
 			},
 		})
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.run(time.Second)
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(time.Second)
 		w.mustCount(boundSeries, nil)
 	})
 }
 
 func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(fails(75, "password=s3cret")))
-		w.start()
-		claim := w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		who := "claim=app/data uid=" + string(claim.UID) + " job=" + home + "/provision-" + string(claim.UID)
+		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "password=s3cret")))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		who := "claim=app/data uid=" + string(claim.UID) + " job=" + fakecluster.ConfigNamespace + "/provision-" + string(claim.UID)
 		for word, want := range map[string][]string{
 			"launched": {"launched " + who + "-1 attempt=1", "launched " + who + "-2 attempt=2"},
 			"ended":    {"ended " + who + "-1 verdict=TryAgain success=false", "ended " + who + "-2 verdict=Done success=true"},
 		} {
-			if got := w.log.said(word); !slices.Equal(got, want) {
-				w.t.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			if got := w.Log.Lines(word); !slices.Equal(got, want) {
+				w.T.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}
 	})

@@ -13,60 +13,61 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: works}
-		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
-		w.account("true")
-		w.config("gold", "gold", "run-on", "selected-node")
-		add(w, admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{corev1.LabelTopologyZone: "west"}}})
-		w.start()
-		claim := w.claim("data")
-		w.run(time.Hour)
-		w.mustServeNobody()
-		edit(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-1") })
-		w.until("the claim is bound", 5*time.Second, w.bound("data"))
-		job := w.made("")[0].now.(*batchv1.Job)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold", "run-on", "selected-node")
+		fakecluster.Create(w, fakecluster.Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{corev1.LabelTopologyZone: "west"}}})
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
+		fakecluster.Update(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "node-1") })
+		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
+		job := w.CreatedJobs("")[0].Now.(*batchv1.Job)
 		if job.Annotations[jobs.AnnNode] != "node-1" {
-			w.t.Errorf("the Job is for the node %q", job.Annotations[jobs.AnnNode])
+			w.T.Errorf("the Job is for the node %q", job.Annotations[jobs.AnnNode])
 		}
-		if r := w.runs[0].request; r.SelectedNode != "node-1" || r.SelectedZone != "west" {
-			w.t.Errorf("the image sees the node %q in the zone %q", r.SelectedNode, r.SelectedZone)
+		if r := w.Runs[0].Request; r.SelectedNode != "node-1" || r.SelectedZone != "west" {
+			w.T.Errorf("the image sees the node %q in the zone %q", r.SelectedNode, r.SelectedZone)
 		}
 		fields := job.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields
 		if len(fields) != 1 || fields[0].Values[0] != "node-1" {
-			w.t.Errorf("its pod goes to %v", fields)
+			w.T.Errorf("its pod goes to %v", fields)
 		}
 	})
 }
 
 func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: works}
-		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer, func(class *storagev1.StorageClass) {
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer, func(class *storagev1.StorageClass) {
 			class.AllowedTopologies = []corev1.TopologySelectorTerm{
 				{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{"west", "east"}}}},
 				{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "example.com/rack", Values: []string{"7"}}}},
 			}
 		})
-		w.account("true")
-		w.config("gold", "gold")
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
 		where := map[string]string{corev1.LabelTopologyZone: "west", corev1.LabelTopologyRegion: "alps", corev1.LabelHostname: "one"}
 		labels := maps.Clone(where)
 		labels["team"] = "is nobody's business"
-		add(w, admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: labels}})
-		w.start()
-		w.claim("data", func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-1") })
-		w.until("the claim is bound", 5*time.Second, w.bound("data"))
-		r := w.runs[0].request
+		fakecluster.Create(w, fakecluster.Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: labels}})
+		w.Start()
+		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "node-1") })
+		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
+		r := w.Runs[0].Request
 		if !reflect.DeepEqual(r.SelectedTopology, where) {
-			w.t.Errorf("the node is at %v, want %v", r.SelectedTopology, where)
+			w.T.Errorf("the node is at %v, want %v", r.SelectedTopology, where)
 		}
 		allowed := []map[string][]string{{corev1.LabelTopologyZone: {"west", "east"}}, {"example.com/rack": {"7"}}}
 		if !reflect.DeepEqual(r.AllowedTopologies, allowed) {
-			w.t.Errorf("the class allows %v, want %v", r.AllowedTopologies, allowed)
+			w.T.Errorf("the class allows %v, want %v", r.AllowedTopologies, allowed)
 		}
 	})
 }
@@ -74,49 +75,49 @@ func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T)
 // The PV controller's annotation stays when the scheduler takes its node back.
 func TestRule11AClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: works}
-		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
-		w.account("true")
-		w.config("gold", "gold")
-		w.start()
-		w.claim("data", func(c *corev1.PersistentVolumeClaim) {
-			c.Annotations = map[string]string{annAsked: contract.ProvisionerName}
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.Start()
+		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{fakecluster.AnnStorageProvisioner: contract.ProvisionerName}
 		})
-		w.run(time.Hour)
-		w.mustServeNobody()
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
 	})
 }
 
 func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: script(halfway(75))}
-		w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
-		w.account("true")
-		w.config("gold", "gold")
-		w.node("node-1")
-		w.node("node-2")
-		w.start()
-		claim := w.claim("data", on("node-1"))
-		w.until("the first run failed", time.Minute, func() bool { return len(w.runs) == 1 })
-		w.run(time.Second)
-		edit(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, annNode, "node-2") })
-		w.until("the claim is bound", 10*time.Second, w.bound("data"))
-		if len(w.runs) != 3 || w.runs[1].verb != contract.Delete || w.runs[1].request.SelectedNode != "node-1" || w.runs[2].request.SelectedNode != "node-2" {
-			w.t.Errorf("ran %v", w.verbs())
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(fakecluster.Halfway(75))}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.CreateNode("node-1")
+		w.CreateNode("node-2")
+		w.Start()
+		claim := w.CreateClaim("data", fakecluster.SelectNode("node-1"))
+		w.Until("the first run failed", time.Minute, func() bool { return len(w.Runs) == 1 })
+		w.Advance(time.Second)
+		fakecluster.Update(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "node-2") })
+		w.Until("the claim is bound", 10*time.Second, w.IsBound("data"))
+		if len(w.Runs) != 3 || w.Runs[1].Verb != contract.Delete || w.Runs[1].Request.SelectedNode != "node-1" || w.Runs[2].Request.SelectedNode != "node-2" {
+			w.T.Errorf("ran %v", w.Verbs())
 		}
 	})
 }
 
 func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works, "timeout", "2m")
-		w.stuck["data"] = true
-		w.start()
-		w.claim("data")
-		w.until("the second Job", 5*time.Minute, func() bool { return len(w.made("")) == 2 })
-		w.mustTell(onData, "ProvisioningFailed", 1, "never started")
-		w.stuck["data"] = false
-		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.SetUpGold(fakecluster.Works, "timeout", "2m")
+		w.NoPodFor["data"] = true
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the second Job", 5*time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 })
+		w.MustEmit(onData, "ProvisioningFailed", 1, "never started")
+		w.NoPodFor["data"] = false
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 	})
 }
 
@@ -124,21 +125,21 @@ func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 // old config would be refused as well, and the claim wait for ever.
 func TestItem01AConfigWhosePodsWereRefusedIsFollowedByItsMendedOneAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.stuck["data"] = true
-		w.start()
-		w.claim("data")
-		w.until("its Job is there", time.Minute, func() bool { return len(w.made("")) == 1 })
-		add(w, kcm, &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: home}, Type: corev1.EventTypeWarning,
+		w.SetUpGold(fakecluster.Works)
+		w.NoPodFor["data"] = true
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		fakecluster.Create(w, fakecluster.KubeControllerManager, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: fakecluster.ConfigNamespace}, Type: corev1.EventTypeWarning,
 			Reason: "FailedCreate", Message: "violates PodSecurity",
 		})
-		w.run(30 * time.Second)
-		w.mustSay(onData, "FailedCreate", "violates PodSecurity")
-		edit(w, admin, get[*corev1.ConfigMap](w, home, "gold"), func(cm *corev1.ConfigMap) { cm.Data["zone"] = "west" })
-		w.until("the old Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
-		w.stuck["data"] = false
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.mustRun("provision")
+		w.Advance(30 * time.Second)
+		w.MustEmitSome(onData, "FailedCreate", "violates PodSecurity")
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"), func(cm *corev1.ConfigMap) { cm.Data["zone"] = "west" })
+		w.Until("the old Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
+		w.NoPodFor["data"] = false
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustRun("provision")
 	})
 }

@@ -12,35 +12,36 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // roomOn is an image that finds room on some nodes only; on the others it fails halfway, for want of room.
-func roomOn(nodes ...string) func(*run) ending {
-	return always(func(r *run) ending {
-		if !slices.Contains(nodes, r.request.SelectedNode) {
-			return halfway(73)(r)
+func roomOn(nodes ...string) func(*fakecluster.Run) fakecluster.Exit {
+	return fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+		if !slices.Contains(nodes, r.Request.SelectedNode) {
+			return fakecluster.Halfway(73)(r)
 		}
-		return works(r)
+		return fakecluster.Works(r)
 	})
 }
 
 // chosenClass is the class gold on the nodes node-1 and node-2, with a scheduler that chooses for its claims.
-func (w *world) chosenClass(does func(*run) ending, choices []string, keys ...string) {
-	w.images[gold] = image{does: does}
-	w.class("gold", corev1.PersistentVolumeReclaimDelete, firstConsumer)
-	w.account("true")
-	w.config("gold", "gold", keys...)
-	w.node("node-1")
-	w.node("node-2")
-	w.choices = choices
+func (w *world) chosenClass(does func(*fakecluster.Run) fakecluster.Exit, choices []string, keys ...string) {
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: does}
+	w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+	w.CreateServiceAccount("true")
+	w.CreateConfig("gold", "gold", keys...)
+	w.CreateNode("node-1")
+	w.CreateNode("node-2")
+	w.Choices = choices
 }
 
 // returns are the writes by which the dispatcher took the node off a claim.
-func (w *world) returns() []change {
-	var out []change
-	for _, c := range w.server.history() {
-		was, isClaim := c.old.(*corev1.PersistentVolumeClaim)
-		if isClaim && c.by == "dispatcher" && c.now != nil && was.Annotations[annNode] != "" && c.now.GetAnnotations()[annNode] == "" {
+func (w *world) returns() []fakecluster.Change {
+	var out []fakecluster.Change
+	for _, c := range w.Server.History() {
+		was, isClaim := c.Old.(*corev1.PersistentVolumeClaim)
+		if isClaim && c.By == "dispatcher" && c.Now != nil && was.Annotations[fakecluster.AnnSelectedNode] != "" && c.Now.GetAnnotations()[fakecluster.AnnSelectedNode] == "" {
 			out = append(out, c)
 		}
 	}
@@ -50,8 +51,8 @@ func (w *world) returns() []change {
 // where tells which verbs ran for which node, in order.
 func (w *world) where() []string {
 	var out []string
-	for _, r := range w.runs {
-		out = append(out, fmt.Sprintf("%s on %s", r.verb, r.request.SelectedNode))
+	for _, r := range w.Runs {
+		out = append(out, fmt.Sprintf("%s on %s", r.Verb, r.Request.SelectedNode))
 	}
 	return out
 }
@@ -61,21 +62,21 @@ func TestItem07AClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 		t.Run(runOn, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"}, "run-on", runOn)
-				w.start()
-				w.claim("data")
-				w.until("the claim is bound", 30*time.Second, w.bound("data"))
+				w.Start()
+				w.CreateClaim("data")
+				w.Until("the claim is bound", 30*time.Second, w.IsBound("data"))
 				if got, want := w.where(), []string{"provision on node-1", "delete on node-1", "provision on node-2"}; !slices.Equal(got, want) {
-					w.t.Errorf("ran %v, want %v", got, want)
+					w.T.Errorf("ran %v, want %v", got, want)
 				}
 				if n := len(w.returns()); n != 1 {
-					w.t.Fatalf("the node was taken off %d times", n)
+					w.T.Fatalf("the node was taken off %d times", n)
 				}
-				if w.returns()[0].at.Before(w.runs[1].at) {
-					w.t.Error("the claim was given back before its first node was cleaned")
+				if w.returns()[0].At.Before(w.Runs[1].At) {
+					w.T.Error("the claim was given back before its first node was cleaned")
 				}
-				w.mustTell(onData, "ProvisioningFailed", 1, "NoCapacity", "sooner on another node")
-				w.mustTell(onData, "Rescheduling", 1, "node-1", "NoCapacity", w.made("")[0].name)
-				w.mustShow(map[string]string{"result": "succeeded", "attempts": "2"})
+				w.MustEmit(onData, "ProvisioningFailed", 1, "NoCapacity", "sooner on another node")
+				w.MustEmit(onData, "Rescheduling", 1, "node-1", "NoCapacity", w.CreatedJobs("")[0].Name)
+				w.MustShow(map[string]string{"result": "succeeded", "attempts": "2"})
 			})
 		})
 	}
@@ -84,21 +85,21 @@ func TestItem07AClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 // The scheduler knows nothing of the storage: it may well choose the full node again.
 func TestItem07TheSameNodeChosenAgainWaitsForItsPause(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(always(fails(73, "claim: full")), []string{"node-1"})
-		w.start()
-		w.claim("data")
-		w.run(time.Hour)
-		runs := len(w.made(contract.Provision))
+		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "claim: full")), []string{"node-1"})
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Hour)
+		runs := len(w.CreatedJobs(contract.Provision))
 		if runs < 11 || runs > 12 {
-			w.t.Errorf("%d runs in an hour, want one in 5 minutes", runs)
+			w.T.Errorf("%d runs in an hour, want one in 5 minutes", runs)
 		}
 		for _, pause := range w.pauses(contract.Provision) {
 			if pause != 5*time.Minute {
-				w.t.Errorf("a pause of %s", pause)
+				w.T.Errorf("a pause of %s", pause)
 			}
 		}
 		if n := len(w.returns()); n != runs {
-			w.t.Errorf("%d runs, and the node was taken off %d times", runs, n)
+			w.T.Errorf("%d runs, and the node was taken off %d times", runs, n)
 		}
 	})
 }
@@ -110,20 +111,20 @@ func TestItem07AFullClusterIsTriedAtAPaceThatSlowsDown(t *testing.T) {
 		for range 100 {
 			choices = append(choices, "node-1", "node-2")
 		}
-		w.chosenClass(always(fails(73, "")), choices)
-		w.start()
-		w.claim("data")
-		w.run(time.Hour)
+		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), choices)
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Hour)
 		last := map[string]time.Time{}
-		for _, r := range w.runs {
-			node := r.request.SelectedNode
-			if pause := r.at.Sub(last[node]); r.verb == contract.Provision && pause < 5*time.Minute {
-				w.t.Errorf("%s was tried again after %s", node, pause)
+		for _, r := range w.Runs {
+			node := r.Request.SelectedNode
+			if pause := r.At.Sub(last[node]); r.Verb == contract.Provision && pause < 5*time.Minute {
+				w.T.Errorf("%s was tried again after %s", node, pause)
 			}
-			last[node] = r.at
+			last[node] = r.At
 		}
-		if n := len(w.made(contract.Provision)); n < 12 || n > 26 {
-			w.t.Errorf("%d runs in an hour", n)
+		if n := len(w.CreatedJobs(contract.Provision)); n < 12 || n > 26 {
+			w.T.Errorf("%d runs in an hour", n)
 		}
 	})
 }
@@ -135,16 +136,16 @@ func TestItem07EachFurtherFullNodeIsTriedLater(t *testing.T) {
 		for i := range 30 {
 			choices = append(choices, fmt.Sprintf("n%d", i))
 		}
-		w.chosenClass(always(fails(73, "")), choices)
+		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), choices)
 		for _, name := range choices {
-			w.node(name)
+			w.CreateNode(name)
 		}
-		w.start()
-		w.claim("data")
-		w.until("eight nodes were tried", time.Hour, func() bool { return len(w.made(contract.Provision)) == 8 })
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("eight nodes were tried", time.Hour, func() bool { return len(w.CreatedJobs(contract.Provision)) == 8 })
 		for i, pause := range w.pauses(contract.Provision) {
 			if least := time.Second << i; pause < least || pause > least+10*time.Second {
-				w.t.Errorf("node %d was tried after %s, want %s and the time of an undo", i+2, pause, least)
+				w.T.Errorf("node %d was tried after %s, want %s and the time of an undo", i+2, pause, least)
 			}
 		}
 	})
@@ -152,39 +153,39 @@ func TestItem07EachFurtherFullNodeIsTriedLater(t *testing.T) {
 
 func TestItem07AnImmediateClaimIsNeverRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(fails(73, "")))
-		w.start()
-		w.claim("data", on("node-1")) // of no meaning, but a user can write it
-		w.until("a third run", 15*time.Minute, func() bool { return len(w.ran(contract.Provision)) == 3 })
-		if len(w.returns()) > 0 || len(w.events.said(onData, "Rescheduling")) > 0 {
-			w.t.Error("it was given back to the scheduler, which did not choose")
+		w.SetUpGold(fakecluster.Always(fakecluster.Fails(73, "")))
+		w.Start()
+		w.CreateClaim("data", fakecluster.SelectNode("node-1")) // of no meaning, but a user can write it
+		w.Until("a third run", 15*time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 3 })
+		if len(w.returns()) > 0 || len(w.Events.About(onData, "Rescheduling")) > 0 {
+			w.T.Error("it was given back to the scheduler, which did not choose")
 		}
-		w.mustNotSay("another node")
+		w.MustNotContain("", "another node")
 	})
 }
 
 func TestItem07AfterTheLastAttemptTheSchedulerIsNotAsked(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(always(fails(73, "")), []string{"node-1", "node-2"}, "max-attempts", "2")
-		w.start()
-		w.claim("data")
-		w.run(time.Hour)
-		if len(w.runs) < 2 || w.runs[len(w.runs)-1].number != 2 || len(w.returns()) != 1 {
-			w.t.Errorf("ran %v, and the node was taken off %d times", w.where(), len(w.returns()))
+		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), []string{"node-1", "node-2"}, "max-attempts", "2")
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(time.Hour)
+		if len(w.Runs) < 2 || w.Runs[len(w.Runs)-1].Number != 2 || len(w.returns()) != 1 {
+			w.T.Errorf("ran %v, and the node was taken off %d times", w.where(), len(w.returns()))
 		}
-		w.mustSay(onData, "Stalled", "max-attempts")
+		w.MustEmitSome(onData, "Stalled", "max-attempts")
 	})
 }
 
 // rescheduled: the first node is full, the scheduler chooses the second; the claim is bound and deleted.
 func rescheduled(w *world, last int64) string {
 	w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
-	w.start(last)
-	claim := w.claim("data")
-	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
-	w.until("its records are released", 9*time.Hour, func() bool { return len(w.records()) == 0 })
-	drop(w, user, claim)
-	w.until("nothing is left", 9*time.Hour, w.empty)
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))
+	w.Until("its records are released", 9*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 9*time.Hour, w.Empty)
 	return fmt.Sprintf("%s, given back %d times", w.sum(), len(w.returns()))
 }
 
@@ -193,12 +194,12 @@ func rescheduled(w *world, last int64) string {
 func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
-		w.fragile = true // every dispatcher dies after its first write
-		w.downtime = 10 * time.Second
-		w.start(1)
-		claim := w.claim("data")
+		w.DieAfterEveryWrite = true // every dispatcher dies after its first write
+		w.Downtime = 10 * time.Second
+		w.StartMortal(1)
+		claim := w.CreateClaim("data")
 		announced := func() bool {
-			return slices.ContainsFunc(every[*batchv1.Job](w), func(j *batchv1.Job) bool {
+			return slices.ContainsFunc(fakecluster.List[*batchv1.Job](w), func(j *batchv1.Job) bool {
 				return j.Annotations[jobs.AnnRescheduled(string(claim.UID))] != ""
 			})
 		}
@@ -206,16 +207,16 @@ func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 			for !announced() {
 				time.Sleep(time.Second)
 			}
-			edit(w, user, claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, "example.kubernetes.io/team", "blue") })
+			fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, "example.kubernetes.io/team", "blue") })
 		}()
-		w.until("it is announced", 10*time.Minute, announced)
-		w.run(3 * time.Minute)
+		w.Until("it is announced", 10*time.Minute, announced)
+		w.Advance(3 * time.Minute)
 		if n := len(w.returns()); n != 0 {
-			w.t.Fatalf("the node was taken off %d times", n)
+			w.T.Fatalf("the node was taken off %d times", n)
 		}
-		w.until("the claim is bound", 20*time.Minute, w.bound("data"))
+		w.Until("the claim is bound", 20*time.Minute, w.IsBound("data"))
 		if n := len(w.returns()); n != 1 {
-			w.t.Errorf("the node was taken off %d times", n)
+			w.T.Errorf("the node was taken off %d times", n)
 		}
 	})
 }
@@ -224,50 +225,51 @@ func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 func TestItem07TheNodeIsTakenOffTheVeryClaimThatWasLookedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
-		w.server.overtake = func(at place, patch []byte) func(object) {
-			if at.resource != "persistentvolumeclaims" || !strings.Contains(string(patch), annNode) {
+		once := false
+		w.Server.Overtake(func(verb string, at fakecluster.Key, patch []byte) func(fakecluster.Object) {
+			if once || verb != "patch" || at.Resource != "persistentvolumeclaims" || !strings.Contains(string(patch), fakecluster.AnnSelectedNode) {
 				return nil
 			}
-			w.server.overtake = nil // once
-			return func(claim object) { annotate(claim, "example.kubernetes.io/team", "blue") }
+			once = true
+			return func(claim fakecluster.Object) { fakecluster.Annotate(claim, "example.kubernetes.io/team", "blue") }
+		})
+		w.Start()
+		w.CreateClaim("data")
+		w.Advance(4 * time.Minute)
+		if n := len(w.returns()); n != 0 || len(w.Events.About(onData, "Rescheduling")) != 0 {
+			w.T.Fatalf("the node was taken off %d times", n)
 		}
-		w.start()
-		w.claim("data")
-		w.run(4 * time.Minute)
-		if n := len(w.returns()); n != 0 || len(w.events.said(onData, "Rescheduling")) != 0 {
-			w.t.Fatalf("the node was taken off %d times", n)
-		}
-		w.until("the claim is bound", 20*time.Minute, w.bound("data"))
+		w.Until("the claim is bound", 20*time.Minute, w.IsBound("data"))
 	})
 }
 
 func TestItem07AClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(works, []string{"node-9", "node-1"}, "run-on", "selected-node")
-		w.start()
-		w.claim("data")
-		w.until("the claim is bound", 30*time.Second, w.bound("data"))
-		if got := w.where(); !slices.Equal(got, []string{"provision on node-1"}) || len(w.made("")) != 1 {
-			w.t.Errorf("ran %v by %d Jobs", got, len(w.made("")))
+		w.chosenClass(fakecluster.Works, []string{"node-9", "node-1"}, "run-on", "selected-node")
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the claim is bound", 30*time.Second, w.IsBound("data"))
+		if got := w.where(); !slices.Equal(got, []string{"provision on node-1"}) || len(w.CreatedJobs("")) != 1 {
+			w.T.Errorf("ran %v by %d Jobs", got, len(w.CreatedJobs("")))
 		}
-		w.mustTell(onData, "Rescheduling", 1, "node-9", "does not exist any more")
+		w.MustEmit(onData, "Rescheduling", 1, "node-9", "does not exist any more")
 	})
 }
 
 // The Job was launched in time, but its pod was not placed: nobody waits for it when the node goes.
 func TestItem07AJobThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(works, []string{"node-3", "node-1"}, "run-on", "selected-node")
-		node := w.node("node-3", "other")
-		w.stuck["data"] = true
-		w.start()
-		w.claim("data")
-		w.until("its Job is there", time.Minute, func() bool { return len(w.made("")) == 1 })
-		drop(w, admin, node)
-		w.stuck["data"] = false
-		w.until("the claim is bound", time.Minute, w.bound("data"))
+		w.chosenClass(fakecluster.Works, []string{"node-3", "node-1"}, "run-on", "selected-node")
+		node := w.CreateNode("node-3", "other")
+		w.NoPodFor["data"] = true
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		w.NoPodFor["data"] = false
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		if got := w.where(); !slices.Equal(got, []string{"provision on node-1"}) {
-			w.t.Errorf("ran %v", got)
+			w.T.Errorf("ran %v", got)
 		}
 	})
 }
@@ -275,13 +277,13 @@ func TestItem07AJobThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
 // A node that is cordoned or full of pods for the whole timeout of a run is as good as gone.
 func TestItem07AClaimWhoseNodeNeverTakesTheJobIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(works, []string{"node-1", "node-2"}, "run-on", "selected-node", "timeout", "2m")
-		w.cordoned = "node-1"
-		w.start()
-		w.claim("data")
-		w.until("the claim is bound", 5*time.Minute, w.bound("data"))
+		w.chosenClass(fakecluster.Works, []string{"node-1", "node-2"}, "run-on", "selected-node", "timeout", "2m")
+		w.Cordoned = "node-1"
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the claim is bound", 5*time.Minute, w.IsBound("data"))
 		if got := w.where(); !slices.Equal(got, []string{"provision on node-2"}) || len(w.returns()) != 1 {
-			w.t.Errorf("ran %v, given back %d times", got, len(w.returns()))
+			w.T.Errorf("ran %v, given back %d times", got, len(w.returns()))
 		}
 	})
 }
@@ -289,21 +291,21 @@ func TestItem07AClaimWhoseNodeNeverTakesTheJobIsGivenBack(t *testing.T) {
 // What runs on the node that goes is waited out and undone before the claim moves on.
 func TestItem07ARunOnANodeThatGoesIsUndoneFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.chosenClass(works, []string{"node-1", "node-2"}, "run-on", "selected-node", "node-gone", "any-node")
-		w.images[gold] = image{does: works, takes: 5 * time.Minute}
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		pod := w.running()[0]
-		drop(w, admin, get[*corev1.Node](w, "", "node-1"))
-		w.lostNode = true
+		w.chosenClass(fakecluster.Works, []string{"node-1", "node-2"}, "run-on", "selected-node", "node-gone", "any-node")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		pod := w.RunningPods()[0]
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-1"))
+		w.NodeLost = true
 		w.collectOrphan(pod)
-		w.until("the undo", time.Hour, func() bool { return len(w.made(contract.Delete)) == 1 })
+		w.Until("the undo", time.Hour, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
 		w.mustStartAfterDeadline(pod)
-		w.lostNode = false
-		w.until("the claim is bound", time.Hour, w.bound("data"))
+		w.NodeLost = false
+		w.Until("the claim is bound", time.Hour, w.IsBound("data"))
 		if got := w.where(); !slices.Equal(got, []string{"delete on node-1", "provision on node-2"}) {
-			w.t.Errorf("ran %v", got)
+			w.T.Errorf("ran %v", got)
 		}
 	})
 }

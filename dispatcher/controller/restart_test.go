@@ -9,6 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // life is a story from an empty world to an empty world. It returns what must be the same however
@@ -22,105 +23,105 @@ var stories = map[string]life{
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
 func bornAndDeleted(w *world, last int64) string {
-	w.goldClass(works)
-	w.start(last)
-	claim := w.claim("data")
-	w.until("the claim is bound", 3*time.Hour, w.bound("data"))
-	w.until("its record is released", 3*time.Hour, func() bool { return len(w.records()) == 0 })
-	if !w.storage[string(claim.UID)] || !w.heldByUs(claim) {
-		w.t.Error("the volume is not there, or not held")
+	w.SetUpGold(fakecluster.Works)
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
+	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	if !w.Storage[string(claim.UID)] || !w.heldByUs(claim) {
+		w.T.Error("the volume is not there, or not held")
 	}
-	w.mustShow(map[string]string{"result": "succeeded", "attempts": "1"})
-	drop(w, user, claim)
-	w.until("nothing is left", 3*time.Hour, w.empty)
+	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 3*time.Hour, w.Empty)
 	return w.sum()
 }
 
 // failedAndAbandoned: two runs fail halfway, the claim goes, the undo fails once. The user moves while
 // the image runs: whoever is dead then, it is the same story.
 func failedAndAbandoned(w *world, last int64) string {
-	w.goldClass(func(r *run) ending {
+	w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 		switch {
-		case r.verb == contract.Provision:
-			if r.number == 2 {
-				drop(w, user, w.now("data"))
+		case r.Verb == contract.Provision:
+			if r.Number == 2 {
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 			}
-			return halfway(75)(r)
-		case r.number == 1:
-			return ending{75, ""}
+			return fakecluster.Halfway(75)(r)
+		case r.Number == 1:
+			return fakecluster.Exit{Code: 75}
 		default:
-			return works(r)
+			return fakecluster.Works(r)
 		}
 	})
-	w.start(last)
-	w.claim("data")
-	w.until("it was undone", 9*time.Hour, func() bool { return len(w.runs) == 4 })
-	w.until("nothing is left", 9*time.Hour, w.empty)
+	w.StartMortal(last)
+	w.CreateClaim("data")
+	w.Until("it was undone", 9*time.Hour, func() bool { return len(w.Runs) == 4 })
+	w.Until("nothing is left", 9*time.Hour, w.Empty)
 	return w.sum()
 }
 
 // movedOn: the config changes during a run that fails, so that it is undone and another follows; later
 // the PV's policy is switched to and fro.
 func movedOn(w *world, last int64) string {
-	w.goldClass(always(func(r *run) ending {
-		w.reconfigure("image", newer)
-		return halfway(65)(r)
+	w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+		w.UpdateConfig("image", newer)
+		return fakecluster.Halfway(65)(r)
 	}))
-	w.images[newer] = image{does: works}
-	w.start(last)
-	claim := w.claim("data")
-	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
-	w.until("its records are released", 9*time.Hour, func() bool { return len(w.records()) == 0 })
-	w.mustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+	w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))
+	w.Until("its records are released", 9*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
-	w.until("the finalizer goes", 9*time.Hour, func() bool { return !w.heldByUs(claim) })
+	w.Until("the finalizer goes", 9*time.Hour, func() bool { return !w.heldByUs(claim) })
 	w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
-	drop(w, user, claim)
-	w.until("nothing is left", 9*time.Hour, w.empty)
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 9*time.Hour, w.Empty)
 	return w.sum()
 }
 
 // withdrawn: the first PV is too small, the second is for nobody besides, and the third serves.
 func withdrawn(w *world, last int64) string {
-	w.goldClass(script(spoils(tooSmall), spoils(smallForNobody)))
-	w.start(last)
-	claim := w.claim("data")
-	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
-	w.until("its records are released", 9*time.Hour, func() bool { return len(w.records()) == 0 })
-	w.mustShow(map[string]string{"result": "succeeded", "attempts": "3"})
-	if !w.storage[string(claim.UID)] {
-		w.t.Error("the volume is not there")
+	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallForNobody)))
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))
+	w.Until("its records are released", 9*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.MustShow(map[string]string{"result": "succeeded", "attempts": "3"})
+	if !w.Storage[string(claim.UID)] {
+		w.T.Error("the volume is not there")
 	}
-	drop(w, user, claim)
-	w.until("nothing is left", 9*time.Hour, w.empty)
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 9*time.Hour, w.Empty)
 	return w.sum()
 }
 
 // grown: a claim is bound, asks for too much, for less, gets that after a failure, and is deleted.
 func grown(w *world, last int64) string {
-	w.growingClass(func(r *run) ending {
+	w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 		switch {
-		case r.verb == contract.Provision:
+		case r.Verb == contract.Provision:
 			return making(asISCSI)(r)
-		case r.verb == contract.Expand && r.request.Size > 10<<30:
-			return ending{65, "claim: too much"}
-		case r.verb == contract.Expand && r.number == 2:
-			return ending{75, ""}
+		case r.Verb == contract.Expand && r.Request.Size > 10<<30:
+			return fakecluster.Exit{Code: 65, Message: "claim: too much"}
+		case r.Verb == contract.Expand && r.Number == 2:
+			return fakecluster.Exit{Code: 75}
 		default:
-			return works(r)
+			return fakecluster.Works(r)
 		}
 	})
-	w.start(last)
-	claim := w.claim("data")
-	w.until("the claim is bound", 9*time.Hour, w.bound("data"))
-	w.ask("100Gi")
-	w.until("it is refused", time.Hour, w.says(infeasible, refused))
-	w.ask("2Gi")
-	w.until("a person is asked", time.Hour, w.says(nodePends, fsPends))
-	edit(w, admin, w.pvOf(claim), func(pv *corev1.PersistentVolume) { annotate(pv, contract.AnnFileSystem, "2Gi") })
-	w.until("the claim has its size", time.Hour, w.has("2Gi"))
-	drop(w, user, claim)
-	w.until("nothing is left", 9*time.Hour, w.empty)
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))
+	w.RequestSize("100Gi")
+	w.Until("it is refused", time.Hour, w.ShowsResize(infeasible, refused))
+	w.RequestSize("2Gi")
+	w.Until("a person is asked", time.Hour, w.ShowsResize(nodePends, fsPends))
+	fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnFileSystem, "2Gi") })
+	w.Until("the claim has its size", time.Hour, w.HasSize("2Gi"))
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 9*time.Hour, w.Empty)
 	return w.sum()
 }
 
@@ -128,17 +129,17 @@ func grown(w *world, last int64) string {
 // back), what ran, and what is left.
 func (w *world) sum() string {
 	var made []string
-	for _, c := range w.made("") {
-		made = append(made, c.now.GetLabels()[jobs.LabelVerb])
+	for _, c := range w.CreatedJobs("") {
+		made = append(made, c.Now.GetLabels()[jobs.LabelVerb])
 	}
-	return fmt.Sprintf("Jobs %v, runs %v, storage %v", made, w.verbs(), w.storage)
+	return fmt.Sprintf("Jobs %v, runs %v, storage %v", made, w.Verbs(), w.Storage)
 }
 
 // dispatcherWrites counts the dispatcher's writes, whichever process made them.
 func (w *world) dispatcherWrites() int64 {
 	n := int64(0)
-	for _, c := range w.server.history() {
-		if c.by == "dispatcher" {
+	for _, c := range w.Server.History() {
+		if c.By == "dispatcher" {
 			n++
 		}
 	}
@@ -165,11 +166,11 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 	deaths := int64(0)
 	for last := range writes {
 		inWorld(t, func(w *world) {
-			w.downtime = downtime
+			w.Downtime = downtime
 			if got := story(w, last+1); got != want {
-				w.t.Errorf("killed after write %d:\ngot  %s\nwant %s", last+1, got, want)
+				w.T.Errorf("killed after write %d:\ngot  %s\nwant %s", last+1, got, want)
 			}
-			deaths += w.deaths
+			deaths += w.Deaths
 		})
 	}
 	if deaths != writes {
@@ -184,9 +185,9 @@ func TestItem12ADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 			var want string
 			inWorld(t, func(w *world) { want = story(w, 0) })
 			inWorld(t, func(w *world) {
-				w.fragile = true
+				w.DieAfterEveryWrite = true
 				if got := story(w, 1); got != want {
-					w.t.Errorf("got  %s\nwant %s", got, want)
+					w.T.Errorf("got  %s\nwant %s", got, want)
 				}
 			})
 		})
@@ -200,13 +201,11 @@ func TestRule14TwoDispatchersAtOnceDoTheSame(t *testing.T) {
 			var want string
 			inWorld(t, func(w *world) { want = story(w, 0) })
 			inWorld(t, func(w *world) {
-				w.start()
-				first := w.dispatcher
-				defer func() { w.dispatcher = first; w.stop() }()
+				w.Start()
 				got := story(w, 0)
-				w.stop()
+				w.Stop()
 				if got != want {
-					w.t.Errorf("got  %s\nwant %s", got, want)
+					w.T.Errorf("got  %s\nwant %s", got, want)
 				}
 			})
 		})

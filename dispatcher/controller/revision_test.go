@@ -9,63 +9,64 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 const newer = "localhost/gold:v2"
 
 func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
 		claim := w.settled("data")
-		w.run(time.Hour)
-		drop(w, admin, get[*corev1.ConfigMap](w, home, "gold"))
-		drop(w, admin, get[*storagev1.StorageClass](w, "", "gold"))
-		w.run(time.Minute)
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
-		if w.runs[1].image != gold {
-			w.t.Errorf("it was deleted by %s", w.runs[1].image)
+		w.Advance(time.Hour)
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if w.Runs[1].Image != fakecluster.GoldImage {
+			w.T.Errorf("it was deleted by %s", w.Runs[1].Image)
 		}
 	})
 }
 
 func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		drop(w, admin, get[*corev1.ConfigMap](w, home, "gold"))
-		drop(w, admin, get[*storagev1.StorageClass](w, "", "gold"))
-		w.run(time.Hour)
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "delete")
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.Advance(time.Hour)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
 	})
 }
 
 func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[newer] = image{does: works}
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+		w.Start()
 		first := w.settled("first")
-		w.reconfigure("image", newer)
+		w.UpdateConfig("image", newer)
 		second := w.settled("second")
-		drop(w, user, first)
-		w.until("the first has gone", time.Minute, func() bool { return w.pvOf(first) == nil })
-		drop(w, user, second)
-		w.until("nothing is left", time.Minute, w.empty)
-		want := []struct{ image, claim string }{{gold, "first"}, {newer, "second"}, {gold, "first"}, {newer, "second"}}
-		for i, r := range w.runs {
-			if r.image != want[i].image || r.request.Name != want[i].claim {
-				w.t.Errorf("run %d: %s %s by %s, want %v", i, r.verb, r.request.Name, r.image, want[i])
+		fakecluster.Delete(w, fakecluster.User, first)
+		w.Until("the first has gone", time.Minute, func() bool { return w.PVOf(first) == nil })
+		fakecluster.Delete(w, fakecluster.User, second)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		want := []struct{ image, claim string }{{fakecluster.GoldImage, "first"}, {newer, "second"}, {fakecluster.GoldImage, "first"}, {newer, "second"}}
+		for i, r := range w.Runs {
+			if r.Image != want[i].image || r.Request.Name != want[i].claim {
+				w.T.Errorf("run %d: %s %s by %s, want %v", i, r.Verb, r.Request.Name, r.Image, want[i])
 			}
 		}
-		if n := len(every[*appsv1.ControllerRevision](w)); n != 2 {
-			w.t.Errorf("%d revisions, want 2", n)
+		if n := len(fakecluster.List[*appsv1.ControllerRevision](w)); n != 2 {
+			w.T.Errorf("%d revisions, want 2", n)
 		}
 	})
 }
@@ -82,18 +83,18 @@ func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(always(fails(test.code, "")), "max-attempts", "1")
-				w.images[newer] = image{does: works}
-				w.start()
-				w.claim("data")
-				w.run(3 * time.Minute)
-				w.reconfigure("image", newer)
-				w.until("the claim is bound", 10*time.Second, w.bound("data"))
-				w.mustRun(test.want...)
-				if n := len(w.runs); n == 3 && (w.runs[1].image != gold || !w.runs[1].request.Undo) {
-					w.t.Errorf("the undo ran %s", w.runs[1].image)
+				w.SetUpGold(fakecluster.Always(fakecluster.Fails(test.code, "")), "max-attempts", "1")
+				w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+				w.Start()
+				w.CreateClaim("data")
+				w.Advance(3 * time.Minute)
+				w.UpdateConfig("image", newer)
+				w.Until("the claim is bound", 10*time.Second, w.IsBound("data"))
+				w.MustRun(test.want...)
+				if n := len(w.Runs); n == 3 && (w.Runs[1].Image != fakecluster.GoldImage || !w.Runs[1].Request.Undo) {
+					w.T.Errorf("the undo ran %s", w.Runs[1].Image)
 				}
-				w.until("every record is released", time.Hour, func() bool { return len(w.records()) == 0 })
+				w.Until("every record is released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 			})
 		})
 	}
@@ -101,53 +102,53 @@ func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing
 
 func TestRule09AnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.images[newer] = image{does: works}
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+		w.Start()
 		first := w.settled("first")
-		w.reconfigure("image", newer)
+		w.UpdateConfig("image", newer)
 		second := w.settled("second")
-		edit(w, admin, w.pvOf(first), func(pv *corev1.PersistentVolume) {
-			annotate(pv, contract.AnnRevision, w.pvOf(second).Annotations[contract.AnnRevision])
+		fakecluster.Update(w, fakecluster.Admin, w.PVOf(first), func(pv *corev1.PersistentVolume) {
+			fakecluster.Annotate(pv, contract.AnnRevision, w.PVOf(second).Annotations[contract.AnnRevision])
 		})
-		drop(w, user, first)
-		w.until("the first has gone", time.Minute, func() bool { return w.pvOf(first) == nil })
-		if r := w.runs[2]; r.image != newer || r.verb != contract.Delete {
-			w.t.Errorf("%s ran by %s", r.verb, r.image)
+		fakecluster.Delete(w, fakecluster.User, first)
+		w.Until("the first has gone", time.Minute, func() bool { return w.PVOf(first) == nil })
+		if r := w.Runs[2]; r.Image != newer || r.Verb != contract.Delete {
+			w.T.Errorf("%s ran by %s", r.Verb, r.Image)
 		}
 	})
 }
 
 func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
 		w.settled("first")
 		w.settled("second")
-		if n := len(every[*appsv1.ControllerRevision](w)); n != 1 {
-			w.t.Errorf("%d revisions of one content", n)
+		if n := len(fakecluster.List[*appsv1.ControllerRevision](w)); n != 1 {
+			w.T.Errorf("%d revisions of one content", n)
 		}
 	})
 }
 
 func TestItem03AFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
 		w.settled("first")
-		w.reconfigure("image", newer, "timeout", "soon")
+		w.UpdateConfig("image", newer, "timeout", "soon")
 		w.settled("second")
-		if w.runs[1].image != gold {
-			w.t.Errorf("the second claim was served by %s", w.runs[1].image)
+		if w.Runs[1].Image != fakecluster.GoldImage {
+			w.T.Errorf("the second claim was served by %s", w.Runs[1].Image)
 		}
-		if n := len(w.events.said("ConfigMap/gold", "")); n == 0 {
-			w.t.Error("nobody told the administrator")
+		if n := len(w.Events.About("ConfigMap/gold", "")); n == 0 {
+			w.T.Error("nobody told the administrator")
 		}
-		w.images[newer] = image{does: works}
-		w.reconfigure("timeout", "5m")
+		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+		w.UpdateConfig("timeout", "5m")
 		w.settled("third")
-		if w.runs[2].image != newer {
-			w.t.Errorf("the third claim was served by %s", w.runs[2].image)
+		if w.Runs[2].Image != newer {
+			w.T.Errorf("the third claim was served by %s", w.Runs[2].Image)
 		}
 	})
 }

@@ -16,48 +16,49 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // The tests named TestRule01 to TestRule14 prove the rules of the design's section 4. Those whose story
 // belongs to a theme stand in that theme's file; here are the others.
 
 // heldAt replays which Jobs carried a record, and calls look after every change of a Job.
-func (w *world) heldAt(look func(c change, held map[string]bool)) {
+func (w *world) heldAt(look func(c fakecluster.Change, held map[string]bool)) {
 	held := map[string]bool{}
-	for _, c := range w.server.history() {
-		if c.resource != "jobs" {
+	for _, c := range w.Server.History() {
+		if c.Resource != "jobs" {
 			continue
 		}
-		job, exists := c.now.(*batchv1.Job)
-		held[c.name] = exists && slices.Contains(job.Finalizers, jobs.FinalizerRecord)
+		job, exists := c.Now.(*batchv1.Job)
+		held[c.Name] = exists && slices.Contains(job.Finalizers, jobs.FinalizerRecord)
 		look(c, held)
 	}
 }
 
 func TestRule01AnOlderRecordGoesWhenItsSuccessorExistsAndNotBefore(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		w.claim("data")
-		w.until("six Jobs were made", 10*time.Minute, func() bool { return len(w.made("")) == 6 })
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("six Jobs were made", 10*time.Minute, func() bool { return len(w.CreatedJobs("")) == 6 })
 		made := 0
-		w.heldAt(func(c change, held map[string]bool) {
+		w.heldAt(func(c fakecluster.Change, held map[string]bool) {
 			n := 0
 			for _, h := range held {
 				if h {
 					n++
 				}
 			}
-			if c.verb == "create" {
+			if c.Verb == "create" {
 				made++
 			}
-			if n < 1 || n > 2 || !held[w.made("")[made-1].name] {
-				w.t.Errorf("after %s %s of %d Jobs these are held: %v", c.verb, c.name, made, held)
+			if n < 1 || n > 2 || !held[w.CreatedJobs("")[made-1].Name] {
+				w.T.Errorf("after %s %s of %d Jobs these are held: %v", c.Verb, c.Name, made, held)
 			}
 		})
-		w.run(time.Minute)
-		if got := w.records(); len(got) != 1 {
-			w.t.Errorf("held are %v, want the newest only", got)
+		w.Advance(time.Minute)
+		if got := w.HeldRecords(); len(got) != 1 {
+			w.T.Errorf("held are %v, want the newest only", got)
 		}
 	})
 }
@@ -65,37 +66,37 @@ func TestRule01AnOlderRecordGoesWhenItsSuccessorExistsAndNotBefore(t *testing.T)
 // A record may be held for long; what it tells, a person may want to read after that.
 func TestRule01AFinishedJobIsKeptForItsTTLBeyondItsRecord(t *testing.T) {
 	for name, test := range map[string]struct {
-		does  func(*run) ending
+		does  func(*fakecluster.Run) fakecluster.Exit
 		keeps time.Duration
 	}{
-		"done":   {works, 5 * time.Minute},
-		"failed": {always(fails(78, "")), time.Hour},
+		"done":   {fakecluster.Works, 5 * time.Minute},
+		"failed": {fakecluster.Always(fakecluster.Fails(78, "")), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(test.does, "max-attempts", "1")
-				w.server.refusing(func(_, verb string, obj object) error {
+				w.SetUpGold(test.does, "max-attempts", "1")
+				w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 					if job, ok := obj.(*batchv1.Job); ok && verb == "patch" && !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
 						return apierrors.NewInternalError(errors.New("not now"))
 					}
 					return nil
 				})
-				w.start()
-				claim := w.claim("data")
-				w.until("the run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-				w.run(time.Second)
-				drop(w, user, claim)
-				w.run(2 * time.Hour)
-				w.server.refusing(nil)
-				w.until("the record is released", 5*time.Minute, func() bool { return len(w.records()) == 0 })
-				job := w.made(contract.Provision)[0]
-				w.run(test.keeps - 2*time.Second)
-				if get[*batchv1.Job](w, home, job.name) == nil {
-					w.t.Errorf("the Job was not kept for %s", test.keeps)
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("the run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+				w.Advance(time.Second)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Advance(2 * time.Hour)
+				w.Server.Refuse(nil)
+				w.Until("the record is released", 5*time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+				job := w.CreatedJobs(contract.Provision)[0]
+				w.Advance(test.keeps - 2*time.Second)
+				if fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, job.Name) == nil {
+					w.T.Errorf("the Job was not kept for %s", test.keeps)
 				}
-				w.run(time.Minute)
-				if get[*batchv1.Job](w, home, job.name) != nil {
-					w.t.Errorf("the Job was kept for more than %s", test.keeps)
+				w.Advance(time.Minute)
+				if fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, job.Name) != nil {
+					w.T.Errorf("the Job was kept for more than %s", test.keeps)
 				}
 			})
 		})
@@ -106,22 +107,22 @@ func TestRule01AFinishedJobIsKeptForItsTTLBeyondItsRecord(t *testing.T) {
 // the storage from under the second.
 func TestRule02AnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(halfway(75), halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run is shown", time.Minute, func() bool { return w.now("data").Annotations[contract.AnnResult] == "failed" })
-		w.server.hold("jobs", true)
-		w.server.hold("pods", true)
-		w.until("the second runs", time.Minute, func() bool { return len(w.made("")) == 2 && len(w.running()) == 1 })
-		drop(w, user, claim)
-		w.until("the claim has gone", time.Second, func() bool { return w.now("data") == nil })
-		if n := len(w.made(contract.Delete)); n != 0 {
-			w.t.Error("an undo was launched beside a run\n" + w.story())
+		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run is shown", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
+		w.Server.DelayWatches("jobs", true)
+		w.Server.DelayWatches("pods", true)
+		w.Until("the second runs", time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 && len(w.RunningPods()) == 1 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the claim has gone", time.Second, func() bool { return w.Claim("data") == nil })
+		if n := len(w.CreatedJobs(contract.Delete)); n != 0 {
+			w.T.Error("an undo was launched beside a run\n" + w.Story())
 		}
-		w.server.hold("jobs", false)
-		w.server.hold("pods", false)
-		w.until("nothing is left", time.Minute, w.empty)
-		w.mustRun("provision", "provision", "delete")
+		w.Server.DelayWatches("jobs", false)
+		w.Server.DelayWatches("pods", false)
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "provision", "delete")
 	})
 }
 
@@ -129,31 +130,31 @@ func TestRule02AnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
 func TestRule02AResultIsNeverWrittenOnAnotherClaimOfTheName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var second *corev1.PersistentVolumeClaim
-		w.goldClass(always(func(r *run) ending {
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 			if second == nil {
-				w.server.hold("persistentvolumeclaims", true)
-				unfinalize(w, kcm, w.now("data"), protectsClaims)
-				drop(w, user, w.now("data"))
-				second = w.claim("data")
+				w.Server.DelayWatches("persistentvolumeclaims", true)
+				fakecluster.RemoveFinalizer(w, fakecluster.KubeControllerManager, w.Claim("data"), fakecluster.FinalizerPVCProtection)
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				second = w.CreateClaim("data")
 			}
-			return works(r)
+			return fakecluster.Works(r)
 		}))
-		w.start()
-		first := w.claim("data")
-		w.until("the result is to be shown", time.Minute, func() bool { return w.applied() > 0 })
-		w.run(time.Second)
-		if got := w.now("data"); got.UID != second.UID || got.Annotations[contract.AnnResult] != "" {
-			w.t.Errorf("the claim %s shows the result of %s", got.UID, first.UID)
+		w.Start()
+		first := w.CreateClaim("data")
+		w.Until("the result is to be shown", time.Minute, func() bool { return w.applied() > 0 })
+		w.Advance(time.Second)
+		if got := w.Claim("data"); got.UID != second.UID || got.Annotations[contract.AnnResult] != "" {
+			w.T.Errorf("the claim %s shows the result of %s", got.UID, first.UID)
 		}
-		w.server.hold("persistentvolumeclaims", false)
-		w.until("the second is bound", time.Minute, w.bound("data"))
+		w.Server.DelayWatches("persistentvolumeclaims", false)
+		w.Until("the second is bound", time.Minute, w.IsBound("data"))
 	})
 }
 
 // applied counts the server-side applies on claims.
 func (w *world) applied() int {
 	n := 0
-	for _, a := range w.dispatcher.client.Actions() {
+	for _, a := range w.Dispatcher().Requests() {
 		if p, ok := a.(clienttesting.PatchActionImpl); ok && p.PatchType == types.ApplyPatchType && p.GetResource().Resource == "persistentvolumeclaims" {
 			n++
 		}
@@ -165,37 +166,37 @@ func (w *world) applied() int {
 func TestRule03AJobOfTheSameNameIsNoAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
-		w.start()
-		claim := w.claim("data")
-		w.run(time.Second)
-		stranger := add(w, admin, &batchv1.Job{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("provision-%s-1", claim.UID), Namespace: home},
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Second)
+		stranger := fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("provision-%s-1", claim.UID), Namespace: fakecluster.ConfigNamespace},
 			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{
 				Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
 			}}},
 		})
-		w.config("gold", "gold")
-		w.run(10 * time.Minute)
-		w.mustTell(onData, "Provisioning", 0)
-		w.mustTell(onData, "ProvisioningSucceeded", 0)
-		if got := w.now("data").Annotations[contract.AnnResult]; got != "" {
-			w.t.Errorf("the claim shows %q", got)
+		w.CreateConfig("gold", "gold")
+		w.Advance(10 * time.Minute)
+		w.MustEmit(onData, "Provisioning", 0)
+		w.MustEmit(onData, "ProvisioningSucceeded", 0)
+		if got := w.Claim("data").Annotations[contract.AnnResult]; got != "" {
+			w.T.Errorf("the claim shows %q", got)
 		}
-		drop(w, admin, stranger)
-		w.until("the claim is bound", 2*time.Minute, w.bound("data"))
+		fakecluster.Delete(w, fakecluster.Admin, stranger)
+		w.Until("the claim is bound", 2*time.Minute, w.IsBound("data"))
 	})
 }
 
 // The first run is finished and kept. The second's Job is another, and its own end counts.
 func TestRule03AFinishedJobOfAnEarlierRunIsNoAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(fails(75, "claim: the first"), fails(65, "claim: the second")))
-		w.start()
-		w.claim("data")
-		w.until("the second run is shown", time.Minute, func() bool { return w.now("data").Annotations[contract.AnnMessage] == "the second" })
-		w.mustShow(map[string]string{"exit-code": "65", "attempts": "2"})
-		if made := w.made(""); len(made) != 2 || made[0].name == made[1].name {
-			w.t.Errorf("%d Jobs", len(made))
+		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "claim: the first"), fakecluster.Fails(65, "claim: the second")))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the second run is shown", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnMessage] == "the second" })
+		w.MustShow(map[string]string{"exit-code": "65", "attempts": "2"})
+		if made := w.CreatedJobs(""); len(made) != 2 || made[0].Name == made[1].Name {
+			w.T.Errorf("%d Jobs", len(made))
 		}
 	})
 }
@@ -203,30 +204,30 @@ func TestRule03AFinishedJobOfAnEarlierRunIsNoAnswer(t *testing.T) {
 // client-go's default for Jobs would orphan the pods.
 func TestRule04AJobIsNeverDeletedWithoutItsPods(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.stuck["data"] = true
-		w.start()
-		claim := w.claim("data")
-		w.until("its Job is there", time.Minute, func() bool { return len(w.made("")) == 1 })
-		edit(w, admin, every[*batchv1.Job](w)[0], func(j *batchv1.Job) { j.Spec.Suspend = new(true) })
-		drop(w, user, claim)
-		w.until("its Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
+		w.SetUpGold(fakecluster.Works)
+		w.NoPodFor["data"] = true
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.List[*batchv1.Job](w)[0], func(j *batchv1.Job) { j.Spec.Suspend = new(true) })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("its Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
 		how := w.deletesOf("jobs")[0]
 		if how.PropagationPolicy == nil || *how.PropagationPolicy == metav1.DeletePropagationOrphan {
-			w.t.Errorf("a Job is deleted with the propagation %v", how.PropagationPolicy)
+			w.T.Errorf("a Job is deleted with the propagation %v", how.PropagationPolicy)
 		}
 		if how.Preconditions == nil || how.Preconditions.UID == nil {
-			w.t.Error("another Job of that name could be deleted")
+			w.T.Error("another Job of that name could be deleted")
 		}
-		w.stuck["data"] = false
-		w.until("nothing is left", time.Minute, w.empty)
+		w.NoPodFor["data"] = false
+		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }
 
 // deletesOf are the options with which the dispatcher deleted.
 func (w *world) deletesOf(resource string) []metav1.DeleteOptions {
 	var out []metav1.DeleteOptions
-	for _, a := range w.dispatcher.client.Actions() {
+	for _, a := range w.Dispatcher().Requests() {
 		if d, ok := a.(clienttesting.DeleteActionImpl); ok && d.GetResource().Resource == resource {
 			out = append(out, d.DeleteOptions)
 		}

@@ -11,20 +11,21 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // A claim's own PV is one that somebody else made, by hand or for two claims at once.
 func TestRule08AVolumeWhoseClaimIsBoundElsewhereIsReclaimed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
-		claim := w.claim("data")
-		w.until("the pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		edit(w, admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
-		w.until("a PV was made for nobody, and goes", time.Minute, func() bool { return len(w.runs) == 2 && w.empty() })
-		w.mustRun("provision", "delete")
-		if w.runs[1].request.Undo {
-			w.t.Error("with a PV it is no undo")
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		fakecluster.Update(w, fakecluster.Admin, claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "by-hand" })
+		w.Until("a PV was made for nobody, and goes", time.Minute, func() bool { return len(w.Runs) == 2 && w.Empty() })
+		w.MustRun("provision", "delete")
+		if w.Runs[1].Request.Undo {
+			w.T.Error("with a PV it is no undo")
 		}
 	})
 }
@@ -32,38 +33,38 @@ func TestRule08AVolumeWhoseClaimIsBoundElsewhereIsReclaimed(t *testing.T) {
 // Without the annotation provisioned-by the PV controller looks for a plugin that deletes, and fails.
 func TestRule08AFailedPVIsReclaimedLikeAReleasedOne(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(func(r *run) ending {
-			r.make()
-			r.write(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnProvisionedBy) })
-			return ending{}
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnProvisionedBy) })
+			return fakecluster.Exit{}
 		}))
-		w.start()
+		w.Start()
 		claim := w.settled("data")
-		drop(w, user, claim)
+		fakecluster.Delete(w, fakecluster.User, claim)
 		failed := false
-		w.until("nothing is left", time.Minute, func() bool {
-			pv := w.pvOf(claim)
+		w.Until("nothing is left", time.Minute, func() bool {
+			pv := w.PVOf(claim)
 			failed = failed || pv != nil && pv.Status.Phase == corev1.VolumeFailed
-			return w.empty()
+			return w.Empty()
 		})
 		if !failed {
-			w.t.Error("the PV never failed: the test has lost its story")
+			w.T.Error("the PV never failed: the test has lost its story")
 		}
-		w.mustRun("provision", "delete")
+		w.MustRun("provision", "delete")
 	})
 }
 
 func TestRule08ThePVThatGoesIsTheOneWhoseVolumeWasDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
-		w.start()
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
 		claim := w.settled("data")
-		uid := w.pvOf(claim).UID
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
+		uid := w.PVOf(claim).UID
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
 		for _, how := range w.deletesOf("persistentvolumes") {
 			if how.Preconditions == nil || how.Preconditions.UID == nil || *how.Preconditions.UID != uid {
-				w.t.Errorf("the PV was deleted whichever it is: %+v", how.Preconditions)
+				w.T.Errorf("the PV was deleted whichever it is: %+v", how.Preconditions)
 			}
 		}
 	})
@@ -74,14 +75,14 @@ func TestRule09TheJobThatNoCacheShowsKeepsItsRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
-		w.server.hold("jobs", true)
-		add(w, "another leader", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-			Name: "expand-by-another-1", Namespace: home,
+		w.Server.DelayWatches("jobs", true)
+		fakecluster.Create(w, "another leader", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+			Name: "expand-by-another-1", Namespace: fakecluster.ConfigNamespace,
 			Labels:      map[string]string{config.LabelManagedBy: config.ManagedBy, jobs.LabelVerb: string(contract.Expand)},
-			Annotations: map[string]string{contract.AnnRevision: home + "/" + old.Name},
+			Annotations: map[string]string{contract.AnnRevision: fakecluster.ConfigNamespace + "/" + old.Name},
 			Finalizers:  []string{jobs.FinalizerRecord},
 		}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}})
-		w.run(3 * time.Hour)
+		w.Advance(3 * time.Hour)
 		w.mustHaveRevisions(2, "while a Job that no cache shows names one")
 	})
 }
@@ -92,11 +93,11 @@ func TestRule09AJobAndItsPVNameTheRevisionThatMadeThem(t *testing.T) {
 		for i, claim := range []*corev1.PersistentVolumeClaim{first, second} {
 			revision := w.revisionOf(claim)
 			if revision == nil {
-				w.t.Fatalf("the PV of %s names no revision that exists", claim.Name)
+				w.T.Fatalf("the PV of %s names no revision that exists", claim.Name)
 			}
-			job := w.made(contract.Provision)[i].now.(*batchv1.Job)
-			if job.Annotations[contract.AnnRevision] != home+"/"+revision.Name {
-				w.t.Errorf("the Job names %s, its PV %s", job.Annotations[contract.AnnRevision], revision.Name)
+			job := w.CreatedJobs(contract.Provision)[i].Now.(*batchv1.Job)
+			if job.Annotations[contract.AnnRevision] != fakecluster.ConfigNamespace+"/"+revision.Name {
+				w.T.Errorf("the Job names %s, its PV %s", job.Annotations[contract.AnnRevision], revision.Name)
 			}
 		}
 	})
@@ -104,17 +105,17 @@ func TestRule09AJobAndItsPVNameTheRevisionThatMadeThem(t *testing.T) {
 
 // The class alone makes no claim ours: the PV controller hands it to us when it is our turn.
 func TestRule11AClaimIsOursWhenThePVControllerSaysSo(t *testing.T) {
-	for _, key := range []string{annAsked, "volume.beta.kubernetes.io/storage-provisioner"} {
+	for _, key := range []string{fakecluster.AnnStorageProvisioner, "volume.beta.kubernetes.io/storage-provisioner"} {
 		t.Run(key, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(works)
-				w.noBinder = true
-				w.start()
-				claim := w.claim("data")
-				w.run(time.Hour)
-				w.mustServeNobody()
-				edit(w, kcm, claim, func(c *corev1.PersistentVolumeClaim) { annotate(c, key, contract.ProvisionerName) })
-				w.until("it is served", time.Minute, func() bool { return w.pvOf(claim) != nil })
+				w.SetUpGold(fakecluster.Works)
+				w.BinderDown = true
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Advance(time.Hour)
+				w.MustCreateNoJob()
+				fakecluster.Update(w, fakecluster.KubeControllerManager, claim, func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, key, contract.ProvisionerName) })
+				w.Until("it is served", time.Minute, func() bool { return w.PVOf(claim) != nil })
 			})
 		})
 	}
@@ -123,20 +124,20 @@ func TestRule11AClaimIsOursWhenThePVControllerSaysSo(t *testing.T) {
 func TestRule12APopulatorsClaimIsLeftAlone(t *testing.T) {
 	for kind, ours := range map[string]bool{"Hello": false, "PersistentVolumeClaim": true} {
 		inWorld(t, func(w *world) {
-			w.goldClass(works, "data-sources", "PersistentVolumeClaim")
-			w.start()
-			w.claim("source")
-			w.until("the source is bound", time.Minute, w.bound("source"))
-			w.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
+			w.Start()
+			w.CreateClaim("source")
+			w.Until("the source is bound", time.Minute, w.IsBound("source"))
+			w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
 				ref := &corev1.TypedObjectReference{Kind: kind, Name: "source"}
 				if !ours {
 					ref.APIGroup = new("example.com")
 				}
 				c.Spec.DataSourceRef = ref
 			})
-			w.run(time.Hour)
-			if got := len(w.made("")) == 2; got != ours {
-				w.t.Errorf("the claim with a %s as source was served: %v", kind, got)
+			w.Advance(time.Hour)
+			if got := len(w.CreatedJobs("")) == 2; got != ours {
+				w.T.Errorf("the claim with a %s as source was served: %v", kind, got)
 			}
 		})
 	}

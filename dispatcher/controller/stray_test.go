@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // A PV under another name serves the claim all the same. What the image made is then in use, although nothing of
@@ -21,19 +22,19 @@ func TestItem02AVolumeUnderAnotherNameIsNotDeletedWhileItIsInUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(always(spoils(spoil)))
-				w.start()
-				claim := w.claim("data")
-				w.until("the claim is bound", time.Minute, w.bound("data"))
-				w.run(time.Hour)
-				w.mustRun("provision")
-				w.mustTell("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "PersistentVolume mine", contract.PVName(string(claim.UID)))
-				w.mustSay("PersistentVolumeClaim/data", "VolumeInDoubt", "mine", "may be in use")
-				if !w.storage[string(claim.UID)] {
-					w.t.Error("the volume was deleted while the claim is bound")
+				w.SetUpGold(fakecluster.Always(spoils(spoil)))
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.Advance(time.Hour)
+				w.MustRun("provision")
+				w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "PersistentVolume mine", contract.PVName(string(claim.UID)))
+				w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "mine", "may be in use")
+				if !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume was deleted while the claim is bound")
 				}
-				drop(w, user, claim)
-				w.until("the volume is undone", time.Minute, func() bool { return len(w.storage) == 0 && len(w.records()) == 0 })
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("the volume is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
 			})
 		})
 	}
@@ -42,19 +43,19 @@ func TestItem02AVolumeUnderAnotherNameIsNotDeletedWhileItIsInUse(t *testing.T) {
 // Its owner has gone, and its policy keeps it.
 func TestItem02ARetainedVolumeUnderAnotherNameOutlivesItsClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: always(spoils(func(pv *corev1.PersistentVolume) { pv.Name = "mine" }))}
-		w.class("gold", corev1.PersistentVolumeReclaimRetain)
-		w.account("true")
-		w.config("gold", "gold")
-		w.start()
-		claim := w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		drop(w, user, claim)
-		w.run(time.Hour)
-		if !w.storage[string(claim.UID)] {
-			w.t.Error("a retained volume was deleted")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(spoils(func(pv *corev1.PersistentVolume) { pv.Name = "mine" }))}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		if !w.Storage[string(claim.UID)] {
+			w.T.Error("a retained volume was deleted")
 		}
-		w.mustRun("provision")
+		w.MustRun("provision")
 	})
 }
 
@@ -63,23 +64,23 @@ func TestItem02TwoPVsLoseNothing(t *testing.T) {
 	for _, second := range []string{"a-copy", "z-copy"} {
 		t.Run(second, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(always(func(r *run) ending {
-					works(r)
-					r.write(func(pv *corev1.PersistentVolume) { pv.Name = second })
-					return ending{}
+				w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+					fakecluster.Works(r)
+					r.WritePV(func(pv *corev1.PersistentVolume) { pv.Name = second })
+					return fakecluster.Exit{}
 				}))
-				w.start()
-				claim := w.claim("data")
-				w.until("the claim is bound", time.Minute, w.bound("data"))
-				w.run(time.Hour)
-				if !w.storage[string(claim.UID)] {
-					w.t.Error("the volume was deleted while the claim is bound to " + w.now("data").Spec.VolumeName)
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.Advance(time.Hour)
+				if !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume was deleted while the claim is bound to " + w.Claim("data").Spec.VolumeName)
 				}
-				w.mustRun("provision")
-				w.mustTell("PersistentVolumeClaim/data", "VolumeDiffers", 1, second, "wrong name")
-				drop(w, user, claim)
-				w.until("the volume is deleted", time.Minute, func() bool { return len(w.storage) == 0 && len(w.records()) == 0 && w.pvOf(claim) == nil })
-				w.mustRun("provision", "delete")
+				w.MustRun("provision")
+				w.MustEmit("PersistentVolumeClaim/data", "VolumeDiffers", 1, second, "wrong name")
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 && w.PVOf(claim) == nil })
+				w.MustRun("provision", "delete")
 			})
 		})
 	}
@@ -89,11 +90,11 @@ func TestItem02TwoPVsLoseNothing(t *testing.T) {
 // may have made is undone.
 func TestItem02APVByHandIsNoStray(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		claim := w.claim("data")
-		w.until("the first run ended", time.Minute, func() bool { return len(w.runs) == 1 })
-		add(w, admin, &corev1.PersistentVolume{
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		fakecluster.Create(w, fakecluster.Admin, &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "by-hand"},
 			Spec: corev1.PersistentVolumeSpec{
 				StorageClassName: "gold", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -101,10 +102,10 @@ func TestItem02APVByHandIsNoStray(t *testing.T) {
 				ClaimRef: &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 			},
 		})
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.until("what was made is undone", time.Minute, func() bool { return len(w.storage) == 0 && len(w.records()) == 0 })
-		if w.now("data").Spec.VolumeName != "by-hand" {
-			w.t.Error("the claim is bound to " + w.now("data").Spec.VolumeName)
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Until("what was made is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
+		if w.Claim("data").Spec.VolumeName != "by-hand" {
+			w.T.Error("the claim is bound to " + w.Claim("data").Spec.VolumeName)
 		}
 	})
 }

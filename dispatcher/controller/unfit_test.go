@@ -12,11 +12,16 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // spoils makes the volume and writes a PV that is not what was asked for.
-func spoils(change func(*corev1.PersistentVolume)) func(*run) ending {
-	return func(r *run) ending { r.make(); r.write(change); return ending{} }
+func spoils(change func(*corev1.PersistentVolume)) func(*fakecluster.Run) fakecluster.Exit {
+	return func(r *fakecluster.Run) fakecluster.Exit {
+		r.CreateVolume()
+		r.WritePV(change)
+		return fakecluster.Exit{}
+	}
 }
 
 func tooSmall(pv *corev1.PersistentVolume) {
@@ -49,27 +54,27 @@ func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(always(spoils(test.spoil)))
-				w.images[newer] = image{does: works}
-				w.start()
-				claim := w.claim("data")
-				w.until("it was tried twice", time.Minute, func() bool { return len(w.ran(contract.Provision)) == 2 })
-				w.mustShow(map[string]string{"result": "failed", "exit-code": "0", "attempts": "1"})
-				w.mustHave("PersistentVolumeClaim/data", "ProvisioningFailed", []string{"exit code 0, but", test.word})
-				w.reconfigure("image", newer)
-				w.until("the claim is bound", time.Minute, w.bound("data"))
-				w.until("its records are released", time.Minute, func() bool { return len(w.records()) == 0 })
-				w.mustShow(map[string]string{"result": "succeeded", "attempts": "1"})
-				if last := w.runs[len(w.runs)-1]; !w.storage[string(claim.UID)] || last.verb != contract.Provision {
-					w.t.Errorf("ran %v, and the volume is there: %v", w.verbs(), w.storage[string(claim.UID)])
+				w.SetUpGold(fakecluster.Always(spoils(test.spoil)))
+				w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("it was tried twice", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
+				w.MustShow(map[string]string{"result": "failed", "exit-code": "0", "attempts": "1"})
+				w.MustContain("PersistentVolumeClaim/data", "ProvisioningFailed", []string{"exit code 0, but", test.word})
+				w.UpdateConfig("image", newer)
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.Until("its records are released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+				w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+				if last := w.Runs[len(w.Runs)-1]; !w.Storage[string(claim.UID)] || last.Verb != contract.Provision {
+					w.T.Errorf("ran %v, and the volume is there: %v", w.Verbs(), w.Storage[string(claim.UID)])
 				}
-				for _, r := range w.ran(contract.Delete) {
-					if r.request.Undo || r.pv.Spec.NFS == nil {
-						w.t.Errorf("the delete was given %+v", r.pv)
+				for _, r := range w.RunsOf(contract.Delete) {
+					if r.Request.Undo || r.PV.Spec.NFS == nil {
+						w.T.Errorf("the delete was given %+v", r.PV)
 					}
 				}
-				drop(w, user, claim)
-				w.until("nothing is left", time.Minute, w.empty)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("nothing is left", time.Minute, w.Empty)
 			})
 		})
 	}
@@ -78,21 +83,21 @@ func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
 // Its pauses grow as those of any failure.
 func TestItem02AnImageThatIsNotMendedIsNotStormedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(spoils(tooSmall)), "max-attempts", "4")
-		w.start()
-		claim := w.claim("data")
-		w.run(time.Hour)
-		if n := len(w.ran(contract.Provision)); n != 4 {
-			w.t.Errorf("%d attempts, want 4", n)
+		w.SetUpGold(fakecluster.Always(spoils(tooSmall)), "max-attempts", "4")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Hour)
+		if n := len(w.RunsOf(contract.Provision)); n != 4 {
+			w.T.Errorf("%d attempts, want 4", n)
 		}
-		if len(w.events.said("PersistentVolumeClaim/data", "Stalled")) == 0 {
-			w.t.Error("nobody was told that it stopped")
+		if len(w.Events.About("PersistentVolumeClaim/data", "Stalled")) == 0 {
+			w.T.Error("nobody was told that it stopped")
 		}
-		if w.pvOf(claim) != nil || w.storage[string(claim.UID)] {
-			w.t.Error("the last PV or its volume is still there")
+		if w.PVOf(claim) != nil || w.Storage[string(claim.UID)] {
+			w.T.Error("the last PV or its volume is still there")
 		}
-		drop(w, user, claim)
-		w.until("nothing is left", time.Minute, w.empty)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }
 
@@ -106,18 +111,18 @@ func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(always(spoils(spoil)))
-				w.start()
+				w.SetUpGold(fakecluster.Always(spoils(spoil)))
+				w.Start()
 				claim := w.settled("data")
-				w.run(time.Hour)
-				w.mustRun("provision")
-				odd := w.events.said("PersistentVolumeClaim/data", "VolumeDiffers")
+				w.Advance(time.Hour)
+				w.MustRun("provision")
+				odd := w.Events.About("PersistentVolumeClaim/data", "VolumeDiffers")
 				if (len(odd) == 1) != (name == "another class") {
-					w.t.Errorf("%d events tell that it differs", len(odd))
+					w.T.Errorf("%d events tell that it differs", len(odd))
 				}
-				drop(w, user, claim)
-				w.until("nothing is left", time.Minute, w.empty)
-				w.mustRun("provision", "delete")
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("nothing is left", time.Minute, w.Empty)
+				w.MustRun("provision", "delete")
 			})
 		})
 	}
@@ -131,17 +136,17 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(works)
-				w.start()
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
 				claim := w.settled("data")
-				edit(w, admin, w.pvOf(claim), change)
-				w.run(time.Hour)
-				if pv := w.pvOf(claim); pv == nil || pv.DeletionTimestamp != nil || !w.storage[string(claim.UID)] {
-					w.t.Error("the volume or its PV has gone")
+				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), change)
+				w.Advance(time.Hour)
+				if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume or its PV has gone")
 				}
-				w.mustRun("provision")
+				w.MustRun("provision")
 				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
-				w.until("its finalizer follows its policy as ever", time.Minute, func() bool { return !w.heldByUs(claim) })
+				w.Until("its finalizer follows its policy as ever", time.Minute, func() bool { return !w.heldByUs(claim) })
 			})
 		})
 	}
@@ -150,47 +155,45 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 // An administrator may be faster. What he has mended is not deleted.
 func TestItem02APVThatIsMendedAtTheLastMomentIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(spoils(tooSmall)))
-		w.server.meddle = func(at place) {
-			pv, found := w.server.objects[at].(*corev1.PersistentVolume)
-			if !found {
-				return
+		w.SetUpGold(fakecluster.Always(spoils(tooSmall)))
+		tried := false
+		w.Server.Overtake(func(verb string, at fakecluster.Key, _ []byte) func(fakecluster.Object) {
+			if tried || verb != "delete" || at.Resource != "persistentvolumes" {
+				return nil
 			}
-			pv = pv.DeepCopy()
-			pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-			if _, err := w.server.update(admin, "update", at, pv); err != nil {
-				w.t.Error(err)
+			tried = true
+			return func(pv fakecluster.Object) {
+				pv.(*corev1.PersistentVolume).Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 			}
-			w.server.meddle = nil
+		})
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Advance(time.Hour)
+		if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !tried {
+			w.T.Error("the PV was deleted, or nobody tried")
 		}
-		w.start()
-		claim := w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.until("its record is released", time.Minute, func() bool { return len(w.records()) == 0 })
-		w.run(time.Hour)
-		if pv := w.pvOf(claim); pv == nil || pv.DeletionTimestamp != nil || w.server.meddle != nil {
-			w.t.Error("the PV was deleted, or nobody tried")
-		}
-		w.mustRun("provision")
-		w.mustShow(map[string]string{"result": "succeeded"})
+		w.MustRun("provision")
+		w.MustShow(map[string]string{"result": "succeeded"})
 	})
 }
 
 // A PV that was deleted before its claim was bound to it can serve nobody, and the name is taken.
 func TestItem02APVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(func(r *run) ending {
-			works(r)
-			drop(w, admin, get[*corev1.PersistentVolume](w, "", r.request.PVName))
-			return ending{}
+		w.SetUpGold(fakecluster.Script(func(r *fakecluster.Run) fakecluster.Exit {
+			fakecluster.Works(r)
+			fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.PersistentVolume](w, "", r.Request.PVName))
+			return fakecluster.Exit{}
 		}))
-		w.start()
-		claim := w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.until("its records are released", time.Minute, func() bool { return len(w.records()) == 0 })
-		w.mustRun("provision", "delete", "provision")
-		if !w.storage[string(claim.UID)] {
-			w.t.Error("the volume is not there")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Until("its records are released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustRun("provision", "delete", "provision")
+		if !w.Storage[string(claim.UID)] {
+			w.T.Error("the volume is not there")
 		}
 	})
 }
@@ -202,18 +205,18 @@ func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(func(r *run) ending {
-					if r.verb == contract.Delete && r.number == 1 {
-						drop(w, user, w.now("data"))
-						return ending{75, ""}
+				w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+					if r.Verb == contract.Delete && r.Number == 1 {
+						fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+						return fakecluster.Exit{Code: 75}
 					}
-					return always(spoils(spoil))(r)
+					return fakecluster.Always(spoils(spoil))(r)
 				})
-				w.start()
-				w.claim("data")
-				w.until("the delete failed", time.Minute, func() bool { return len(w.ran(contract.Delete)) == 1 })
-				w.until("nothing is left", time.Minute, w.empty)
-				w.mustRun("provision", "delete", "delete")
+				w.Start()
+				w.CreateClaim("data")
+				w.Until("the delete failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
+				w.Until("nothing is left", time.Minute, w.Empty)
+				w.MustRun("provision", "delete", "delete")
 			})
 		})
 	}
@@ -222,39 +225,39 @@ func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
 // A class that retains its volumes has said so of this one as well.
 func TestItem02ARetainedPVIsKeptAndTold(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images[gold] = image{does: script(spoils(tooSmall))}
-		w.class("gold", corev1.PersistentVolumeReclaimRetain)
-		w.account("true")
-		w.config("gold", "gold")
-		w.start()
-		claim := w.claim("data")
-		w.run(time.Hour)
-		w.mustRun("provision")
-		w.mustSay("PersistentVolumeClaim/data", "VolumeInDoubt", "has 1Mi", "Retain")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(spoils(tooSmall))}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has 1Mi", "Retain")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.mustRun("provision", "delete", "provision")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustRun("provision", "delete", "provision")
 	})
 }
 
 // A PV that was written for another claim serves that one, and is left to it as long as it wants it.
 func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		other := w.claim("other", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("tin") })
-		w.class("tin", corev1.PersistentVolumeReclaimDelete)
-		w.goldClass(script(spoils(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "other", other.UID })))
-		w.start()
-		claim := w.claim("data")
-		w.until("the other is bound", time.Minute, w.bound("other"))
-		w.run(time.Hour)
-		w.mustRun("provision")
-		w.mustSay("PersistentVolumeClaim/data", "VolumeInDoubt", "for another claim by its claimRef, app/other")
-		if !w.storage[string(claim.UID)] {
-			w.t.Fatal("the other claim's volume has gone")
+		other := w.CreateClaim("other", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("tin") })
+		w.CreateClass("tin", corev1.PersistentVolumeReclaimDelete)
+		w.SetUpGold(fakecluster.Script(spoils(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "other", other.UID })))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the other is bound", time.Minute, w.IsBound("other"))
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "for another claim by its claimRef, app/other")
+		if !w.Storage[string(claim.UID)] {
+			w.T.Fatal("the other claim's volume has gone")
 		}
-		drop(w, user, other)
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.mustRun("provision", "delete", "provision")
+		fakecluster.Delete(w, fakecluster.User, other)
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustRun("provision", "delete", "provision")
 	})
 }
 
@@ -262,22 +265,22 @@ func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 // nobody was ever bound to it.
 func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(script(spoils(smallForNobody)))
-		w.server.refusing(func(_, verb string, obj object) error {
+		w.SetUpGold(fakecluster.Script(spoils(smallForNobody)))
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" && obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete) {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
 			}
 			return nil
 		})
-		w.start()
-		claim := w.claim("data")
-		w.until("the PV is withdrawn", time.Minute, func() bool {
-			pv := w.pvOf(claim)
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the PV is withdrawn", time.Minute, func() bool {
+			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})
-		drop(w, user, claim)
-		w.run(time.Minute)
-		w.server.refusing(nil)
-		w.until("nothing is left", time.Hour, w.empty)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Minute)
+		w.Server.Refuse(nil)
+		w.Until("nothing is left", time.Hour, w.Empty)
 	})
 }

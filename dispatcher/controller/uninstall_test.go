@@ -15,9 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
@@ -30,7 +31,7 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
 	)
-	held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+	held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestRule13UninstallSaysWhatStaysAndReleasesEveryFinalizerOfOurs(t *testing.
 	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
 		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
 	}
-	if left, err := controller.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
 		t.Errorf("still held: %+v, %v", left, err)
 	}
 }
@@ -83,7 +84,7 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
 		)
 	}
-	held, err := controller.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
+	held, err := admin.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
 	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {
 		t.Fatalf("held: %d Jobs, %d pods, %d volumes, %v", len(held.Jobs), len(held.Pods), len(held.Volumes), err)
 	}
@@ -98,32 +99,32 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 // can be made in it any more, and it hangs on our finalizers alone.
 func TestRule13UninstallFreesANamespaceThatIsBeingDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(always(halfway(75)))
-		w.start()
-		w.claim("data")
-		w.until("a pod runs", time.Minute, func() bool { return len(w.running()) == 1 })
-		w.until("two runs failed", time.Minute, func() bool { return len(w.runs) == 2 })
-		w.stop()
-		client := w.server.client("uninstall", nil)
-		held, err := controller.Survey(t.Context(), client, contract.ProvisionerName)
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("a pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.Until("two runs failed", time.Minute, func() bool { return len(w.Runs) == 2 })
+		w.Stop()
+		client := w.Server.Client("uninstall")
+		held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
 		if err != nil || len(held.Jobs) == 0 {
-			w.t.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
+			w.T.Fatalf("%d Jobs are held, %v", len(held.Jobs), err)
 		}
-		w.server.refusing(func(_, verb string, obj object) error {
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("the namespace is being terminated"))
 			}
 			return nil
 		})
-		for _, job := range every[*batchv1.Job](w) {
-			drop(w, "namespace-controller", job)
+		for _, job := range fakecluster.List[*batchv1.Job](w) {
+			fakecluster.Delete(w, "namespace-controller", job)
 		}
 		if err := held.Release(t.Context(), client); err != nil {
-			w.t.Error(err)
+			w.T.Error(err)
 		}
-		if left := every[*batchv1.Job](w); len(left) != 0 {
-			w.t.Errorf("%d Jobs keep their namespace", len(left))
+		if left := fakecluster.List[*batchv1.Job](w); len(left) != 0 {
+			w.T.Errorf("%d Jobs keep their namespace", len(left))
 		}
-		w.server.refusing(nil)
+		w.Server.Refuse(nil)
 	})
 }

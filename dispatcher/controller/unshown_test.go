@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // forbidClaims makes the API server refuse what the dispatcher writes on claims, as a webhook does.
 func (w *world) forbidClaims(why error) {
-	w.server.refusing(func(by, _ string, obj object) error {
+	w.Server.Refuse(func(by, _ string, obj fakecluster.Object) error {
 		if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim && by == "dispatcher" {
 			return why
 		}
@@ -36,17 +37,17 @@ func TestRule01AClaimThatMustNotBeWrittenOnHoldsUpNoRecord(t *testing.T) {
 	for name, why := range refusals {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.goldClass(script(halfway(75), halfway(75)))
+				w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)))
 				w.forbidClaims(why)
-				w.start()
-				claim := w.claim("data")
-				w.until("it is retried and bound", 10*time.Second, w.bound("data"))
-				w.until("its record is released", 5*time.Second, func() bool { return len(w.records()) == 0 })
-				w.mustRun("provision", "provision", "provision")
-				w.mustShow(map[string]string{contract.AnnResult[len(contract.Domain):]: ""})
-				w.mustSay(w.jobName(0), "ResultNotShown", "app/data", contract.Domain)
-				drop(w, user, claim)
-				w.until("nothing is left", time.Minute, w.empty)
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("it is retried and bound", 10*time.Second, w.IsBound("data"))
+				w.Until("its record is released", 5*time.Second, func() bool { return len(w.HeldRecords()) == 0 })
+				w.MustRun("provision", "provision", "provision")
+				w.MustShow(map[string]string{contract.AnnResult[len(contract.Domain):]: ""})
+				w.MustEmitSome(w.jobName(0), "ResultNotShown", "app/data", contract.Domain)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("nothing is left", time.Minute, w.Empty)
 			})
 		})
 	}
@@ -55,18 +56,18 @@ func TestRule01AClaimThatMustNotBeWrittenOnHoldsUpNoRecord(t *testing.T) {
 // What may be over in a moment is waited for: the result is worth more than the time.
 func TestRule01AResultThatCannotBeShownForNowIsShownLater(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.goldClass(works)
+		w.SetUpGold(fakecluster.Works)
 		w.forbidClaims(apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")))
-		w.start()
-		w.claim("data")
-		w.until("the claim is bound", time.Minute, w.bound("data"))
-		w.run(10 * time.Minute)
-		if len(w.records()) != 1 {
-			w.t.Error("the record was released before its result was shown")
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(10 * time.Minute)
+		if len(w.HeldRecords()) != 1 {
+			w.T.Error("the record was released before its result was shown")
 		}
 		w.forbidClaims(nil)
-		w.until("its record is released", 2*time.Minute, func() bool { return len(w.records()) == 0 })
-		w.mustShow(map[string]string{"result": "succeeded"})
-		w.mustTell(w.jobName(0), "ResultNotShown", 0)
+		w.Until("its record is released", 2*time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustShow(map[string]string{"result": "succeeded"})
+		w.MustEmit(w.jobName(0), "ResultNotShown", 0)
 	})
 }

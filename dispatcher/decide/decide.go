@@ -48,6 +48,7 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // Decide names the one thing to do next.
@@ -293,14 +294,14 @@ func deleteVolume(v View, last *Run, undo bool) Action {
 	}
 	target := v.Delete
 	if target.Problem == nil && !target.Supported {
-		target.Problem = &Problem{Reason: "DeleteNotSupported", Note: "the config under which the volume was made does not serve the verb delete: " +
+		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: "the config under which the volume was made does not serve the verb delete: " +
 			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
 	}
 	switch {
 	case v.Rival != "":
-		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Rival + ": it may be in use, so nothing is deleted"}
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Rival + ": it may be in use, so nothing is deleted"}
 	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: "VolumeInDoubt", Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}

@@ -1,5 +1,9 @@
 package decide
 
+import (
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
 // mismatched (O): the claim waits, and the PV that was written for it can never be bound to it. Without the PV the
 // next attempt may do better; with it that would only find it there.
 func mismatched(v View) Action {
@@ -11,10 +15,10 @@ func mismatched(v View) Action {
 	case vol.PolicyDelete && (vol.NeverBound || released):
 		return deletingUnbound(v)
 	case vol.NeverBound:
-		return ReportProblem{Problem: Problem{Reason: "VolumeInDoubt", Note: vol.Mismatch + "; its policy is Retain, so it is kept: " +
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; its policy is Retain, so it is kept: " +
 			"delete it with its volume, or set its policy to Delete and it is taken back"}}
 	default:
-		return ReportProblem{Problem: Problem{Reason: "VolumeInDoubt", Note: vol.Mismatch + "; it may be in use, so nothing is undone: " +
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; it may be in use, so nothing is undone: " +
 			"delete whatever uses it, or mend it by hand"}}
 	}
 }

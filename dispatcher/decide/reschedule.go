@@ -5,6 +5,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // rescheduling (Q, R): gives a claim whose node cannot serve it back to the scheduler, once what was made there has
@@ -71,7 +72,7 @@ func (t Target) withoutNode() (_ Target, anywhere bool) {
 	case t.NodeGonePolicy == config.AnyNode:
 		return t, true
 	}
-	t.Problem = &Problem{Reason: "NodeGone", Note: fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node "+
+	t.Problem = &Problem{Reason: reason.NodeGone, Note: fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node "+
 		"back; or write into the ConfigMap node-gone: any-node, if the storage can be reached from other nodes, or node-gone: forget, to give "+
 		"up what is on it", t.MissingNode, t.NodeGonePolicy)}
 	return t, false

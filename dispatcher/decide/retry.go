@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // How long to wait after a run, by its verdict.
@@ -132,7 +133,7 @@ func (v View) runMayContinue() *Run {
 
 // mayStillRun tells why nothing is launched after a run whose pod was deleted by force.
 func mayStillRun(r Run) Problem {
-	return Problem{Reason: "WaitingForNode", Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
+	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
 		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
 }
 
@@ -146,7 +147,7 @@ func stalled(r *Run) Problem {
 		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"
 	}
 	return Problem{
-		Reason: "Stalled",
+		Reason: reason.Stalled,
 		Note:   fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", r.Attempt, next),
 	}
 }

@@ -96,3 +96,24 @@ func nameOf(ref *corev1.ObjectReference) string {
 	}
 	return fmt.Sprintf("%s/%s with the UID %s", ref.Namespace, ref.Name, ref.UID)
 }
+
+// IsReleased reports whether the claim of a PV is gone, as far as the PV's phase says.
+func IsReleased(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
+}
+
+// Owners returns the UID of the claim that a PV was written for and that of the claim that it names, mostly the same.
+func Owners(pv *corev1.PersistentVolume) []string {
+	owners := []string{pv.Annotations[contract.AnnClaimUID]}
+	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
+		owners = append(owners, string(ref.UID))
+	}
+	return owners
+}
+
+// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner than this. One that
+// does not say might be ours.
+func OfAnotherProvisioner(annotations map[string]string, provisioner string) bool {
+	by := annotations[contract.AnnProvisionedBy]
+	return by != "" && by != provisioner
+}

@@ -10,6 +10,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // Stuck is why a Job that has not ended makes no progress.
@@ -85,7 +87,7 @@ func withoutPodName(w *Warning, job string) *Warning {
 }
 
 func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
-	t := &Stuck{Reason: "JobSuspended", Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
+	t := &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
 	// The Job's own deadline does not run while it is suspended.
 	if at := job.CreationTimestamp.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
 		return t, at
@@ -137,10 +139,10 @@ func terminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 		return nil, at
 	}
 	if isForceDeleted(pod) {
-		return &Stuck{Reason: "WaitingForNode", NodeLost: true, GiveUp: true, Note: fmt.Sprintf(
+		return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, GiveUp: true, Note: fmt.Sprintf(
 			"its pod %s has been deleted by force, and the node %s does not tell that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
 	}
-	return &Stuck{Reason: "WaitingForNode", NodeLost: true, Note: fmt.Sprintf(
+	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: fmt.Sprintf(
 		"its pod %s has been deleted, but the node %s does not confirm that it has ended: bring the node back, or, "+
 			"when it is off for certain, delete the pod by force: kubectl -n %s delete pod %s --force",
 		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}

@@ -15,7 +15,7 @@ BUILT=$CINDER_ROOTFS/.built # "base KEY", and "ceph KEY" if it has Ceph
 packages() { grep -v '^#' "$CINDER_SRC/rootfs/$1.txt"; }
 
 # machine_sources DIR: the machine's own sources of this suite, as they are (mirror, options, keys). Its other
-# repositories are none of our business. A machine that has none gets mmdebstrap's default.
+# repositories are left out. A machine without sources of this suite gets mmdebstrap's default.
 machine_sources() {
   cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
     grep -E "^deb\s+(\[[^]]*\]\s+)?\S+\s+$SUITE(-updates|-security)?\s+(\S+\s+)*main(\s|$)" >"$1/machine.list" || true
@@ -80,7 +80,7 @@ key_of() { printf '%s\n' "$SUITE" "$@" | sha256sum | cut -c1-16; }
 
 built() { grep -qx "$1" "$BUILT" 2>/dev/null; }
 
-# with_progress WHAT CMD...: the steps are minutes long; apt's and dpkg's own words, counted every five seconds. In a
+# with_progress WHAT CMD...: the steps are minutes long; the lines of apt and dpkg are counted every five seconds. In a
 # process group of its own, so that an interrupt can end all of it.
 with_progress() {
   local what=$1 tick=0

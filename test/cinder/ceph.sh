@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Ceph: one mon, one mgr, one osd (BlueStore in a sparse file), cephx for everybody. Source it after services.sh.
+# Ceph: one mon, one mgr, one osd (BlueStore in a sparse file), cephx for every client. Source it after services.sh.
 
 in_ceph() {
   in_rootfs sh -euc "cd /lab/state/ceph; $1" >>"$CINDER_STATE/log/ceph-create.log" 2>&1 || fails_to_start ceph-create

@@ -1,5 +1,5 @@
 #!/bin/bash
-# down.sh: ends what up.sh started, by PID, and forgets the volumes; KEEP_STATE=1 keeps them for the next up.sh.
+# down.sh: ends what up.sh started, by PID, and removes the volumes; KEEP_STATE=1 keeps them for the next up.sh.
 # Twice is as good as once.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
@@ -8,7 +8,7 @@ set -euo pipefail
 . "$CINDER_SRC/services.sh"
 
 lab_lock
-# Clients before servers: Cinder would wait for a Ceph that has gone.
+# Clients before servers: Cinder would wait for a Ceph that is already down.
 for name in cinder keystone tgtd ceph-osd ceph-mgr ceph-mon; do
   ! running "$name" || say "stopping $name"
   stop_service "$name"

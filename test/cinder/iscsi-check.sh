@@ -2,7 +2,7 @@
 # iscsi-check.sh PORTAL[,PORTAL...] IQN LUN USER [PASSWORD_FILE|-]: is this really storage, and does its password protect it?
 # An initiator in user space (qemu-io over libiscsi; no kernel module) logs in, writes through the first portal, reads
 # back in a new session through each, and is refused with a wrong password and with none by each. One line per fact;
-# not zero if one of them is not so.
+# the exit code is not zero if one of them is false.
 # It overwrites what is on the volume. The password (stdin unless a file is named) appears in no argument list.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
@@ -42,7 +42,7 @@ refused() {
   printf 'ok: %s: %s is refused\n' "$portal" "$2"
 }
 
-# Eight places with a byte each: a volume of the wrong size or of somebody else does not have them.
+# Eight places with a byte each: a volume of the wrong size or of another claim does not have them.
 writes=() reads=()
 for place in 0 1 2 3 5 8 13 1023; do
   byte=$((RANDOM % 255 + 1))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# leftovers.sh: what there is in a Cinder that is up, one line each: volumes and snapshots, what its quotas count, tgt's
+# leftovers.sh: what exists in a Cinder that is up, one line each: volumes and snapshots, what its quotas count, tgt's
 # targets, Ceph's images. Prints nothing when there is nothing.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # service.sh stop|start NAME: one service of a Cinder that is up (cinder, tgtd, keystone), for tests of its absence.
-# Volumes, accounts and exports are kept. Returns when the service has gone, or serves again.
+# Volumes, accounts and exports are kept. Returns when the service has ended, or answers again.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -39,7 +39,7 @@ start_service() {
 
 running() { [ -e "$CINDER_STATE/pids/$1" ] && alive "$(cat "$CINDER_STATE/pids/$1")"; }
 
-# fails_to_start NAME: the end of its log, which usually says why.
+# fails_to_start NAME: prints the end of its log, which usually says why, and ends.
 fails_to_start() {
   tail -n 20 "$CINDER_STATE/log/$1.log" >&2
   die "$1 did not start; all of its log: $CINDER_STATE/log/$1.log"

@@ -3,7 +3,7 @@
 #   MODE=noauth|keystone           default noauth
 #   BACKENDS=lvm,lvmmp,...         of lvm lvmmp fc nvme nfs ceph; default lvm,lvmmp; the first is the default type
 #   KEEP_STATE=1                   volumes and accounts of the last time are kept (same MODE and BACKENDS)
-# Up already with these settings: says so. Up with others, or half up: taken down first.
+# A Cinder that is up with these settings is left alone. One with others, or half up, is taken down first.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # build-image.sh NAME:TAG CONTEXTDIR [DOCKERFILE]
 # Builds localhost/NAME:TAG (a name that cannot be pulled) by buildah and writes it, as `docker save`
-# would, to $LAB_CACHE/images/NAME.tar; prints that path. Unchanged content: nothing is built.
+# would, to $LAB_CACHE/images/NAME.tar; prints that path. If the content has not changed, nothing is built.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -18,7 +18,7 @@ key_of() {
   } | sha256sum | cut -d' ' -f1
 }
 
-# driver: overlay is quick; vfs copies every layer, and works where overlay cannot be mounted (in a
+# driver: overlay is fast; vfs copies every layer, and works where overlay cannot be mounted (in a
 # container whose own root is an overlay, say). Asked of the kernel once, in the very directory.
 driver() {
   [ -s "$STORE/driver" ] || probe_overlay >"$STORE/driver"
@@ -58,7 +58,7 @@ build() { # IMAGE CONTEXT DOCKERFILE TAR
   builder rmi --prune >/dev/null
 }
 
-# Whatever --root says, root's buildah notes blobs in /var/lib/containers; nobody else's is touched.
+# Whatever --root says, root's buildah notes blobs in /var/lib/containers; those of other programs are not touched.
 NOTES=/var/lib/containers
 leave_no_notes() {
   [ ! -e $NOTES ] || return 0

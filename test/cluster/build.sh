@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh: Kubernetes, etcd, containerd and kubectl from the Go module proxy into $LAB_CACHE/bin.
-# The versions are those of go.mod and containerd/go.mod. Nothing changed: nothing done, at once.
+# The versions are those of go.mod and containerd/go.mod. If nothing has changed, nothing is built.
 # A first build takes 4 to 9 minutes on two cores and 3 GB of Go's build cache.
 set -euo pipefail
 # shellcheck source=env.sh
@@ -25,7 +25,7 @@ key_of() {
 }
 
 # progress NAME: reads `go build -v` (one package a line) and says every 20 s how far it is.
-# Whatever is no package is the compiler's complaint and goes through.
+# A line that is no package is an error of the compiler, and is printed.
 progress() {
   local line count=0 last='its modules' start=$SECONDS next=$((SECONDS + 20)) status
   while true; do
@@ -82,7 +82,7 @@ build_containerd() {
   built containerd
 }
 
-# up_to_date NAME DIR FLAGS...: was this very thing built? built NAME notes that it now is.
+# up_to_date NAME DIR FLAGS...: whether exactly this was built. built NAME notes that it now is.
 up_to_date() {
   local name=$1
   shift

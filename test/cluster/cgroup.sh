@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # /flex-lab/nodeN in every cgroup hierarchy: what a node's kubelet takes for the root.
 # Tried: hybrid (version 1 controllers, an empty version 2 under unified/).
-# Version 2 alone follows the kernel's documentation but was NOT tried: no such machine was at hand.
+# Version 2 alone follows the kernel's documentation but was NOT tried, for lack of such a machine.
 CGROUP=/sys/fs/cgroup
 CGROUP_V1=(cpu cpuacct cpuset memory devices freezer blkio pids systemd)
 

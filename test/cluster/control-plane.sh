@@ -86,7 +86,7 @@ start_control_plane() {
   start_controllers
 }
 
-# State goes with the lab, so nobody needs time to tidy up.
+# State is removed with the lab, so no process needs time to shut down cleanly.
 stop_control_plane() {
   local name
   for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do lab_stop "$KUBE" "$name" KILL; done

@@ -1,5 +1,5 @@
 #!/bin/bash
-# down.sh: ends the cluster and removes every trace of it. Safe at any time, twice, and after half an up.
+# down.sh: ends the cluster and removes every trace of it. It may be run at any time, twice, and after an interrupted up.sh.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"

@@ -6,7 +6,7 @@ CLUSTER=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 export CLUSTER
 umask 022 # pods that are not root read what is written here
-export KUBE=$LAB_STATE/kube         # keys, kubeconfigs, etcd's data, logs, nodes: gone after down.sh
+export KUBE=$LAB_STATE/kube         # keys, kubeconfigs, etcd's data, logs, nodes; removed by down.sh
 export KUBE_BIN=$LAB_CACHE/bin      # what build.sh built
 export KUBE_API=https://$LAB_ADDR:6443
 export KUBE_MOUNTS=/var/lib/flex-volumes # a directory of its own on each node, for hostPath tests

@@ -1,9 +1,9 @@
 #!/bin/bash
-# leftovers.sh [--all-processes]: what a lab could leave behind, one sorted line each. The same before
-# up.sh and after down.sh, or `diff` shows what stayed.
+# leftovers.sh [--all-processes]: what a lab could leave behind, one sorted line each. It must be the same before
+# up.sh and after down.sh; else `diff` shows what stayed behind.
 # Of the processes it lists the lab's: by the environment they got from lab.sh, by their program, or by
-# namespaces that are not the host's. So other work on the machine does not show; with --all-processes
-# it does, for a quiet machine.
+# namespaces that are not the host's. So other work on the machine is not listed; with --all-processes
+# it is, for a machine without other work.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -16,7 +16,7 @@ lines() {
   { "$@" 2>/dev/null || true; } | sed "s|^|$name: |"
 }
 
-# Ours in full; of the others the topmost, where a container that strayed would show. What is below
+# Ours in full; of the others the topmost, where a container outside its group would appear. What is below
 # those comes and goes with sessions and services.
 cgroups() {
   find /sys/fs/cgroup -mindepth 1 -maxdepth 2 -type d
@@ -34,7 +34,7 @@ settings() {
     kernel.keys.root_maxbytes net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.netfilter.nf_conntrack_max
 }
 
-# Names only: the bridge is up or down as somebody is on it.
+# Names only: the state of the bridge depends on whether anything is attached to it.
 control_links() { ip -n "$LAB_NETNS" -br link | cut -d' ' -f1; }
 
 loops() { losetup --noheadings --output NAME,BACK-FILE; }
@@ -50,7 +50,7 @@ chain() {
   done
 }
 
-# asking PID: whoever asked for this snapshot, or makes it, is not left behind.
+# asking PID: the processes that make this snapshot, or called for it, are not left behind.
 asking() {
   case " $ANCESTORS " in *" $1 "*) return 0 ;; esac
   case " $(chain "$1" | tr '\n' ' ')" in *" $$ "*) return 0 ;; esac
@@ -67,7 +67,7 @@ of_the_lab() { # PID
   grep -qz '^LAB_STATE=' "/proc/$1/environ"
 }
 
-# A kernel thread has no command line; a zombie has neither that nor anything to hold on to.
+# A kernel thread has no command line; a zombie has neither that nor any resource.
 processes() {
   local pid command
   ANCESTORS=$(chain $$ | tr '\n' ' ')

@@ -32,7 +32,7 @@ write_cni() {
 EOF
 }
 
-# restrict_oom_score_adj: without CAP_SYS_RESOURCE (containers, CI) nobody may lower that score, and
+# restrict_oom_score_adj: without CAP_SYS_RESOURCE (containers, CI) no process may lower that score, and
 # runc gives up with "can't get final child's PID from pipe".
 write_containerd() {
   cat <<EOF
@@ -58,7 +58,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
 EOF
 }
 
-# The disk is the host's: its fill level is nobody's business here, so nothing is evicted for it.
+# The disk is the host's: its fill level says nothing about this node, so no pod is evicted because of it.
 write_kubelet() {
   cat <<EOF
 apiVersion: kubelet.config.k8s.io/v1beta1

@@ -21,8 +21,8 @@ make_node_net() { # NODE
   done
 }
 
-# A namespace that is deleted takes its links along, but only when its last process has gone and the
-# kernel has come to it: so the link goes by name, and at once.
+# A namespace that is deleted takes its links along, but only after its last process has ended and the
+# kernel has cleaned up. So the link is deleted by name, at once.
 remove_node_net() {
   ip -n "$LAB_NETNS" link del "flex$1" 2>/dev/null || true
   ip -n "$LAB_NETNS" route del "$KUBE_PODS.$1.0/24" 2>/dev/null || true

@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck source=node-net.sh
 . "$CLUSTER/node-net.sh"
 
-# Not `ip netns exec`: that mounts a new /sys, and /sys/fs/cgroup would be gone.
+# Not `ip netns exec`: that mounts a new /sys, and would hide /sys/fs/cgroup.
 # slave: what the host unmounts is unmounted here as well; what the node mounts stays its own.
 node_up() {
   local node=$1

@@ -1,5 +1,5 @@
 #!/bin/bash
-# smoke.sh: proves that the running cluster of two nodes is what the tests count on. One line a fact.
+# smoke.sh: proves that the running cluster of two nodes is what the tests need. It prints one line for each fact.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # up.sh [NODES]: a Kubernetes of one control plane and NODES (2) real nodes on this machine.
-# A healthy one that is as asked is left alone; anything else is taken down first.
+# A healthy cluster with the same settings is left alone; any other is taken down first.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -14,7 +14,7 @@ set -euo pipefail
 NODES=${1:-2}
 FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni "$KUBE_MOUNTS")
 
-# wanted: what the running cluster was started as; another answer means another cluster.
+# wanted: the settings with which a cluster is started. A running one with others is not the one wanted.
 wanted() {
   echo "nodes=$NODES"
   cat "$KUBE_BIN"/.*.key
@@ -52,7 +52,7 @@ usable() {
   [ "$(nodes_ready)" = "$NODES" ] && kubectl get serviceaccount default >/dev/null 2>&1
 }
 
-# make_folders: nodes mount their own over these; the ones that we made go again.
+# make_folders: nodes mount their own over these; down.sh removes those that we made.
 make_folders() {
   local dir
   for dir in "${FOLDERS[@]}"; do

@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// untilTold is how soon a claim must say why its Job does not start.
-const untilTold = 30 * time.Second
+// untilReported is how soon a claim must say why its Job does not start.
+const untilReported = 30 * time.Second
 
 // A Job whose pod is refused says so by FailedCreate, and the claim repeats it within 30 s: first a quota,
 // then, when that is lifted, the next cause. The Job goes with the claim, and nothing is undone.
-func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
+func TestClaimSaysThatItsPodIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.started()
@@ -35,7 +35,7 @@ func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
 	claim := w.claim(w.ns, "data")
 	started := time.Now()
 	w.event(claim, "FailedCreate", "provision-"+string(claim.UID)+"-1", "exceeded quota: no-pods")
-	within(t, "the quota was told", started, untilTold)
+	within(t, "the quota was told", started, untilReported)
 
 	lift := w.refusePods("pods of this namespace need a blessing")
 	w.must(kube.CoreV1().ResourceQuotas(w.ns).Delete(w.ctx(), quota.Name, metav1.DeleteOptions{}), "lift the quota")
@@ -49,9 +49,9 @@ func TestItem01AClaimTellsThatItsPodIsRefused(t *testing.T) {
 	w.vanished(claim)
 }
 
-// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the config is mended
-// the claim is served: an undo under the old one, whose pod would be refused as well, is not needed.
-func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
+// What the dispatcher's --allow lets pass, the namespace's Pod Security may still refuse. When the config is corrected
+// the claim is bound. An undo under the old config, whose pod would be refused as well, is not needed.
+func TestClaimSaysThatPodSecurityRefusesItsPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "security")
 	w.enforce("restricted")
@@ -65,16 +65,16 @@ func TestItem01AClaimTellsThatPodSecurityRefusesItsPod(t *testing.T) {
 	claim := w.claim(w.ns, "data")
 	started := time.Now()
 	w.event(claim, "FailedCreate", `violates PodSecurity "restricted`, "hostPath")
-	within(t, "Pod Security's refusal was told", started, untilTold)
+	within(t, "Pod Security's refusal was told", started, untilReported)
 
 	cm.Data = scripted(deletes+offer, nil)
 	_, err := kube.CoreV1().ConfigMaps(w.ns).Update(w.ctx(), cm, metav1.UpdateOptions{})
-	w.must(err, "mend the config")
+	w.must(err, "correct the config")
 	w.bound(claim)
 }
 
 // A ServiceAccount that does not exist, or lacks the label, is named; once it is there the claim is served.
-func TestItem01AClaimTellsThatItsServiceAccountIsMissing(t *testing.T) {
+func TestClaimSaysThatItsServiceAccountIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "missing")
 	class, _ := w.service(scripted(deletes+offer, map[string]string{"service-account-name": w.ns}))

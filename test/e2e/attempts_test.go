@@ -18,9 +18,9 @@ import (
 )
 
 // The pauses and the number of attempts come from the Jobs: what the claim's user writes over the
-// annotations neither hurries nor stops them. After max-attempts the claim is Stalled, and an edit of the
-// config is answered at once.
-func TestItem01AttemptsAreCountedFromJobs(t *testing.T) {
+// annotations neither shortens nor stops them. After max-attempts the claim is Stalled, and an edit of the
+// config starts a new attempt at once.
+func TestAttemptsAreCountedFromJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "attempts")
 	const most = 4
@@ -68,7 +68,7 @@ func (w *world) pausedAtLeast(first, second batchv1.Job, least time.Duration) {
 }
 
 // What a run does to itself counts: it is out of time, or out of memory.
-func TestItem01WhatARunDoesToItselfCounts(t *testing.T) {
+func TestTimeoutAndOutOfMemoryCountAsAttempts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		script string
@@ -93,9 +93,9 @@ func TestItem01WhatARunDoesToItselfCounts(t *testing.T) {
 	}
 }
 
-// A pod that is drained away is nobody's fault: the run is repeated after 10 s and counts as the same
+// A drained pod is no failure of the image: the run is repeated after 10 s and counts as the same
 // attempt.
-func TestItem01ADrainedPodDoesNotCount(t *testing.T) {
+func TestDrainedPodDoesNotCountAsAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "drained")
 	gate := w.newGate()

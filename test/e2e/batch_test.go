@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Many claims at once of a class that runs one Job at a time: those who wait share the next. One that cannot
-// be served is told so alone, and all the others are bound and deleted.
-func TestItem10ManyClaimsShareFewJobs(t *testing.T) {
+// Many claims at once of a class that runs one Job at a time: those that wait share the next Job. A claim that
+// cannot be provisioned is the only one with a failure event, and all others are bound and deleted.
+func TestManyClaimsShareFewJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch")
 	const many = 24
@@ -78,12 +78,12 @@ func (w *world) refusedAlone(bad *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// neverFailed: of a claim nothing was told but its success.
+// neverFailed checks that a claim has no event but those of its success.
 func (w *world) neverFailed(claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
-	told, err := events(w.ctx(), claim.Namespace, claim.UID)
+	list, err := events(w.ctx(), claim.Namespace, claim.UID)
 	w.must(err, "look at the claim's events")
-	for _, e := range told {
+	for _, e := range list {
 		if strings.HasPrefix(e.Reason, "ProvisioningFailed") || strings.Contains(e.Note, "raw block device") {
 			w.t.Errorf("the claim %s was told %s: %s", claim.Name, e.Reason, e.Note)
 		}
@@ -124,8 +124,8 @@ func sizes(jobs []batchv1.Job) []int {
 	return out
 }
 
-// With a free slot nobody waits for company, and the image serves one as it serves many.
-func TestItem10WithAFreeSlotAClaimHasItsOwnJob(t *testing.T) {
+// While a slot is free no claim waits for others, and the image serves one request as it serves many.
+func TestClaimHasItsOwnJobWhileASlotIsFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "alone")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
@@ -146,7 +146,7 @@ func TestItem10WithAFreeSlotAClaimHasItsOwnJob(t *testing.T) {
 
 // The pod of a batch creates the PVs of its class, and no others, and changes none; without the permission
 // it creates only its own claim's.
-func TestItem10ABatchWritesNoPVOfAnotherClass(t *testing.T) {
+func TestBatchWritesNoPVOfAnotherClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "batch-pv")
 	const uid, other = "11111111-2222-3333-4444-666666666666", "99999999-2222-3333-4444-666666666666"

@@ -57,7 +57,7 @@ func (w *world) deleteClaim(claim *corev1.PersistentVolumeClaim) {
 	w.must(err, "delete the claim "+claim.Name)
 }
 
-// look reads the claim as it is now.
+// look reads the claim from the API server.
 func (w *world) look(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
 	now, err := lookClaim(w.ctx(), claim)
@@ -73,7 +73,7 @@ func lookClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev
 	return now, err
 }
 
-// bound waits until the claim is bound and its result stands on it, and returns its PV.
+// bound waits until the claim is bound and has the annotations of its result, and returns its PV.
 func (w *world) bound(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	w.t.Helper()
 	w.eventually(toBind, "the claim "+claim.Name+" to be Bound with the result succeeded", func(ctx context.Context) error {

@@ -23,7 +23,7 @@ const (
 	batchClass     = "file-server"
 )
 
-// class makes a storage class of ours. The change is made to it first.
+// class makes a storage class of ours, after change was applied to it.
 func (w *world) class(name string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	w.t.Helper()
 	class := &storagev1.StorageClass{

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodeNamespace is where configs live that work on a node's directories.
+// nodeNamespace is the namespace of configs that make directories on a node.
 const nodeNamespace = "flex-provisioner-node"
 
 // The bash provisioner makes a directory on the node that the scheduler selected, and on no other; two
 // pods one after the other see the same file in it.
-func TestBashProvisionerServesADirectoryOnTheSelectedNode(t *testing.T) {
+func TestBashProvisionerMakesADirectoryOnTheSelectedNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "directory")
 	for _, node := range nodes {
@@ -44,7 +44,7 @@ func (w *world) deletePods(names ...string) {
 	}
 }
 
-// What no directory can do is refused in the image's own words, once.
+// A claim that no directory can satisfy is refused with the image's message, once.
 func TestBashProvisionerRefusesABlockClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "block")
@@ -65,7 +65,7 @@ func TestBashProvisionerRefusesABlockClaim(t *testing.T) {
 	equal(t, "the Job is tried again later only", len(w.jobs(claim, "provision")), 1)
 }
 
-// A config alone cannot reach a node: what its pod mounts must be allowed by the dispatcher's flag.
+// A config alone cannot mount a node's directory: the dispatcher's flag --allow must permit it.
 func TestConfigThatMountsAnotherHostPathNeverRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "hostpath")

@@ -18,7 +18,7 @@ const (
 	dispatcherNumber = 2
 )
 
-// dispatchersReady: as many replicas as there should be, and no more.
+// dispatchersReady reports an error unless exactly as many replicas run as there should be.
 func dispatchersReady(ctx context.Context) error {
 	d, err := kube.AppsV1().Deployments(ownNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
 	if err != nil {
@@ -60,9 +60,9 @@ func (w *world) startDispatchers() {
 	w.eventually(toBind, "the dispatchers to be ready", dispatchersReady)
 }
 
-// killDispatchers ends every dispatcher by SIGKILL, and sees to it that none is started again. A replica
-// that the kubelet restarts before it learns that can do no harm: the dead one's lease lasts 15 s, and
-// nobody else may lead until then.
+// killDispatchers ends every dispatcher by SIGKILL, and keeps any from being started again. A replica
+// that the kubelet restarts before it learns that can do no harm: its lease lasts 15 s, and
+// no other replica may lead until then.
 func (w *world) killDispatchers() {
 	w.t.Helper()
 	w.whenDone(w.startDispatchers)
@@ -82,10 +82,10 @@ func (w *world) killDispatchers() {
 	w.scale(0)
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	w.must(kube.CoreV1().Pods(ownNamespace).DeleteCollection(w.ctx(), now, labelled(dispatcherPods)), "delete the dispatcher's pods")
-	w.eventually(toBind, "every dispatcher to be dead", nobodyDispatches)
+	w.eventually(toBind, "every dispatcher to be dead", noReplicaRuns)
 }
 
-func nobodyDispatches(ctx context.Context) error {
+func noReplicaRuns(ctx context.Context) error {
 	pods, err := replicas(ctx)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func leader(ctx context.Context) (string, error) {
 	return pod, nil
 }
 
-// deleteReplica ends one replica as a drain would, with time to give the lease back.
+// deleteReplica ends one replica as a drain would, with time to release the lease.
 func (w *world) deleteReplica(pod string) {
 	w.t.Helper()
 	w.must(kube.CoreV1().Pods(ownNamespace).Delete(w.ctx(), pod, metav1.DeleteOptions{}), "delete the pod "+pod)

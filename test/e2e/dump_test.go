@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dump prints what a person needs to understand a failure, without any secret. Errors on the way are
-// part of it.
+// dump prints what is needed to understand a failure, without any secret. Its own errors are printed as well.
 func (w *world) dump() {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }

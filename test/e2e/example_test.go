@@ -16,7 +16,7 @@ import (
 )
 
 // apply applies the documents of deploy/examples/NAME.yaml as they are shipped, all but those of the kinds
-// given, and takes them back when the test's claims have gone.
+// given, and deletes them when the test's claims no longer exist.
 func (w *world) apply(name string, without ...string) {
 	w.t.Helper()
 	var out []string
@@ -72,7 +72,7 @@ func (w *world) exampleConfig(file, name string) *corev1.ConfigMap {
 	return nil
 }
 
-// copyOf makes a config of the example's keys for a class of the test's own, which looks in its namespace.
+// copyOf makes a config of the example's keys for a class of the test's own, which names its namespace.
 func (w *world) copyOf(example *corev1.ConfigMap, change func(data map[string]string)) {
 	w.t.Helper()
 	change(example.Data)

@@ -66,7 +66,7 @@ func (w *world) capacity(claim *corev1.PersistentVolumeClaim) string {
 
 // A file system of the storage's own has its size at once, and may have more than was asked for. One that
 // cannot grow so far is infeasible until its user asks for less.
-func TestItem05AClaimGrowsAndRecoversFromARefusal(t *testing.T) {
+func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "grow")
 	class, _ := w.service(scripted(deletes+grows+offer, map[string]string{"verbs": expandVerbs}), expandable)
@@ -90,8 +90,8 @@ func TestItem05AClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	equal(t, "the PV's capacity", w.capacity(claim), "3Gi")
 }
 
-// The capacity is what the storage really has, by the image's word.
-func TestItem05TheCapacityIsWhatTheStorageHas(t *testing.T) {
+// The capacity is what the storage really has, as the image reports it.
+func TestCapacityIsWhatTheStorageHas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "round")
 	rounds := `if [ $FLEX_VERB = expand ]; then
@@ -107,8 +107,8 @@ fi
 	equal(t, "the PV's capacity", w.capacity(claim), "4Gi")
 }
 
-// An image that cannot grow is not asked to; the claim says where that would be changed.
-func TestItem05AnImageThatCannotGrowIsNotAsked(t *testing.T) {
+// An image without the verb expand is not run for it; the claim says which key of the config to change.
+func TestImageWithoutExpandIsNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nogrow")
 	class, _ := w.service(scripted(deletes+offer, nil), expandable)
@@ -119,9 +119,9 @@ func TestItem05AnImageThatCannotGrowIsNotAsked(t *testing.T) {
 	equal(t, "expand Jobs", len(w.jobs(claim, "expand")), 0)
 }
 
-// A volume of Cinder that is exported to a node grows while it is in use. Nobody grows a file system on
-// such a device by himself: the claim says so, until an administrator says that it was done.
-func TestItem05CinderGrowsAVolumeInUse(t *testing.T) {
+// A volume of Cinder that is exported to a node grows while it is in use. The file system on
+// such a device is not grown automatically: the claim says so until an administrator notes on the PV that it was done.
+func TestCinderGrowsAVolumeInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "disk")
 	class := w.expandableCinder()
@@ -144,7 +144,7 @@ func TestItem05CinderGrowsAVolumeInUse(t *testing.T) {
 }
 
 // A raw device has no file system: its claim has the size at once.
-func TestItem05ABlockVolumeIsDoneAtOnce(t *testing.T) {
+func TestExpansionOfABlockVolumeNeedsNoNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "block")
 	claim := w.claim(w.expandableCinder(), "data", func(c *corev1.PersistentVolumeClaim) {
@@ -163,8 +163,8 @@ func (w *world) expandableCinder() string {
 	return class
 }
 
-// Where the kubelet grows file systems, the dispatcher leaves it to him: the next pod's start ends it.
-func TestItem05TheKubeletGrowsALocalVolume(t *testing.T) {
+// Where the kubelet grows file systems, the dispatcher leaves it to the kubelet: the expansion ends when the next pod starts.
+func TestKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "kubelet")
 	w.class(w.ns, expandable, parameter("flex-provisioner.io/config-namespace", nodeNamespace), func(class *storagev1.StorageClass) {

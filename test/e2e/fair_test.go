@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A namespace with many claims does not hold up another's first, and the class never runs more Jobs than
+// A namespace with many claims does not delay the first claim of another, and the class never runs more Jobs than
 // its max-parallel.
-func TestItem11NamespacesTakeTurns(t *testing.T) {
+func TestNamespacesShareSlotsFairly(t *testing.T) {
 	t.Parallel()
 	crowd, other := newWorld(t, "crowd"), newWorld(t, "single")
 	const many, most = 16, 2
@@ -69,7 +69,7 @@ func (w *world) pending(ctx context.Context) (int, error) {
 	return pending, err
 }
 
-// jobsOfClaims are those of the test's claims, and of more.
+// jobsOfClaims returns the Jobs of the test's claims, and of more.
 func (w *world) jobsOfClaims(ctx context.Context, more ...*corev1.PersistentVolumeClaim) ([]batchv1.Job, error) {
 	mine := map[string]bool{}
 	for _, claim := range append(more, w.claims...) {
@@ -79,7 +79,7 @@ func (w *world) jobsOfClaims(ctx context.Context, more ...*corev1.PersistentVolu
 	return slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !mine[job.Labels["flex-provisioner.io/claim-uid"]] }), err
 }
 
-// atMost: no more Jobs of the test's claims run at a time. One that does not start within 10 s gives its
+// atMost checks that no more Jobs of the test's claims ran at a time. One that does not start within 10 s gives its
 // slot to another, as it may on a busy machine.
 func (w *world) atMost(ctx context.Context, most int, more ...*corev1.PersistentVolumeClaim) error {
 	jobs, err := w.jobsOfClaims(ctx, more...)

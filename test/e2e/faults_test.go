@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A volume type that Cinder does not know is refused in Cinder's words, tried once and not stormed at,
-// and tried again at once when the class is mended.
-func TestUnknownVolumeTypeIsRefusedUntilTheClassIsMended(t *testing.T) {
+// A volume type that Cinder does not know is refused in Cinder's words, tried once and not again and again,
+// and tried again at once when the class is corrected.
+func TestUnknownVolumeTypeIsRefusedUntilTheClassIsCorrected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "type")
 	w.class(w.ns, parameter("type", "no-such-type"))
@@ -35,19 +35,19 @@ func TestUnknownVolumeTypeIsRefusedUntilTheClassIsMended(t *testing.T) {
 	})
 
 	w.deleteClass(w.ns)
-	mended := w.class(w.ns, parameter("type", "lvm"))
+	corrected := w.class(w.ns, parameter("type", "lvm"))
 	w.bound(claim)
 	w.onlyVolume(claim)
 	jobs := w.jobs(claim, "provision")
 	equal(t, "attempts", len(jobs), 2)
-	if pause := jobs[len(jobs)-1].CreationTimestamp.Sub(mended.CreationTimestamp.Time); pause > 5*time.Second {
-		t.Errorf("the new attempt came %s after the class was mended", pause)
+	if pause := jobs[len(jobs)-1].CreationTimestamp.Sub(corrected.CreationTimestamp.Time); pause > 5*time.Second {
+		t.Errorf("the new attempt came %s after the class was corrected", pause)
 	}
 }
 
 // Without Cinder the attempts fail with growing pauses, and the claim says so; with Cinder again the
 // claim is bound to one volume. No other test runs meanwhile.
-func TestCinderDownIsWaitedForWithGrowingPauses(t *testing.T) {
+func TestCinderDownIsRetriedWithGrowingPauses(t *testing.T) {
 	w := newWorld(t, "down")
 	w.whenDone(func() { w.cinder("start") })
 	w.cinder("stop")
@@ -73,7 +73,7 @@ func TestCinderDownIsWaitedForWithGrowingPauses(t *testing.T) {
 	w.onlyVolume(claim)
 }
 
-// All dispatchers are killed while a Job runs, and stay dead: the Job ends and nothing is recorded. The
+// All dispatchers are killed while a Job runs, and none is started: the Job ends and nothing is recorded. The
 // next dispatcher records it, from what it finds, without a second run.
 func TestDispatchersKilledBetweenLaunchAndRecordLoseNothing(t *testing.T) {
 	w := newWorld(t, "killed")
@@ -112,7 +112,7 @@ func TestDispatchersKilledBetweenLaunchAndRecordLoseNothing(t *testing.T) {
 	w.onlyVolume(claim)
 }
 
-// unrecorded: neither the claim nor its Job tells a result.
+// unrecorded reports an error if the claim or its Job has a result.
 func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	now, err := lookClaim(ctx, claim)
 	if err != nil {
@@ -140,7 +140,7 @@ func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error 
 }
 
 // The leader is deleted, and a claim made at that moment is bound all the same.
-func TestItem12AnotherReplicaLeadsWhenTheLeaderGoes(t *testing.T) {
+func TestAnotherReplicaLeadsWhenTheLeaderIsKilled(t *testing.T) {
 	w := newWorld(t, "leader")
 	w.whenDone(w.startDispatchers)
 	w.eventually(toBind, "both replicas to be ready", dispatchersReady)

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// gate holds up a Job's pod: a first container asks for a page that answers when the gate opens.
+// gate delays a Job's pod: an init container requests a page that answers when the gate opens.
 type gate struct {
 	url     string
 	open    func()
 	arrived chan struct{}
 }
 
-// newGate listens where pods reach it.
+// newGate listens on an address that pods reach.
 func (w *world) newGate() *gate {
 	w.t.Helper()
 	var lc net.ListenConfig
@@ -55,7 +55,7 @@ spec:
 `, bashImage, g.url)
 }
 
-// reached waits until a pod stands before the gate.
+// reached waits until a pod has requested the page.
 func (w *world) reached(g *gate) {
 	w.t.Helper()
 	w.eventually(toBind, "the Job's pod to reach the gate", func(context.Context) error {

@@ -51,7 +51,7 @@ func TestGoldenVolumesAreAccepted(t *testing.T) {
 }
 
 // What the API server must not take, it does not take: else its acceptance would prove nothing.
-func TestWrongVolumesAreRefused(t *testing.T) {
+func TestInvalidVolumesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "golden")
 	for name, spoil := range map[string][]string{

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// referenceGrantCRD serves as much of the ReferenceGrant as the test needs. The annotation is the API
-// server's word for groups of Kubernetes' own community.
+// referenceGrantCRD serves as much of the ReferenceGrant as the test needs. The API server demands the
+// annotation for groups of Kubernetes' own community.
 const referenceGrantCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -40,13 +40,13 @@ var (
 	grants      = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1beta1", Resource: "referencegrants"}
 )
 
-// A claim of another namespace is copied when that namespace consents, and not before: with the API not
+// A claim of another namespace is cloned when that namespace consents, and not before: with the API not
 // served, with it served and no grant, with grants for others. The dispatchers are not restarted when
 // the API appears. Both ways to ask are tried.
-func TestItem06ACopyFromAnotherNamespaceNeedsItsConsent(t *testing.T) {
+func TestCloneFromAnotherNamespaceNeedsReferenceGrant(t *testing.T) {
 	t.Parallel()
 	w, others := newWorld(t, "guest"), newWorld(t, "host")
-	class := w.copying()
+	class := w.cloning()
 	source := others.claim(class, "source")
 	others.bound(source)
 	w.noGrantsServed()
@@ -115,7 +115,7 @@ func (w *world) serveGrants() {
 	})
 }
 
-// grant lets claims of one namespace be copied from a claim of another.
+// grant lets claims of one namespace be cloned from a claim of another.
 func (w *world) grant(namespace, name, to, source string) {
 	w.t.Helper()
 	text := fmt.Sprintf(`

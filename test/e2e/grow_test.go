@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// After a volume has grown, an initiator that logs in sees its new size, in whichever way the volume is held.
-func TestAnInitiatorSeesTheGrownDisk(t *testing.T) {
+// After a volume has grown, an initiator that logs in sees its new size, by either workflow of exporting it.
+func TestInitiatorSeesTheGrownDisk(t *testing.T) {
 	for _, api := range []string{"attachments", "reserve"} {
 		t.Run(api, func(t *testing.T) {
 			w := newWorld(t, "grow")

@@ -58,18 +58,18 @@ func names(jobs []batchv1.Job) []string {
 	return out
 }
 
-// released: the Job is no record any more.
+// released reports whether the Job is no longer a record.
 func released(job batchv1.Job) bool {
 	return !slices.Contains(job.Finalizers, "flex-provisioner.io/record")
 }
 
-// heldJobs names a claim's Jobs that are still records.
+// heldJobs returns the names of a claim's Jobs that are still records.
 func heldJobs(ctx context.Context, uid string) ([]string, error) {
 	jobs, err := jobsOf(ctx, uid, "")
 	return names(slices.DeleteFunc(jobs, released)), err
 }
 
-// ended is the condition with which a Job has ended, or nil.
+// ended returns the condition with which a Job has ended, or nil.
 func ended(job batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -99,7 +99,7 @@ func (w *world) onlyPod(job batchv1.Job) corev1.Pod {
 	return pods[0]
 }
 
-// noJob: nothing is launched for the claim within a time.
+// noJob checks that no Job is created for the claim within a time.
 func (w *world) noJob(claim *corev1.PersistentVolumeClaim, during time.Duration) {
 	w.t.Helper()
 	w.always(during, "no Job may be launched", func(ctx context.Context) error {
@@ -145,7 +145,7 @@ func shell(name, node, command string, claim *corev1.PersistentVolumeClaim) *cor
 	return pod
 }
 
-// pod makes a pod. A namespace that is a moment old has no ServiceAccount yet and refuses it.
+// pod makes a pod. A new namespace has no ServiceAccount for a moment and refuses it.
 func (w *world) pod(pod *corev1.Pod) {
 	w.t.Helper()
 	w.eventually(toBind, "the API server to take the pod "+pod.Name, func(ctx context.Context) error {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// No CHAP password and no Cinder credential stands in any log, event, Job or pod of the cluster. The
-// search proves first that it finds what was planted in each of these.
+// No CHAP password and no Cinder credential appears in any log, event, Job or pod of the cluster. The
+// search first proves that it finds a canary in each of these.
 func TestNoSecretLeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "leak")
@@ -36,7 +36,7 @@ func TestNoSecretLeaks(t *testing.T) {
 		found := strings.Join(leaks(places, canary), " ")
 		contains(t, "where the canary of the "+kind+" was found", found, kind)
 	}
-	w.dispatchersTalk(places)
+	w.dispatchersLog(places)
 	for i, secret := range secrets {
 		if len(secret) < 12 {
 			t.Errorf("the secret %d is too short to be searched for", i)
@@ -88,8 +88,8 @@ func (w *world) plant() map[string]string {
 	}
 }
 
-// dispatchersTalk: the logs of all replicas are among the places, and at least the leader's is full.
-func (w *world) dispatchersTalk(places []place) {
+// dispatchersLog checks that the logs of all replicas are among the places, and that at least the leader's is not empty.
+func (w *world) dispatchersLog(places []place) {
 	w.t.Helper()
 	logs, lines := 0, 0
 	for _, p := range places {

@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// prepare connects, and finds out early whether everything is there that the tests count on.
+// prepare connects, and checks early that everything is there that the tests need.
 func prepare(ctx context.Context) (map[string]bool, error) {
 	var err error
 	if kubeConfig, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")); err != nil {
@@ -61,7 +61,7 @@ func prepare(ctx context.Context) (map[string]bool, error) {
 	return belongings(ctx)
 }
 
-// nothingNew: what the tests made in the storage and in Kubernetes is gone.
+// nothingNew waits until nothing is left of what the tests made in the storage and in Kubernetes.
 func nothingNew(ctx context.Context, before map[string]bool) error {
 	return poll(ctx, time.Minute, func(ctx context.Context) error {
 		now, err := belongings(ctx)
@@ -78,7 +78,7 @@ func nothingNew(ctx context.Context, before map[string]bool) error {
 	})
 }
 
-// belongings names all that the dispatcher and its images hold on to in the whole cluster and in Cinder.
+// belongings returns the names of all objects of the dispatcher and its images in the whole cluster and in Cinder.
 func belongings(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
 	volumes, err := cinderVolumes(ctx)

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, Cinder's own books count exactly
-// these, and all go again. No other test runs meanwhile, since the seconds are of interest.
+// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, Cinder's quota counts exactly
+// these, and all are deleted again. No other test runs meanwhile, since the time is measured.
 func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	w := newWorld(t, "many")
 	before, err := cinderVolumes(w.ctx())
@@ -40,7 +40,7 @@ func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	equal(t, "distinct volumes", len(ids), many)
 	equal(t, "distinct CHAP users", len(users), many)
 	equal(t, "distinct CHAP passwords", len(words), many)
-	w.checkBooks(project, len(before)+many)
+	w.checkQuota(project, len(before)+many)
 
 	started = time.Now()
 	for _, claim := range w.claims {
@@ -48,11 +48,11 @@ func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	}
 	w.allClaims(6*time.Minute, "to have gone with all that was made", nothingLeft)
 	t.Logf("%d claims gone in %.1f s", many, time.Since(started).Seconds())
-	w.checkBooks(project, len(before))
+	w.checkQuota(project, len(before))
 }
 
-// checkBooks: so many volumes are there, and the quota counts exactly these.
-func (w *world) checkBooks(project string, want int) {
+// checkQuota checks that so many volumes exist, and that the quota counts exactly these.
+func (w *world) checkQuota(project string, want int) {
 	w.t.Helper()
 	volumes, err := cinderVolumes(w.ctx())
 	w.must(err, "look at Cinder's volumes")

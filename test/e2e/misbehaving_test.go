@@ -25,9 +25,9 @@ type misbehaviour struct {
 	serves bool
 }
 
-// Whatever an image does, the claim's events say it, and the claim is bound: at once, where its volume serves,
-// else as soon as the image is mended, with nobody cleaning up by hand.
-func TestItem02AMisbehavingImageIsToldAndRecoveredFrom(t *testing.T) {
+// Whatever an image does wrong, an event of the claim says so, and the claim is bound: at once where the volume fits it,
+// else as soon as the image is fixed, without any manual clean-up.
+func TestMisbehavingImageIsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	for _, m := range []misbehaviour{
 		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it wrote no PersistentVolume pvc-"}, false},
@@ -67,7 +67,7 @@ func (m misbehaviour) run(t *testing.T) {
 	if !m.serves {
 		cm.Data = w.misbehaving("")
 		_, err := kube.CoreV1().ConfigMaps(cm.Namespace).Update(w.ctx(), cm, metav1.UpdateOptions{})
-		w.must(err, "mend the image")
+		w.must(err, "fix the image")
 	}
 	pv := w.bound(claim)
 	equal(t, "the size", pv.Spec.Capacity.Storage().String(), "1Gi")
@@ -78,7 +78,7 @@ func (m misbehaviour) run(t *testing.T) {
 	equal(t, "a PV under another name is there", err == nil, false)
 }
 
-// mustBeOutput: what is kept of an image's words is short and can be printed.
+// mustBeOutput checks that the part of an image's message that is kept is short and can be printed.
 func (m misbehaviour) mustBeOutput(w *world, claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
 	if m.does != "talks" && m.does != "binary" {

@@ -16,8 +16,8 @@ import (
 )
 
 // The bash provisioner of configmaps/nfs.yaml and nfs-tiers.yaml, over an export that is a directory of node1: no
-// NFS server is there, so nothing mounts what it hands out.
-func TestItem13NFSExamples(t *testing.T) {
+// NFS server is there, so nothing mounts these volumes.
+func TestNFSExamplesProvisionAndDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nfs")
 	export := w.export("nfs-export")
@@ -86,13 +86,13 @@ func (w *world) nfsTiers(export string) {
 		w.must(err, "look at the directory")
 		equal(w.t, class+": the directory's mode", dir.Mode().Perm(), want.mode)
 		images[w.onlyJob(claim, "provision").Spec.Template.Spec.Containers[0].Image] = true
-		w.end13(claim, pv)
+		w.deleteOnExport(claim, pv)
 	}
 	equal(w.t, "images that served three classes", len(images), 1)
 }
 
-// end13 takes a claim back; what its class retains is removed by hand.
-func (w *world) end13(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+// deleteOnExport deletes a claim; a volume that its class retains is removed by hand.
+func (w *world) deleteOnExport(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	w.t.Helper()
 	w.deleteClaim(claim)
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
@@ -101,7 +101,7 @@ func (w *world) end13(claim *corev1.PersistentVolumeClaim, pv *corev1.Persistent
 	w.vanished(claim)
 }
 
-// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods are there, ended or not, they hold it.
+// removeJobsThatMount deletes Jobs that mount a claim: as long as their pods exist, ended or not, the claim cannot be deleted.
 func (w *world) removeJobsThatMount(claim string) {
 	w.t.Helper()
 	jobs, err := kube.BatchV1().Jobs(ownNamespace).List(w.ctx(), all)
@@ -121,7 +121,7 @@ func (w *world) removeJobsThatMount(claim string) {
 // returns where it is on the host.
 func (w *world) export(claim string) string {
 	w.t.Helper()
-	dir := filepath.Join(volumesOf1(), claim)
+	dir := filepath.Join(volumesOfNode1(), claim)
 	w.must(os.MkdirAll(dir, 0o777), "make the export")
 	w.must(os.Chmod(dir, 0o777), "open the export") // the provisioner is another user
 	w.remove(func() { _ = os.RemoveAll(dir) })
@@ -145,5 +145,5 @@ func (w *world) export(claim string) string {
 	return dir
 }
 
-// volumesOf1 is node1's /var/lib/flex-volumes, seen from the host.
-func volumesOf1() string { return filepath.Dir(directory("1", &corev1.PersistentVolumeClaim{})) }
+// volumesOfNode1 is node1's /var/lib/flex-volumes, seen from the host.
+func volumesOfNode1() string { return filepath.Dir(directory("1", &corev1.PersistentVolumeClaim{})) }

@@ -28,7 +28,7 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 func dispatchers(ctx context.Context, node string) ([]string, error) {
 	out, err := onNode(ctx, node, "pgrep", "-x", "flex-dispatcher")
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
-		return nil, nil // pgrep's word for none
+		return nil, nil // pgrep found none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for dispatchers on node%s: %w", node, err)

@@ -21,12 +21,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// leaseLasts is how long a lease is respected whose holder says nothing any more.
+// leaseLasts is how long a lease is valid after its holder has stopped renewing it.
 const leaseLasts = 15 * time.Second
 
-// A dispatcher that is asked to go gives its lease back, so that another leads before it would have expired.
-// One that is killed cannot.
-func TestItem12TheLeaseIsGivenBackOnExit(t *testing.T) {
+// A dispatcher that is asked to end releases its lease, so that another leads before the lease would have expired.
+// A killed one cannot.
+func TestLeaseIsReleasedOnExit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "lease")
 	first := w.started()
@@ -49,7 +49,7 @@ func TestItem12TheLeaseIsGivenBackOnExit(t *testing.T) {
 	equal(t, "who holds the lease when all have gone", w.holder(), "")
 	third := w.started()
 	last := w.leads(next)
-	_ = w.stop(third, syscall.SIGKILL) // its end tells of the signal
+	_ = w.stop(third, syscall.SIGKILL) // Wait's error names the signal
 	equal(t, "who holds the lease of a dispatcher that was killed", w.holder(), last)
 }
 
@@ -84,7 +84,7 @@ func (w *world) leads(before string) string {
 
 // Every replica answers the kubelet, and the one that leads counts what it has done, under the names that
 // dashboards know.
-func TestItem12ReplicasTellTheirHealthAndTheirNumbers(t *testing.T) {
+func TestReplicasServeHealthChecksAndMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "numbers")
 	class, _ := w.service(scripted(deletes+`[ "$FLEX_CLAIM_NAME" = good ] || exit 69`+"\n"+offer, map[string]string{"max-attempts": "1"}))
@@ -123,7 +123,7 @@ func TestItem12ReplicasTellTheirHealthAndTheirNumbers(t *testing.T) {
 }
 
 // A dispatcher whose ServiceAccount may not do all that it needs ends at once, and names every verb.
-func TestItem12MissingPermissionsAreNamed(t *testing.T) {
+func TestMissingPermissionsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "poor")
 	w.account("poor")
@@ -205,10 +205,10 @@ func (w *world) kubeconfigOf(account string) string {
 	return file
 }
 
-// When the dispatcher has gone, a deleted config namespace hangs on the records in it. uninstall says what
-// will stay behind, changes nothing without --yes, and with it lets the namespace go. Claims stay bound, and
-// what another provisioner's dispatcher holds stays held.
-func TestItem12UninstallLetsADeletedNamespaceGo(t *testing.T) {
+// Without the dispatcher, the Jobs in a deleted config namespace keep it from being removed by their finalizers. uninstall
+// says what will stay behind, changes nothing without --yes, and with it removes the finalizers. Claims stay bound, and
+// finalizers of another provisioner's dispatcher stay.
+func TestUninstallUnblocksDeletionOfNamespace(t *testing.T) {
 	t.Parallel()
 	w, users := newWorld(t, "leaving"), newWorld(t, "users")
 	p := w.started()
@@ -220,7 +220,7 @@ func TestItem12UninstallLetsADeletedNamespaceGo(t *testing.T) {
 	users.bound(good)
 	users.failed(bad, 1, toBind)
 	theirs := w.claimOfAnother()
-	_ = w.stop(p, syscall.SIGKILL) // its end tells of the signal
+	_ = w.stop(p, syscall.SIGKILL) // Wait's error names the signal
 
 	w.must(kube.CoreV1().Namespaces().Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "delete the config namespace")
 	said, err := w.uninstall()

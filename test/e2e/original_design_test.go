@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The original design's example serves an image that knows nothing but its environment, and every row of
+// The original design's example runs an image that reads nothing but its environment, and every row of
 // the design's table of properties arrives when user tom asks for a volume of the class silver.
 func TestOriginalDesignsExampleProvisions(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func (w *world) originalConfig() *corev1.ConfigMap {
 	return w.configMap(&cm)
 }
 
-// tom is a user who may have claims in the test's namespace, and nothing else; more verbs let him do more
+// tom is a user who may have claims in the test's namespace, and nothing else; more verbs allow more
 // with them.
 func (w *world) tom(more ...string) kubernetes.Interface {
 	w.t.Helper()
@@ -123,8 +123,8 @@ func (w *world) tom(more ...string) kubernetes.Interface {
 	return client
 }
 
-// retained removes the PV of a class with the policy Retain when the test ends: nobody else does. The
-// volume is the image's business; this one made none.
+// retained removes the PV of a class with the policy Retain when the test ends, since the dispatcher keeps
+// it. The image of this test made no volume.
 func (w *world) retained(claim *corev1.PersistentVolumeClaim) {
 	w.whenDone(func() {
 		w.gone(kube.CoreV1().PersistentVolumeClaims(w.ns).Delete(w.ctx(), claim.Name, metav1.DeleteOptions{}), "claim "+claim.Name)

@@ -21,9 +21,9 @@ import (
 // queueName is the label by which Kueue finds its Jobs.
 const queueName = "kueue.x-k8s.io/queue-name"
 
-// All that a template may set reaches the pod that the API server takes and the kubelet runs: the first
-// container's work is seen by the one that provisions. The namespace enforces "restricted".
-func TestItem04APodTemplatePassesThrough(t *testing.T) {
+// All that a template may set reaches the pod that the API server accepts and the kubelet runs: the container that
+// provisions sees what the init container wrote. The namespace enforces "restricted".
+func TestPodTemplateReachesThePod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "template")
 	w.restricted()
@@ -87,7 +87,8 @@ func (w *world) priority() {
 	w.remove(func() { w.gone(classes.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "priority class "+w.ns) })
 }
 
-// restricted: the dispatcher's namespace refuses an ordinary pod, so that its Jobs' pods pass for a reason.
+// restricted checks that the dispatcher's namespace refuses an ordinary pod: else it would prove nothing that a Job's pod
+// is accepted.
 func (w *world) restricted() {
 	w.t.Helper()
 	_, err := kube.CoreV1().Pods(ownNamespace).Create(w.ctx(), shell(w.ns, "", "true", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -96,8 +97,8 @@ func (w *world) restricted() {
 	}
 }
 
-// What loosens the pod is refused before any Job, each part of it named.
-func TestItem04ALoosenedTemplateIsRefused(t *testing.T) {
+// A template that weakens the pod's security is refused before any Job is created, and the event names each part.
+func TestPodTemplateThatWeakensSecurityIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "loose")
 	class, cm := w.service(scripted(offer, nil, func(p *corev1.PodTemplateSpec) {
@@ -113,8 +114,8 @@ func TestItem04ALoosenedTemplateIsRefused(t *testing.T) {
 	w.noJob(claim, 3*time.Second)
 }
 
-// A queue that keeps the Job waiting is named on the claim; when it has room the Job runs.
-func TestItem04AJobWaitsForItsQueue(t *testing.T) {
+// An event of the claim says that its Job is suspended by a queue; when the Job is resumed it runs.
+func TestSuspendedJobWaitsForItsQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "queue")
 	w.suspendJobs()

@@ -21,8 +21,8 @@ func created(group, version, resource string) []admissionregistrationv1.NamedRul
 	}}
 }
 
-// policy binds an admission policy named after the test's namespace. It goes with the test, or when it is
-// lifted.
+// policy binds an admission policy named after the test's namespace. It is deleted with the test, or by
+// lift.
 func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpec) (lift func()) {
 	w.t.Helper()
 	policies, bindings := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()

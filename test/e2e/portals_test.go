@@ -9,7 +9,7 @@ import (
 
 // Where Cinder exports through two portals, the PV names both, and what is written through the first is read through the
 // second; each refuses a wrong password.
-func TestAVolumeIsReachedThroughBothPortals(t *testing.T) {
+func TestVolumeIsReachedThroughBothPortals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "portals")
 	w.class(w.ns, parameter("type", "lvmmp"))

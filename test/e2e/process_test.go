@@ -50,7 +50,7 @@ func (w *world) dispatch(flags ...string) *process {
 	w.must(p.cmd.Start(), "start a dispatcher")
 	go func() { p.ended <- p.cmd.Wait() }()
 	w.remove(func() {
-		_ = w.stop(p, syscall.SIGKILL) // its end tells of the signal
+		_ = w.stop(p, syscall.SIGKILL) // Wait's error names the signal
 		if w.t.Failed() {
 			w.t.Logf("---- the dispatcher %v\n%s", flags, redact(w.ctx(), p.log.String()))
 		}
@@ -81,7 +81,7 @@ func (w *world) waitFor(p *process) error {
 	w.t.Helper()
 	select {
 	case err := <-p.ended:
-		p.ended <- err // for whoever asks again
+		p.ended <- err // for later callers
 		return err
 	case <-time.After(toBind):
 		w.t.Fatalf("the dispatcher does not end")
@@ -89,7 +89,7 @@ func (w *world) waitFor(p *process) error {
 	}
 }
 
-// freeAddress is one that nobody listens on a moment ago.
+// freeAddress returns an address on which no process listened a moment ago.
 func (w *world) freeAddress() string {
 	w.t.Helper()
 	var lc net.ListenConfig

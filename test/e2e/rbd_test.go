@@ -16,7 +16,7 @@ import (
 
 // A claim on Ceph becomes a static PV for ceph-csi. Its image is opened, written and read with nothing but what the PV
 // and the Secret that it names hold; a clone of it has it as its parent, and its content.
-func TestACephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
+func TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
 	w := newWorld(t, "ceph")
 	class := w.cephClass()
 	source := w.claim(class, "source")
@@ -68,7 +68,7 @@ func (w *world) cephClass() string {
 	return w.ns
 }
 
-// ceph runs a command with the administrator's key, as the storage's own word.
+// ceph runs a command with the administrator's key, to read the storage past our own code.
 func (w *world) ceph(command ...string) string {
 	w.t.Helper()
 	run := exec.CommandContext(w.ctx(), "../cinder/exec.sh", command...)

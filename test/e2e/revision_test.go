@@ -12,8 +12,8 @@ import (
 )
 
 // An edit of a config serves the next claim, without a restart of anything. What was made before it is
-// deleted by what made it, although ConfigMap and class have gone.
-func TestItem03EachVolumeIsDeletedByTheRevisionThatMadeIt(t *testing.T) {
+// deleted under the revision that made it, although ConfigMap and class no longer exist.
+func TestVolumeIsDeletedUnderTheRevisionThatMadeIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "revisions")
 	filer := func(name string) map[string]string {
@@ -38,8 +38,8 @@ func TestItem03EachVolumeIsDeletedByTheRevisionThatMadeIt(t *testing.T) {
 }
 
 // All faults of a config stand in one event, on the ConfigMap and on the claim that waits, with the key
-// that was meant. Once mended it serves.
-func TestItem03AllFaultsOfAConfigAreToldAtOnce(t *testing.T) {
+// that was meant. Once the config is corrected it is used.
+func TestAllFaultsOfAConfigAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "faults")
 	class, cm := w.service(scripted(offer, map[string]string{
@@ -57,8 +57,8 @@ func TestItem03AllFaultsOfAConfigAreToldAtOnce(t *testing.T) {
 	w.bound(claim)
 }
 
-// A faulty edit is told on the ConfigMap, and the last good revision serves meanwhile.
-func TestItem03TheLastGoodRevisionServesWhileAnEditIsFaulty(t *testing.T) {
+// An event on the ConfigMap reports a faulty edit, and the last good revision stays in use meanwhile.
+func TestLastGoodRevisionStaysInUseWhileAnEditIsFaulty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "last-good")
 	good := scripted(deletes+offer, nil)
@@ -71,8 +71,8 @@ func TestItem03TheLastGoodRevisionServesWhileAnEditIsFaulty(t *testing.T) {
 	w.event(cm, "ConfigWarning", "did you mean node-selector?", "data[max-parallel]", "the last good revision", "stays in use")
 }
 
-// Two ConfigMaps of one class are both named, and neither serves until one has gone.
-func TestItem03TwoConfigsOfAClassAreBothNamed(t *testing.T) {
+// Two ConfigMaps of one class are both named, and neither is used until one is deleted.
+func TestTwoConfigsOfOneClassAreBothNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "two")
 	class, _ := w.service(scripted(deletes+offer, nil))
@@ -90,9 +90,9 @@ func TestItem03TwoConfigsOfAClassAreBothNamed(t *testing.T) {
 	w.bound(claim)
 }
 
-// A ConfigMap serves nobody from a namespace that the class does not name, be it the claim's own or one
+// A ConfigMap in a namespace that the class does not name is not used, be it the claim's own namespace or one
 // of the config namespaces.
-func TestItem03ConfigsOfOtherNamespacesAreIgnored(t *testing.T) {
+func TestConfigsOfOtherNamespacesAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "elsewhere")
 	w.class(w.ns)

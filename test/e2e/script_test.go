@@ -15,9 +15,9 @@ import (
 
 // Lines of scripts that play a provisioning image.
 const (
-	// deletes does whatever it is asked to delete at once.
+	// deletes succeeds at once for every delete.
 	deletes = "[ $FLEX_VERB != delete ] || exit 0\n"
-	// offer describes a volume that needs nobody, for the dispatcher to write its PV.
+	// offer describes a volume that no storage has to make, so that the dispatcher writes its PV.
 	offer = `echo '{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports/'$FLEX_PV_NAME'"}}}' >/dev/termination-log` + "\n"
 )
 
@@ -25,7 +25,7 @@ const (
 // dispatcher writes the PV. The templates are changes of the pod-template.
 func scripted(script string, more map[string]string, templates ...func(*corev1.PodTemplateSpec)) map[string]string {
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		TerminationGracePeriodSeconds: new(int64(1)), // bash as a pod's first process hears no SIGTERM
+		TerminationGracePeriodSeconds: new(int64(1)), // bash as a pod's first process ignores SIGTERM
 		Containers:                    []corev1.Container{{Name: "provisioner", Command: []string{"/bin/bash", "-euc", script}}},
 	}}
 	for _, change := range templates {
@@ -49,7 +49,7 @@ func (w *world) service(data map[string]string, change ...func(*storagev1.Storag
 	return w.ns, w.config(ownNamespace, w.ns, data)
 }
 
-// edit replaces what a config says.
+// edit replaces the data of a config.
 func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 	w.t.Helper()
 	configs := kube.CoreV1().ConfigMaps(cm.Namespace)
@@ -64,7 +64,7 @@ func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 	}), "edit the config "+cm.Name)
 }
 
-// notes are what the events of an object with this reason say, one after the other.
+// notes returns the notes of an object's events with this reason, in their order.
 func (w *world) notes(about metav1.Object, reason string) []string {
 	w.t.Helper()
 	found, err := events(w.ctx(), about.GetNamespace(), about.GetUID())

@@ -34,10 +34,10 @@ var passwords = struct {
 	all map[string]bool
 }{all: map[string]bool{}}
 
-// collectPasswords watches the CHAP Secrets, so that those of volumes that have gone are known too.
+// collectPasswords watches the CHAP Secrets, so that those of deleted volumes are known too.
 func collectPasswords(ctx context.Context) error {
 	config := *kubeConfig
-	config.Timeout = 0 // a watch lasts
+	config.Timeout = 0 // a watch has no timeout
 	client, err := kubernetes.NewForConfig(&config)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (w *world) chap(pv *corev1.PersistentVolume) (user, password string) {
 var passwordLine = regexp.MustCompile(`(?m)^\s*(?:password|application-credential-secret)\s*=\s*"?([^"\s]+)`)
 
 // cinderCredential is the password in the cloud config that the Cinder image reads. A Cinder without
-// keystone does not check it; that it must not leak is the same.
+// keystone does not check it, but it must not leak either.
 func cinderCredential(ctx context.Context) (string, error) {
 	secret, err := kube.CoreV1().Secrets(ownNamespace).Get(ctx, "cinder", metav1.GetOptions{})
 	if err != nil {
@@ -94,7 +94,7 @@ func cinderCredential(ctx context.Context) (string, error) {
 	return string(found[1]), nil
 }
 
-// forms are how a secret may look where it has leaked: as it is, or as Secrets write it.
+// forms returns how a secret may look where it has leaked: plain, or in base64 as in a Secret.
 func forms(secret string) []string {
 	return []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))}
 }
@@ -113,10 +113,10 @@ func redact(ctx context.Context, text string) string {
 	return text
 }
 
-// place is a text in which no secret may stand.
+// place is a text that must hold no secret.
 type place struct{ name, text string }
 
-// leaks names the places in which a secret stands.
+// leaks returns the names of the places that hold a secret.
 func leaks(places []place, secret string) []string {
 	var found []string
 	for _, p := range places {
@@ -172,7 +172,7 @@ func (w *world) logs(pod *corev1.Pod) []place {
 			}
 			log, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: s.Name, Previous: before}).DoRaw(w.ctx())
 			if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
-				continue // it went a moment ago, or has not begun again
+				continue // it was deleted a moment ago, or has not been started again
 			}
 			name := "log of " + pod.Namespace + "/" + pod.Name + "/" + s.Name
 			w.must(err, "read the "+name)

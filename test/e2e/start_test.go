@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// While a Job cannot start the claim says why, within 30 s. When the claim goes, a Job whose container
-// was never made needs no undo: its image would not start for that either.
-func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
+// While a Job cannot start the claim says why, within 30 s. When the claim is deleted, a Job whose container
+// was never made needs no undo: the image could not start for an undo either.
+func TestClaimSaysWhyItsJobDoesNotStart(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		config map[string]string
@@ -36,9 +36,9 @@ func TestItem01AClaimTellsWhyItsJobDoesNotStart(t *testing.T) {
 	}
 }
 
-// A selector that no node fits is quoted. When the config is mended the Job that could not start makes way
+// A selector that no node fits is quoted. When the config is corrected the Job that could not start is deleted
 // at once, and no undo is tried on nodes that do not exist.
-func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
+func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "node")
 	claim := w.claim(w.cinderService(map[string]string{"node-selector": "disk=none"}), "data")
@@ -47,7 +47,7 @@ func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
 	w.must(err, "look at the config")
 	cm.Data = cinderConfig(nil)
 	_, err = kube.CoreV1().ConfigMaps(ownNamespace).Update(w.ctx(), cm, metav1.UpdateOptions{})
-	w.must(err, "mend the config")
+	w.must(err, "correct the config")
 	w.bound(claim)
 	w.onlyVolume(claim)
 	if undone := w.jobs(claim, "delete"); len(undone) > 0 {
@@ -56,7 +56,7 @@ func TestItem01AClaimTellsThatNoNodeFits(t *testing.T) {
 }
 
 // A ServiceAccount without the label is refused, the dispatcher's own above all.
-func TestItem01AClaimTellsThatItsServiceAccountIsRefused(t *testing.T) {
+func TestClaimSaysThatItsServiceAccountIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "account")
 	claim := w.claim(w.cinderService(map[string]string{"service-account-name": "flex-dispatcher"}), "data")

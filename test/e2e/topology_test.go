@@ -32,7 +32,7 @@ func (w *world) label(node, key, value string) {
 	w.must(err, "label the node "+node)
 }
 
-// crowded is the bash provisioner, but that node1 runs full when half of the work is done.
+// crowded is the bash provisioner, except that node1 has no capacity left when half of the work is done.
 func crowded() map[string]string {
 	return map[string]string{
 		"image": bashImage, "verbs": "provision,delete", "service-account-name": "directory-provisioner",
@@ -64,8 +64,9 @@ spec:
 	}
 }
 
-// A node without room is left: what was made there is undone, and the scheduler chooses another for pod and claim.
-func TestItem07ClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
+// A claim leaves a node without capacity: what was made there is undone, and the scheduler selects another node for pod
+// and claim.
+func TestClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "crowded")
 	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
@@ -110,13 +111,13 @@ func TestItem07ClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	equal(t, "nodes with the directory of a deleted claim", w.holders(claim), "[]")
 }
 
-// selected makes a claim whose node has been selected, by nobody that would do it again.
+// selected makes a claim whose node is selected by the test, so that no scheduler selects another.
 func (w *world) selected(node string) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
 	return w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annSelectedNode: node} })
 }
 
-func TestItem07ClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
+func TestClaimIsRescheduledWhenItsSelectedNodeNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unchosen")
 	w.class(w.ns, firstConsumer)
@@ -131,10 +132,11 @@ func TestItem07ClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
 	w.bound(claim)
 }
 
-// abroad has a bound claim whose volume can be reached only from a node that does not exist, under a policy for that.
-func abroad(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+// onMissingNode makes a bound claim whose volume can be reached only from a node that does not exist, under a value of
+// node-gone.
+func onMissingNode(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	t.Helper()
-	w := newWorld(t, "abroad")
+	w := newWorld(t, "lost-node")
 	w.class(w.ns, firstConsumer)
 	data := offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-that-has-gone"]}]}]}}}`)
@@ -146,9 +148,9 @@ func abroad(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim,
 	return w, claim, pv
 }
 
-func TestItem07DeleteWaitsForANodeThatHasGone(t *testing.T) {
+func TestDeleteWaitsForNodeThatNoLongerExists(t *testing.T) {
 	t.Parallel()
-	w, claim, pv := abroad(t, "wait")
+	w, claim, pv := onMissingNode(t, "wait")
 	w.event(pv, "NodeGone", "the volume's node node-that-has-gone", "node-gone: wait", "any-node")
 	w.always(5*time.Second, "no delete may run", func(ctx context.Context) error {
 		jobs, err := jobsOf(ctx, string(claim.UID), "delete")
@@ -157,7 +159,7 @@ func TestItem07DeleteWaitsForANodeThatHasGone(t *testing.T) {
 		}
 		return err
 	})
-	// The administrator knows now that the node is lost, and that any other will do.
+	// Now the administrator says that the volume can be reached from any node.
 	patch := []byte(`{"data":{"node-gone":"any-node"}}`)
 	_, err := kube.CoreV1().ConfigMaps(ownNamespace).Patch(w.ctx(), w.ns, types.MergePatchType, patch, metav1.PatchOptions{})
 	w.must(err, "change the policy")
@@ -165,9 +167,9 @@ func TestItem07DeleteWaitsForANodeThatHasGone(t *testing.T) {
 	w.onlyJob(claim, "delete")
 }
 
-func TestItem07DeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
+func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	t.Parallel()
-	w, claim, pv := abroad(t, "any-node")
+	w, claim, pv := onMissingNode(t, "any-node")
 	w.vanished(claim)
 	w.event(pv, "Deleting", "on any node", "node-that-has-gone", "node-gone: any-node")
 	job := w.onlyJob(claim, "delete")
@@ -175,17 +177,17 @@ func TestItem07DeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
 	equal(t, "the node that the image is told", variable(job, "FLEX_SELECTED_NODE"), "node-that-has-gone")
 }
 
-func TestItem07VolumeIsForgottenWithItsNode(t *testing.T) {
+func TestVolumeIsForgottenWhenItsNodeNoLongerExists(t *testing.T) {
 	t.Parallel()
-	w, claim, pv := abroad(t, "forget")
+	w, claim, pv := onMissingNode(t, "forget")
 	w.vanished(claim)
 	w.event(pv, "LeftBehind", "node-that-has-gone", "stays in the storage", "node-gone: forget")
 	equal(t, "Jobs that delete", len(w.jobs(claim, "delete")), 0)
 }
 
-// A pod that is deleted by force is read all the same: its node tells that it has ended, and the next run starts at
-// the usual pace, not after the pod's deadline.
-func TestItem07PodDeletedByForceIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
+// A force-deleted pod is read all the same: its node confirms that it has ended, and the next run starts after
+// the usual backoff, not after the pod's deadline.
+func TestForceDeletedPodIsFollowedByAnotherOnceItsNodeHasEndedIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "force")
 	w.class(w.ns)

@@ -21,18 +21,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// announcement is what configmaps/seeded-directory.yaml tells the world of a new volume.
+// announcement is what the provisioner of configmaps/seeded-directory.yaml posts about a new volume.
 type announcement struct {
 	Volume string `json:"volume"`
 	Bytes  int64  `json:"bytes"`
 	key    string
-	// bound: the claim was bound already when it came.
+	// bound says that the claim was bound already when the announcement came.
 	bound bool
 }
 
 // A volume begins with its seed's files, and is announced before the claim is bound to it. The receiver fails
 // once, so that the provisioner runs a second time.
-func TestItem13SeededDirectoryIsAnnouncedBeforeItIsBound(t *testing.T) {
+func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "seed")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace), func(class *storagev1.StorageClass) {
@@ -63,7 +63,7 @@ func TestItem13SeededDirectoryIsAnnouncedBeforeItIsBound(t *testing.T) {
 	}
 }
 
-// receiver takes announcements about a claim, at a URL that pods reach. The first gets no good answer.
+// receiver takes announcements about a claim, at a URL that pods reach. The first is answered by an error.
 func (w *world) receiver(claim string) (url string, received func() []announcement) {
 	w.t.Helper()
 	var lc net.ListenConfig
@@ -94,9 +94,9 @@ func (w *world) receiver(claim string) (url string, received func() []announceme
 	}
 }
 
-// A vendor's image is asked for by its digest, with the Secret of the vendor's registry; no registry is here, and
+// A vendor's image is pulled by its digest, with the Secret of the vendor's registry; no registry is here, and
 // the claim says that.
-func TestItem13ProprietaryImageIsPulledWithItsSecret(t *testing.T) {
+func TestProprietaryImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "vendor")
 	w.apply("proprietary")
@@ -131,10 +131,10 @@ func (w *world) secret(name string, kind corev1.SecretType, key, value string) {
 	})
 }
 
-// The pod of an isolated node is cut off before it begins: it had reached the API server, does so no more, and its
-// claim is bound all the same. The bridge of this lab enforces no NetworkPolicy, so that the test does the cut, and
-// looks whether the policy that is shipped means this pod.
-func TestItem13IsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
+// The pod of an isolated node has no network when it begins: it reached the API server before, no longer does, and its
+// claim is bound all the same. The bridge of this lab enforces no NetworkPolicy, so the test drops the traffic itself, and
+// checks that the shipped policy selects this pod.
+func TestIsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "isolated")
 	w.apply("isolated", "StorageClass")
@@ -168,7 +168,7 @@ func TestItem13IsolatedNodeProvisionsWithoutAnyNetwork(t *testing.T) {
 	equal(t, "nodes with the directory of a deleted claim", w.holders(claim), "[]")
 }
 
-// untilCutOff is an init container that ends when it reaches the API server no more, after it did.
+// untilCutOff is an init container that first reaches the API server, and ends when it no longer does.
 const untilCutOff = `  initContainers:
     - name: cut
       image: ` + bashImage + `
@@ -186,7 +186,7 @@ const untilCutOff = `  initContainers:
         capabilities: {drop: [ALL]}
 `
 
-// waitsForTheCut is the pod of the claim's Job of a verb, when it has reached the API server.
+// waitsForTheCut returns the pod of the claim's Job of a verb, once it has reached the API server.
 func (w *world) waitsForTheCut(claim *corev1.PersistentVolumeClaim, verb string) corev1.Pod {
 	w.t.Helper()
 	var pod corev1.Pod

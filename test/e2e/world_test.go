@@ -24,20 +24,20 @@ func labelled(selector string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: selector}
 }
 
-// world is what one test works with: a namespace of its own, and what has to be tidied up after it.
+// world is what one test works with: a namespace of its own, and what has to be cleaned up after it.
 type world struct {
 	t  *testing.T
 	ns string
 	// claims that the test made, as they were made.
 	claims []*corev1.PersistentVolumeClaim
-	// mends let everything go on again that the test holds up.
-	mends []func()
-	// removals take back what the test made beside claims, the last first.
+	// fixes undo what the test has stopped or blocked.
+	fixes []func()
+	// removals delete what the test made beside claims, the last first.
 	removals []func()
 }
 
-// newWorld makes a namespace whose name begins with e2e- and name. It goes with the test, and with it
-// every claim and all that was made for one; what does not go fails the test.
+// newWorld makes a namespace whose name begins with e2e- and name. It is deleted at the end of
+// the test, with every claim and all that was made for one; what stays behind fails the test.
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	w := &world{t: t}
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, name string) *world {
 	return w
 }
 
-// ctx lives on when the test has ended, for tidying up. Every request has a deadline of its own.
+// ctx outlives the test, since it is needed for the clean-up. Every request has a deadline of its own.
 func (w *world) ctx() context.Context { return context.WithoutCancel(w.t.Context()) }
 
 func (w *world) must(err error, what string) {
@@ -60,10 +60,10 @@ func (w *world) must(err error, what string) {
 	}
 }
 
-// whenDone runs before anything is tidied up: dispatchers start again, gates open.
-func (w *world) whenDone(mend func()) { w.mends = append(w.mends, mend) }
+// whenDone runs before the clean-up: dispatchers start again, gates open.
+func (w *world) whenDone(fix func()) { w.fixes = append(w.fixes, fix) }
 
-// remove runs when the test's claims have gone.
+// remove runs when the test's claims no longer exist.
 func (w *world) remove(removal func()) { w.removals = append(w.removals, removal) }
 
 func (w *world) end() {
@@ -72,8 +72,8 @@ func (w *world) end() {
 	if w.t.Failed() {
 		w.dump()
 	}
-	for _, mend := range w.mends {
-		mend()
+	for _, fix := range w.fixes {
+		fix()
 	}
 	w.removeClaims()
 }
@@ -89,7 +89,7 @@ func (w *world) removeNamespace() {
 	w.gone(err, "namespace "+w.ns)
 }
 
-// removeClaims takes the test's pods and claims away, and waits until nothing of them is left anywhere.
+// removeClaims deletes the test's pods and claims, and waits until nothing of them is left anywhere.
 func (w *world) removeClaims() {
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	w.must(kube.CoreV1().Pods(w.ns).DeleteCollection(w.ctx(), now, all), "delete the test's pods")
@@ -101,7 +101,7 @@ func (w *world) removeClaims() {
 	}
 }
 
-// gone accepts that what was to be deleted is not there.
+// gone accepts that an object that is deleted does not exist.
 func (w *world) gone(err error, what string) {
 	w.t.Helper()
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -109,7 +109,7 @@ func (w *world) gone(err error, what string) {
 	}
 }
 
-// nothingLeft: no claim, no PV, no Secret, no volume, and no Job that is held as a record.
+// nothingLeft reports an error unless there is no claim, no PV, no Secret, no volume, and no Job that is held as a record.
 func nothingLeft(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	uid := string(claim.UID)
 	var left []error
@@ -134,7 +134,7 @@ func nothingLeft(ctx context.Context, claim *corev1.PersistentVolumeClaim) error
 	return errors.Join(left...)
 }
 
-// known drops the error that says that something is not there.
+// known drops the error that says that an object does not exist.
 func known(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -142,8 +142,8 @@ func known(err error) error {
 	return err
 }
 
-// poll looks until look has nothing to complain about, and returns its last complaint. A look may
-// outlast the timeout: a request that is cut short would only complain of that.
+// poll calls look until it returns no error, and returns its last error. A call may outlast the timeout: the error of a
+// cancelled request would say nothing.
 func poll(ctx context.Context, timeout time.Duration, look func(context.Context) error) error {
 	last := errors.New("never looked")
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
@@ -156,7 +156,7 @@ func poll(ctx context.Context, timeout time.Duration, look func(context.Context)
 	return last
 }
 
-// eventually waits for something, and fails the test with the last complaint when it does not come.
+// eventually waits until look returns no error, and fails the test with its last error otherwise.
 func (w *world) eventually(timeout time.Duration, what string, look func(context.Context) error) {
 	w.t.Helper()
 	if err := poll(w.ctx(), timeout, look); err != nil {
@@ -164,7 +164,7 @@ func (w *world) eventually(timeout time.Duration, what string, look func(context
 	}
 }
 
-// always fails the test as soon as something does not hold, within a time.
+// always fails the test as soon as look returns an error, within a time.
 func (w *world) always(during time.Duration, what string, look func(context.Context) error) {
 	w.t.Helper()
 	var complaint error

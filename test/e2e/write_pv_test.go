@@ -17,7 +17,7 @@ func offers(words string) map[string]string {
 	return scripted(deletes+fmt.Sprintf(`echo "%s" >/dev/termination-log`, strings.ReplaceAll(words, `"`, `\"`)), nil)
 }
 
-func TestItem09DispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
+func TestDispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "offer")
 	w.class(w.ns)
@@ -36,8 +36,8 @@ func TestItem09DispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	w.vanished(claim)
 }
 
-// What the container must not offer is refused, and the claim says why.
-func TestItem09AnOfferOfANodesDirectoryIsRefused(t *testing.T) {
+// A described PV that is not allowed is refused, and an event of the claim says why.
+func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.class(w.ns)
@@ -46,10 +46,10 @@ func TestItem09AnOfferOfANodesDirectoryIsRefused(t *testing.T) {
 	w.event(claim, "ProvisioningFailed", "the directory / of a node", "--allow")
 }
 
-// A provisioning pod may write the PV of its own claim and no other, and none that is more than it should be.
-func TestItem09APodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
+// A provisioning pod may write the PV of its own claim and no other, and only with the sources that its namespace allows.
+func TestPodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "own-pv")
+	w := newWorld(t, "pv-policy")
 	const uid, other = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 	script := `try() { kubectl create -o name -f - 2>&1 <<E || true
 {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pvc-$1","annotations":{"flex-provisioner.io/claim-uid":"$1"}},

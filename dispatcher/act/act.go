@@ -1,0 +1,110 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// fieldManager owns what the dispatcher writes.
+const fieldManager = "flex-dispatcher"
+
+// Actor carries out actions.
+type Actor struct {
+	Client   kubernetes.Interface
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	Slots    *slots.Slots
+	Series   series.Series
+	// Provisioner is the name that StorageClasses write.
+	Provisioner string
+	// KubeAPI is the API server's URL as images see it.
+	KubeAPI string
+	// TrustUsername passes the claim's stamped username and groups on to images.
+	TrustUsername bool
+	// Allowed is what PVs may use of a node, by namespace.
+	Allowed jobs.Allowances
+}
+
+// Result is what an action leaves to be done.
+type Result struct {
+	// RequeueAfter is when to observe the UID again; zero: when something changes.
+	RequeueAfter time.Duration
+	// Hint is for the next observation, which then must come at once. Nil: nothing was learned.
+	Hint *observe.Hint
+}
+
+// learned makes the UID be observed again at once, with what was learned from a refused write.
+func learned(hint observe.Hint) Result { return Result{RequeueAfter: time.Nanosecond, Hint: &hint} }
+
+// Do carries out one action: at most one write, then its event and log line.
+//
+//nolint:gocyclo // a line per action
+func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
+	klog.FromContext(ctx).V(2).Info("Acting", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
+	switch d := action.(type) {
+	case decide.Wait:
+		return a.requeueAt(d.Until), nil
+	case decide.ReportProblem:
+		a.reportProblem(o, d.Problem)
+		return a.requeueAt(d.Until), nil
+	case decide.StoreRevision:
+		return Result{}, a.storeRevision(ctx, o)
+	case decide.AwaitSlot:
+		a.awaitSlot(o, d)
+		return Result{}, nil
+	case decide.Launch:
+		return Result{}, a.Launch(ctx, Member{o, d})
+	case decide.AnnounceReschedule:
+		return a.announceReschedule(ctx, o, d.Run)
+	case decide.Reschedule:
+		return Result{}, a.reschedule(ctx, o, d.Why)
+	case decide.Cancel:
+		return Result{}, a.cancel(ctx, o.Jobs[d.Run.Name])
+	case decide.Waive:
+		return a.waive(ctx, o, d.Run)
+	case decide.RemovePodFinalizer:
+		return Result{}, a.removePodFinalizers(ctx, o.Pods[d.Run.Name])
+	case decide.CreatePV:
+		return a.createPV(ctx, o, d.Run)
+	case decide.RecordOutcome:
+		return a.recordOutcome(ctx, o, d)
+	case decide.PublishResult:
+		return a.publishResult(ctx, o, d)
+	case decide.ReleaseRecord:
+		return a.releaseRecord(ctx, o, d)
+	case decide.AddFinalizer:
+		return Result{}, a.addFinalizer(ctx, o.PV)
+	case decide.RemoveFinalizer:
+		return Result{}, a.removeFinalizer(ctx, o, d)
+	case decide.DeleteUnboundPV:
+		return Result{}, a.deleteUnboundPV(ctx, o)
+	case decide.DeletePV:
+		return Result{}, a.deletePV(ctx, o.PV)
+	case decide.SetPVCapacity:
+		return Result{}, a.setPVCapacity(ctx, o, d.Run)
+	case decide.SetResizeStatus:
+		return Result{}, a.setResizeStatus(ctx, o, d)
+	default:
+		return Result{}, fmt.Errorf("no way to carry out the action %T", action)
+	}
+}
+
+// requeueAt turns a time into a wait. It is a little long, never short: an observation too soon would only wait again.
+func (a *Actor) requeueAt(at time.Time) Result {
+	if at.IsZero() {
+		return Result{}
+	}
+	return Result{RequeueAfter: max(at.Sub(a.Clock.Now()), 0) + 10*time.Millisecond}
+}

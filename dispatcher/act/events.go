@@ -1,0 +1,241 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
+const maxNote = 1020
+
+// emit writes one event, about an object and the Job or ConfigMap that is the cause.
+func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
+	if len(note) > maxNote {
+		cut := maxNote
+		for !utf8.RuneStart(note[cut]) {
+			cut--
+		}
+		note = note[:cut] + "…"
+	}
+	a.Recorder.Eventf(regarding, related, kind, why, actionOf(why, note), "%s", note)
+}
+
+// actionOf stands in the key by which the recorder counts repeats, and the note does not: with the same
+// action a claim would go on telling the first cause for minutes when there is another.
+func actionOf(why, note string) string {
+	const room = 100 // of the API server's 128 for an action; a reason may be somebody else's
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(note)) // it never fails
+	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
+}
+
+// reportProblem tells the claim's user, and the administrator where the config is at fault. What concerns
+// a volume without a claim is told on its PV or its Job.
+func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
+	var related runtime.Object
+	if o.Provision.From != nil {
+		related = o.Provision.From
+		if o.Provision.Faulty {
+			a.emit(o.Provision.From, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+		}
+	}
+	switch {
+	case o.Holder != nil:
+		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, p.Note)
+	case o.Claim != nil:
+		a.emit(o.Claim, related, corev1.EventTypeWarning, p.Reason, p.Note)
+	case o.PV != nil:
+		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, p.Note)
+	default:
+		for _, job := range o.Jobs {
+			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		}
+	}
+}
+
+func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *batchv1.Job, d decide.Launch) {
+	klog.FromContext(ctx).Info("launched", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
+	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
+	if d.AnyNode {
+		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", missingNode(o, d.Verb))
+	}
+	if d.LeftBehind != "" {
+		a.emit(o.Jobs[o.View.Newest(contract.Provision).Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
+			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
+	}
+	switch {
+	case d.Verb == contract.Provision:
+		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
+	case d.Verb == contract.Expand:
+		a.emitResizing(o, job, note)
+	case d.Undo:
+		a.emit(job, nil, corev1.EventTypeNormal, reason.Undoing, "deletes what the claim "+o.At.String()+" may have left in the storage: "+note)
+	default:
+		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
+	}
+}
+
+// gone names the node around which a run of this verb was launched.
+func missingNode(o *observe.Observation, verb contract.Verb) string {
+	if verb == contract.Expand {
+		return o.View.Expand.MissingNode
+	}
+	return o.View.Delete.MissingNode
+}
+
+// emitWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
+func (a *Actor) emitWarnings(r observe.Resolved) {
+	for _, warning := range r.Config.Warnings {
+		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)
+	}
+}
+
+// emitOutcome: the verdict and the image's words for the user go where the user looks; the rest of the
+// output goes to the Job only.
+func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
+	job := o.Jobs[d.Run.Name]
+	if d.Run.Output != "" {
+		a.emit(job, nil, corev1.EventTypeNormal, reason.ContainerOutput, d.Run.Output)
+	}
+	regarding, good, bad := a.eventTarget(o, d.Run)
+	switch {
+	case d.Success && d.Run.Verb == contract.Expand: // told when the claim has its size
+	case d.Success && regarding != runtime.Object(job):
+		a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
+		a.emitDiffers(o, d, job)
+	case !d.Success:
+		a.emit(regarding, job, corev1.EventTypeWarning, bad, a.failureNote(o, d, job))
+	}
+}
+
+// emitDiffers: a volume that serves, and is not what was asked for or not the only one, is no failure.
+func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) {
+	if d.Run.Verb != contract.Provision || o.Claim == nil {
+		return
+	}
+	odd := pvs.Differs(o.PV, o.Claim)
+	if o.View.Rival != "" {
+		odd = o.View.Rival + ": nothing deletes it when the claim goes"
+	}
+	if odd != "" {
+		a.emit(o.Claim, job, corev1.EventTypeWarning, reason.VolumeDiffers, odd)
+	}
+}
+
+// eventTarget is where a run's verdict is told, and under which reasons.
+func (a *Actor) eventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
+	job := o.Jobs[run.Name]
+	switch {
+	case run.Verb == contract.Provision && o.Claim != nil:
+		return o.Claim, reason.ProvisioningSucceeded, reason.ProvisioningFailed
+	case run.Verb == contract.Provision:
+		return job, reason.ProvisioningSucceeded, reason.ProvisioningFailed
+	case run.Verb == contract.Expand && o.Holder != nil:
+		return o.Holder, reason.VolumeResizeSuccessful, reason.VolumeResizeFailed
+	case run.Verb == contract.Expand:
+		return job, reason.VolumeResizeSuccessful, reason.VolumeResizeFailed
+	case run.Volume != "" && o.PV != nil:
+		return o.PV, reason.Deleting, reason.VolumeFailedDelete
+	default:
+		return job, reason.Undoing, reason.UndoFailed
+	}
+}
+
+func successNote(o *observe.Observation, d decide.RecordOutcome) string {
+	if d.Run.Verb != contract.Provision {
+		return "the volume has been deleted from the storage"
+	}
+	note := "the PersistentVolume " + contract.PVName(string(o.UID)) + " is ready"
+	if v := d.Run.Outcome.Verdict; v != contract.Done && v != contract.Unlisted {
+		note += ", although the container ended with " + d.Run.Outcome.String()
+	}
+	return note
+}
+
+// failureNote names the cause, in the image's own words where it has some, and what comes next.
+func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
+	out := d.Run.Outcome
+	parts := said(out, job)
+	if fault := provisionFault(o, d.Run); fault != "" {
+		parts = append(parts, fault)
+	}
+	if d.Run.Short {
+		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", d.Run.Reached(out), d.Run.Size()))
+	}
+	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
+	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
+		parts = append(parts, nextNote(o, d))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// provisionFault is why a provision has failed beside its exit code, or although that is 0; "" if nothing else is
+// known.
+func provisionFault(o *observe.Observation, run decide.Run) string {
+	vol, fault := o.View.Volume, ""
+	switch {
+	case run.Verb != contract.Provision:
+		return ""
+	case vol.Mismatch != "":
+		fault = vol.Mismatch
+	case vol.Unproven != "":
+		fault = vol.Unproven
+	case o.View.Rival != "":
+		fault = o.View.Rival
+	case run.Refused != "":
+		fault = run.Refused
+	case run.Outcome.Verdict == contract.Done:
+		fault = "it wrote no PersistentVolume " + contract.PVName(string(o.UID))
+	}
+	if run.Outcome.Verdict == contract.Done {
+		fault = "the container ended with exit code 0, but " + fault
+	}
+	return fault
+}
+
+// said is what the image has said for the claim's user, or else where the administrator reads the rest.
+func said(out runs.Outcome, job *batchv1.Job) []string {
+	if words := contract.ForClaim(out.Message); words != "" {
+		return []string{words}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
+}
+
+// nextNote tells when the next attempt comes.
+func nextNote(o *observe.Observation, d decide.RecordOutcome) string {
+	next := "next attempt in " + d.Retry.Sub(d.Run.Outcome.Finished).Round(time.Second).String()
+	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity && o.View.Provision.NodeSelected {
+		next += ", sooner on another node: the scheduler is to choose again"
+	}
+	return next
+}
+
+func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why string) {
+	a.emit(job, nil, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
+		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.At, why))
+}
+
+func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {
+	a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeWarning, reason.ResultNotShown, fmt.Sprintf(
+		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+		o.At, contract.Domain, cause))
+}

@@ -1,0 +1,45 @@
+package act
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+)
+
+// Item 1: a claim says again why it waits when the cause changes. client-go's recorder takes two events for
+// one that differ in their note only, and goes on telling the first.
+func TestItem01AnotherCauseIsAnotherEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a := &Actor{Recorder: broadcaster.NewRecorder(scheme.Scheme, "flex-provisioner.io/dispatcher")}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "1"}}
+		for _, note := range []string{"a quota", "a quota", "a policy", "a quota"} {
+			a.emit(claim, nil, corev1.EventTypeWarning, "FailedCreate", note)
+			time.Sleep(time.Second)
+		}
+		list, err := client.EventsV1().Events("app").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		for _, e := range list.Items {
+			notes = append(notes, e.Note)
+		}
+		slices.Sort(notes)
+		if want := []string{"a policy", "a quota"}; !slices.Equal(notes, want) {
+			t.Errorf("told: %q, want %q", notes, want)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// Member is a UID and the launch that was decided for it.
+type Member struct {
+	O      *observe.Observation
+	Launch decide.Launch
+}
+
+// Launch creates the Job of a run, for one claim or for a batch of those that want the same. A Job that exists already under its name is
+// never taken for it: another leader made it a moment ago, and the next observation shows it.
+func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) error {
+	plan, err := a.planOf(first, others)
+	if err != nil {
+		return err
+	}
+	job, err := a.createJob(ctx, first.O, plan)
+	if IsRefused(err) && len(others) == 0 {
+		a.reportProblem(first.O, decide.Problem{Reason: reason.LaunchFailed,
+			Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err)})
+	}
+	if err != nil {
+		if alone := len(others) == 0; alone || !IsRefused(err) { // else the first is launched alone, with this slot
+			a.Slots.Assign(slots.KeyOf(plan.Config.Source))
+		}
+		return err
+	}
+	for _, m := range append([]Member{first}, others...) {
+		a.emitLaunched(ctx, m.O, job, m.Launch)
+	}
+	if first.Launch.Verb == contract.Provision {
+		a.emitWarnings(first.O.Provision)
+	}
+	return nil
+}
+
+// Trim returns as many of the others as fit into one Job with the first: its pod's annotations are limited in size.
+func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
+	plan, err := a.planOf(first, others)
+	if err != nil {
+		return nil, err
+	}
+	plan, err = jobs.TrimToSize(plan)
+	return others[:len(plan.With)], err
+}
+
+// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the Job as it was created, or was to be.
+func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs.Plan) (*batchv1.Job, error) {
+	job, err := jobs.Build(plan)
+	if err != nil {
+		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
+	}
+	a.Slots.Use(o.UID, job)
+	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		a.Slots.Unused(job)
+		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	return created, nil
+}
+
+// planOf joins the plans of all members. The Job's number is free for each of them.
+func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
+	plan, err := a.planOne(first.O, first.Launch)
+	for _, m := range others {
+		if err != nil {
+			return plan, err
+		}
+		var one jobs.Plan
+		one, err = a.planOne(m.O, m.Launch)
+		plan.With = append(plan.With, one)
+		plan.Number = max(plan.Number, one.Number)
+	}
+	return plan, err
+}
+
+// planOne gathers what the Job is built from: the claim's request on provision, the PV's on delete and expand, and on an undo the very
+// request of the run that is undone.
+func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
+	p := jobs.Plan{
+		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
+		KubeAPI: a.KubeAPI, Config: ConfigFor(o, d.Verb).Config,
+	}
+	switch {
+	case d.Verb == contract.Provision:
+		a.planProvision(o, &p)
+	case d.Undo:
+		undone := o.View.Newest(contract.Provision).Name // a batch's does not bear this UID's name
+		request, pv, err := runs.RecordedRequest(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
+		if err != nil {
+			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
+		}
+		p.Request, p.PV = request, pv
+		p.Request.Undo = true
+	default:
+		p.PV = o.PV
+		p.Request = jobs.RequestOf(o.PV, p.Config)
+		place(&p.Request, o.VolumeNode)
+		p.Request.SelectedNode = o.VolumeNode.Name
+	}
+	if d.Verb == contract.Expand {
+		p.Hash, p.Request.Size = o.View.Expand.Hash, o.Size.Value()
+	}
+	return p, nil
+}
+
+func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
+	p.Hash = o.View.Provision.Hash
+	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config, "")
+	place(&p.Request, o.SelectedNode)
+	p.Request.Source = o.Provision.Source
+	if a.TrustUsername {
+		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]
+	}
+	p.PV = pvs.Skeleton(p.Request, p.Config, a.Provisioner)
+}
+
+// place fills in where the run's node is.
+func place(r *contract.Request, node observe.NodeTopology) {
+	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
+}
+
+// ConfigFor returns the config under which a verb would run.
+func ConfigFor(o *observe.Observation, verb contract.Verb) observe.Resolved {
+	if verb == contract.Provision {
+		return o.Provision
+	}
+	return o.Delete
+}
+
+// awaitSlot adds a UID to the queue of its class.
+func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
+	cfg, since := ConfigFor(o, d.Verb).Config, d.Since
+	if since.IsZero() {
+		since = requestedAt(o, d.Verb)
+	}
+	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
+		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
+		Group: GroupOf(o, d.Verb, d.MayBatch),
+	})
+}
+
+// requestedAt is when a first run of a verb was asked for, as far as the objects tell.
+func requestedAt(o *observe.Observation, verb contract.Verb) time.Time {
+	switch {
+	case verb == contract.Provision:
+		return o.Claim.CreationTimestamp.Time
+	case o.PV != nil && o.PV.Status.LastPhaseTransitionTime != nil:
+		return o.PV.Status.LastPhaseTransitionTime.Time
+	}
+	var last time.Time
+	for _, job := range o.Jobs {
+		if job.CreationTimestamp.After(last) {
+			last = job.CreationTimestamp.Time
+		}
+	}
+	return last
+}
+
+// GroupOf names those with which a UID can share a Job: all that a Job has only once is the same for them. Empty: it goes alone.
+func GroupOf(o *observe.Observation, verb contract.Verb, mayBatch bool) string {
+	cfg := ConfigFor(o, verb).Config
+	if !mayBatch || cfg.BatchSize < 2 {
+		return ""
+	}
+	class, node := cfg.Source.Class, ""
+	if verb != contract.Provision {
+		class = o.PV.Spec.StorageClassName // an administrator may have moved the PV to this revision
+	}
+	switch {
+	case cfg.RunOn != config.RunOnSelected:
+	case verb == contract.Provision:
+		node = o.View.Provision.Node
+	default:
+		node = affinityOf(o.PV)
+	}
+	return strings.Join([]string{string(verb), cfg.Source.Revision(), class, node}, "\n")
+}
+
+func affinityOf(pv *corev1.PersistentVolume) string {
+	b, err := json.Marshal(pv.Spec.NodeAffinity)
+	if err != nil {
+		return string(pv.UID) // a group of its own
+	}
+	return string(b)
+}

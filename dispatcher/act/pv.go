@@ -1,0 +1,73 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// patchPV writes on a PV, unless it has changed since it was observed: that is an error, and is tried again.
+func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, patch fields) error {
+	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), pv, patch)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s the PersistentVolume %s: %w", what, pv.Name, err)
+	}
+	return nil
+}
+
+func (a *Actor) addFinalizer(ctx context.Context, pv *corev1.PersistentVolume) error {
+	return a.patchPV(ctx, pv, "put the finalizer on",
+		fields{"metadata": fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
+}
+
+// removeFinalizer lets a PV go, and tells of a volume that is given up with it.
+func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d decide.RemoveFinalizer) error {
+	err := a.patchPV(ctx, o.PV, "take the finalizer off", withoutFinalizer(o.PV, contract.FinalizerStorage))
+	if err == nil && d.LeftBehind != "" {
+		a.emit(o.PV, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume stays in the storage where it is, since "+d.LeftBehind)
+	}
+	return err
+}
+
+// deleteUnboundPV deletes a PV that has just been seen to be unbound, unless it has changed since: it may be bound by now.
+func (a *Actor) deleteUnboundPV(ctx context.Context, o *observe.Observation) error {
+	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
+	})
+	how, err := outcomeOf(err, "withdraw the PersistentVolume %s", o.PV.Name)
+	if how == written && err == nil {
+		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
+			o.View.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
+	}
+	return err
+}
+
+// deletePV deletes a PV. Our finalizer holds it until the next action takes that off, so that a crash between the two leaves a PV which says
+// that its volume is gone, not one that knows nothing.
+func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error {
+	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &pv.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the PersistentVolume %s: %w", pv.Name, err)
+	}
+	return nil
+}
+
+// setPVCapacity writes on the PV how large its volume has become, unless the PV has changed meanwhile. The observation has shown that it
+// is more than what is there.
+func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
+	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
+		fields{"spec": fields{"capacity": fields{"storage": run.Reached(run.Outcome).String()}}})
+	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
+	return err
+}

@@ -1,0 +1,133 @@
+package act
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// setResizeStatus writes on the claim how far its resize has come, in Kubernetes' own words.
+func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d decide.SetResizeStatus) (err error) {
+	switch d.To {
+	case decide.ResizeInProgress:
+		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
+	case decide.ResizeInfeasible:
+		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInfeasible,
+			corev1.PersistentVolumeClaimControllerResizeError, refusal(d.Run))
+	case decide.ResizeLeftToNode:
+		err = a.leaveToNode(ctx, o)
+	case decide.ResizeNone:
+		err = a.finishResize(ctx, o)
+	case decide.ResizeRequested, decide.ResizeStored: // the claim's user and the PV's capacity say these
+		err = fmt.Errorf("no status of a claim says the stage %d of its resize", d.To)
+	}
+	return err
+}
+
+// refusal is what a claim says of a size that its volume cannot have.
+func refusal(run decide.Run) string {
+	said := contract.ForClaim(run.Outcome.Message)
+	if said == "" {
+		said = "the storage refuses this size"
+	}
+	return said + "; the request can be lowered to a size above the claim's present capacity"
+}
+
+// patchResize writes on the claim how far its resize has come, and reports whether it has.
+func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage corev1.ClaimResourceStatus,
+	condition corev1.PersistentVolumeClaimConditionType, message string,
+) (bool, error) {
+	return a.patchStatus(ctx, o, fields{
+		"allocatedResources":        fields{"storage": o.Size.String()},
+		"allocatedResourceStatuses": fields{"storage": stage},
+		"conditions": append(otherConditions(o.Holder), corev1.PersistentVolumeClaimCondition{
+			Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.Clock.Now()), Message: message,
+		}),
+	})
+}
+
+// otherConditions are those that do not concern a resize.
+func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
+	out := []corev1.PersistentVolumeClaimCondition{} // never nil: it replaces what was there
+	for _, c := range claim.Status.Conditions {
+		switch c.Type {
+		case corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
+			corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError:
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// patchStatus writes on the status of the claim that the volume serves, and reports whether it has: on a claim that has changed since it was
+// observed, it does not, and the watch brings it. The annotation goes with it, as Kubernetes' own controllers write it.
+func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status fields) (bool, error) {
+	claim := o.Holder
+	patch := annotate(map[string]string{contract.AnnResizer: a.Provisioner})
+	patch["status"] = status
+	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, patch, "status")
+	how, err := outcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
+	return how == written && err == nil, err
+}
+
+// leaveToNode leaves the file system to the kubelet, or says that a person must grow it.
+func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
+	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet grows its file system where a pod uses it", o.PV.Spec.Capacity.Storage())
+	if o.View.Resize.Node == decide.NodeByHand {
+		kind, note = corev1.EventTypeWarning, byHand(o.PV)
+	}
+	note += saidOfResize(o)
+	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimFileSystemResizePending, note)
+	if wrote {
+		a.emit(o.Holder, o.PV, kind, reason.FileSystemResizeRequired, note)
+	}
+	return err
+}
+
+// byHand is honest about a file system that nobody grows by himself, and names the remedy.
+func byHand(pv *corev1.PersistentVolume) string {
+	return fmt.Sprintf("the volume has %[1]s, but its file system is as small as before: the kubelet grows none on volumes of this kind. "+
+		"Remedy: an administrator lets the claim's node rescan the device, grows the file system there (resize2fs, xfs_growfs), and says so by: "+
+		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
+}
+
+// saidOfResize are the image's own words for the user after the newest expand, as long as its Job is there.
+func saidOfResize(o *observe.Observation) string {
+	e := o.View.Newest(contract.Expand)
+	if e == nil || contract.ForClaim(e.Outcome.Message) == "" {
+		return ""
+	}
+	return "; the image says: " + contract.ForClaim(e.Outcome.Message)
+}
+
+// finishResize gives the claim its size: no node has anything left to do.
+func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
+	size := o.PV.Spec.Capacity.Storage().String()
+	status := fields{
+		"capacity":           fields{"storage": size},
+		"allocatedResources": fields{"storage": o.Size.String()},
+		"conditions":         otherConditions(o.Holder),
+	}
+	if o.Holder.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != "" {
+		status["allocatedResourceStatuses"] = fields{"storage": nil}
+	}
+	wrote, err := a.patchStatus(ctx, o, status)
+	if wrote {
+		a.emit(o.Holder, o.PV, corev1.EventTypeNormal, reason.VolumeResizeSuccessful, "the claim has "+size+saidOfResize(o))
+	}
+	return err
+}
+
+// emitResizing: a run that grows the volume has been launched.
+func (a *Actor) emitResizing(o *observe.Observation, job *batchv1.Job, note string) {
+	a.emit(o.Holder, job, corev1.EventTypeNormal, reason.Resizing, fmt.Sprintf("to %s by the %s", o.Size.String(), note))
+}

@@ -1,0 +1,77 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+)
+
+// storeRevision stores the config of a pending claim as its newest revision. The name is a hash of the content, so that a revision that
+// exists needs only its number raised and its mark as unused taken off.
+func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error {
+	src := o.Provision.Config.Source
+	if stored := o.StoredRevision; stored != nil {
+		patch := annotate(map[string]any{config.AnnUnusedSince: nil})
+		patch["revision"] = o.NextRevision
+		err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)
+		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
+		return err
+	}
+	_, err := a.Client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: src.RevisionName(), Namespace: src.Namespace,
+			Labels: map[string]string{
+				config.LabelManagedBy: config.ManagedBy,
+				config.LabelClass:     config.ClassLabel(src.Class),
+			},
+		},
+		Data:     runtime.RawExtension{Raw: src.Encode()},
+		Revision: o.NextRevision,
+	}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("store the config revision %s: %w", src.Revision(), err)
+	}
+	return nil
+}
+
+// DoRevision carries out what was decided for one stored config revision; until is when that is to be decided again.
+func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action decide.RevisionAction, until time.Time) (Result, error) {
+	switch action {
+	case decide.MarkUnused:
+		return a.requeueAt(until), a.markUnused(ctx, r.Stored, a.Clock.Now().UTC().Format(time.RFC3339))
+	case decide.UnmarkUnused:
+		return Result{}, a.markUnused(ctx, r.Stored, nil)
+	case decide.DeleteRevision:
+		return Result{}, a.deleteRevision(ctx, r.Stored)
+	case decide.KeepRevision, decide.AwaitUnused:
+		return a.requeueAt(until), nil
+	default:
+		return Result{}, fmt.Errorf("no way to carry out the action %d on a config revision", action)
+	}
+}
+
+// markUnused marks a revision with a time, or takes the mark off with nil. One that has changed since is left to the next observation,
+// which the watch brings.
+func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
+	err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, annotate(map[string]any{config.AnnUnusedSince: since}))
+	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
+	return err
+}
+
+// deleteRevision deletes a revision, unless it has changed since it was observed: whoever needs a marked one takes the mark off first.
+func (a *Actor) deleteRevision(ctx context.Context, stored *appsv1.ControllerRevision) error {
+	err := a.Client.AppsV1().ControllerRevisions(stored.Namespace).Delete(ctx, stored.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion},
+	})
+	_, err = outcomeOf(err, "delete the unused config revision %s/%s", stored.Namespace, stored.Name)
+	return err
+}

@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// need is what the dispatcher must be allowed to do with one resource.
+type need struct {
+	group, resource string
+	verbs           []string
+}
+
+// Needs of the whole cluster and of each config namespace; deploy/base/dispatcher-rbac.yaml grants them.
+var (
+	clusterNeeds = []need{
+		{"", "persistentvolumeclaims", []string{"get", "list", "watch", "patch"}},
+		{"", "persistentvolumeclaims/status", []string{"patch"}},
+		{"", "persistentvolumes", []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{"storage.k8s.io", "storageclasses", []string{"list", "watch"}},
+		{"", "nodes", []string{"get", "list", "watch"}},
+		{"gateway.networking.k8s.io", "referencegrants", []string{"list"}},
+		{"events.k8s.io", "events", []string{"create", "patch"}},
+	}
+	namespaceNeeds = []need{
+		{"", "configmaps", []string{"list", "watch"}},
+		{"", "serviceaccounts", []string{"list", "watch"}},
+		{"", "pods", []string{"list", "watch", "patch"}},
+		{"", "events", []string{"list"}},
+		{"apps", "controllerrevisions", []string{"list", "watch", "create", "patch", "delete"}},
+		{"batch", "jobs", []string{"list", "watch", "create", "patch", "delete"}},
+	}
+)
+
+// Needs of the leader's election. Nobody can name the lease that is to be created.
+var (
+	leaseNeeds    = []need{{"coordination.k8s.io", "leases", []string{"create"}}}
+	ownLeaseNeeds = []need{{"coordination.k8s.io", "leases", []string{"get", "update"}}}
+)
+
+// scope is where something is needed: a namespace or, without one, the cluster; and of which object,
+// without a name of all.
+type scope struct{ namespace, name string }
+
+// CheckAccess asks the API server whether the dispatcher may do all that it needs. The error names every
+// verb that is missing, instead of one watch after another failing later. namespaces are those of configs, the dispatcher's own first; lease is the name of the
+// leader's lease there, or empty.
+func CheckAccess(ctx context.Context, client kubernetes.Interface, namespaces []string, lease string) error {
+	missing, err := denied(ctx, client, scope{}, clusterNeeds)
+	if err != nil {
+		return err
+	}
+	for _, ns := range namespaces {
+		more, err := denied(ctx, client, scope{namespace: ns}, namespaceNeeds)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, more...)
+	}
+	more, err := leaseDenied(ctx, client, namespaces[0], lease)
+	if err != nil {
+		return err
+	}
+	missing = append(missing, more...)
+	if len(missing) > 0 {
+		return fmt.Errorf("the ServiceAccount lacks permissions: %s; compare its roles with deploy/base/dispatcher-rbac.yaml",
+			strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+func leaseDenied(ctx context.Context, client kubernetes.Interface, namespace, lease string) ([]string, error) {
+	if lease == "" {
+		return nil, nil
+	}
+	missing, err := denied(ctx, client, scope{namespace: namespace}, leaseNeeds)
+	if err != nil {
+		return nil, err
+	}
+	own, err := denied(ctx, client, scope{namespace, lease}, ownLeaseNeeds)
+	return append(missing, own...), err
+}
+
+func denied(ctx context.Context, client kubernetes.Interface, in scope, needs []need) ([]string, error) {
+	var missing []string
+	for _, n := range needs {
+		name, subresource, _ := strings.Cut(n.resource, "/")
+		for _, verb := range n.verbs {
+			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: in.namespace, Name: in.name, Group: n.group, Resource: name, Subresource: subresource, Verb: verb,
+				}},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("ask whether the dispatcher may %s %s: %w", verb, n.resource, err)
+			}
+			if !review.Status.Allowed {
+				missing = append(missing, n.missing(verb, in))
+			}
+		}
+	}
+	return missing, nil
+}
+
+func (n need) missing(verb string, in scope) string {
+	text := verb + " " + n.resource
+	if n.group != "" {
+		text += "." + n.group
+	}
+	if in.name != "" {
+		text += " " + in.name
+	}
+	if in.namespace == "" {
+		return text + " in the cluster"
+	}
+	return text + " in the namespace " + in.namespace
+}

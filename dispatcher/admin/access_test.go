@@ -1,0 +1,101 @@
+package admin_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+)
+
+// asked answers access reviews by a function.
+func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+		review.Status.Allowed = allow(*review.Spec.ResourceAttributes)
+		return true, review, nil
+	})
+	return client
+}
+
+// The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
+// namespace.
+func TestItem12TheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+	roles := shippedRoles(t)
+	client := asked(func(a authorizationv1.ResourceAttributes) bool {
+		role := "flex-dispatcher"
+		if a.Namespace != "" {
+			role = "flex-dispatcher-configs"
+		}
+		if a.Resource == "leases" {
+			role = "flex-dispatcher-lease"
+		}
+		return slices.ContainsFunc(roles[role], func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, resourceAsked(a)) && slices.Contains(r.Verbs, a.Verb) &&
+				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
+		})
+	})
+	opts := controller.Options{Namespaces: []string{"flex-provisioner", "other"}, Lease: "flex-dispatcher"}
+	if err := admin.CheckAccess(t.Context(), client, opts.Namespaces, opts.Lease); err != nil {
+		t.Error(err)
+	}
+}
+
+// resourceAsked is the resource of a review as roles write it.
+func resourceAsked(a authorizationv1.ResourceAttributes) string {
+	if a.Subresource == "" {
+		return a.Resource
+	}
+	return a.Resource + "/" + a.Subresource
+}
+
+func TestItem12EveryMissingVerbIsNamedAtOnce(t *testing.T) {
+	client := asked(func(a authorizationv1.ResourceAttributes) bool {
+		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
+	})
+	err := admin.CheckAccess(t.Context(), client, []string{"flex-provisioner", "other"}, "flex-dispatcher")
+	if err == nil {
+		t.Fatal("nothing is missing")
+	}
+	for _, words := range []string{
+		"patch persistentvolumeclaims/status in the cluster", "delete persistentvolumes in the cluster", "create jobs.batch in the namespace flex-provisioner", "patch jobs.batch",
+		"get leases.coordination.k8s.io flex-dispatcher in the namespace flex-provisioner", "dispatcher-rbac.yaml",
+	} {
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("%q is not in: %v", words, err)
+		}
+	}
+	if strings.Contains(err.Error(), "flex-dispatcher in the namespace other") {
+		t.Errorf("the lease is not in the namespace other: %v", err)
+	}
+}
+
+func shippedRoles(t *testing.T) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	file, err := os.ReadFile("../../deploy/base/dispatcher-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string][]rbacv1.PolicyRule{}
+	for document := range bytes.SplitSeq(file, []byte("\n---\n")) {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(document, &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind == "ClusterRole" || role.Kind == "Role" {
+			roles[role.Name] = role.Rules
+		}
+	}
+	return roles
+}

@@ -1,0 +1,165 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Held is all that carries a finalizer of ours. Without the dispatcher nobody would ever take it off: a
+// namespace deleted with held Jobs in it would hang.
+type Held struct {
+	Jobs    []batchv1.Job
+	Volumes []corev1.PersistentVolume
+	// Pods of Jobs, kept to be read.
+	Pods []corev1.Pod
+}
+
+// Survey lists what carries our finalizers, in every namespace: nobody remembers which ones the dispatcher
+// served. What says that it is of another provisioner is left to that one's dispatcher.
+func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
+	var held Held
+	if err := held.survey(ctx, client, provisioner); err != nil {
+		return held, err
+	}
+	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return held, fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	for _, pv := range list.Items {
+		if slices.Contains(pv.Finalizers, contract.FinalizerStorage) && !pvs.OfAnotherProvisioner(pv.Annotations, provisioner) {
+			held.Volumes = append(held.Volumes, pv)
+		}
+	}
+	return held, nil
+}
+
+// runOfAnother reports the same of a Job or its pod, by the first PV that it was given.
+func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
+	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
+}
+
+func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
+	mine := metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy}
+	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list the Jobs: %w", err)
+	}
+	for _, job := range all.Items {
+		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+			h.Jobs = append(h.Jobs, job)
+		}
+	}
+	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
+	if err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		if runs.HasFinalizer(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
+			h.Pods = append(h.Pods, pod)
+		}
+	}
+	return nil
+}
+
+// Print says what stays behind in the storage when the finalizers are released.
+func (h Held) Print(w io.Writer) error {
+	for _, pv := range h.Volumes {
+		claim := "no claim"
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			claim = "the claim " + ref.Namespace + "/" + ref.Name
+		}
+		if _, err := fmt.Fprintf(w, "PersistentVolume %s (%s, %s): its volume stays in the storage when it is deleted\n",
+			pv.Name, pv.Status.Phase, claim); err != nil {
+			return err
+		}
+	}
+	for _, job := range h.Jobs {
+		if _, err := fmt.Fprintf(w, "Job %s/%s (%s): what it may have made for it and no PersistentVolume shows stays in the storage\n",
+			job.Namespace, job.Name, claimsOf(&job)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",
+		len(h.Volumes), len(h.Jobs), len(h.Pods))
+	return err
+}
+
+// claimsOf names the claims whose record a Job still is.
+func claimsOf(job *batchv1.Job) string {
+	var out []string
+	for _, uid := range jobs.UIDs(job) {
+		r, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
+		switch {
+		case err != nil:
+			out = append(out, "an unreadable request")
+		case runs.RecordOf(job, uid).Held:
+			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Release takes our finalizers off. It goes on over errors of single objects and returns the first.
+func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
+	var first error
+	keep := func(err error) {
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	for _, pv := range h.Volumes {
+		keep(removeFinalizer(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
+	}
+	for _, pod := range h.Pods {
+		keep(removeFinalizer(ctx, client.CoreV1().Pods(pod.Namespace), &pod, jobs.FinalizerRecord))
+	}
+	for _, job := range h.Jobs {
+		keep(removeFinalizer(ctx, client.BatchV1().Jobs(job.Namespace), &job, jobs.FinalizerRecord))
+	}
+	return first
+}
+
+// finalized is the part of a typed client that removeFinalizer needs.
+type finalized[T metav1.Object] interface {
+	act.Patcher[T]
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}
+
+// removeFinalizer takes a finalizer off an object. One that has changed meanwhile is read anew: in a namespace that is being deleted every object
+// changes.
+func removeFinalizer[T metav1.Object](ctx context.Context, client finalized[T], obj T, finalizer string) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := act.RemoveFinalizer(ctx, client, obj, finalizer)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, getErr := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if getErr != nil {
+			return getErr
+		}
+		obj = now
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take the finalizer %s off %s: %w", finalizer, obj.GetName(), err)
+	}
+	return nil
+}

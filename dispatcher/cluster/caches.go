@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Caches are the watched objects: those of the whole cluster, and those of each config namespace.
+type Caches struct {
+	client kubernetes.Interface
+	grants Grants
+
+	claims, pvs, classes, nodes cache.Indexer
+	namespaces                  map[string]namespaced
+
+	factories []informers.SharedInformerFactory
+	synced    []cache.InformerSynced
+}
+
+// namespaced is what is watched in one config namespace.
+type namespaced struct {
+	configs, accounts, revisions, jobs, pods cache.Indexer
+}
+
+// New sets up an informer of every kind that the dispatcher reads; nothing is listed before Start. namespaces are those of configs.
+// grants may be nil: then no claim may be cloned across namespaces.
+func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
+	c := &Caches{client: client, grants: grants, namespaces: map[string]namespaced{}}
+	b := builder{client: client, caches: c}
+	b.clusterWide(h)
+	for _, ns := range namespaces {
+		c.namespaces[ns] = b.namespaced(ns, h)
+	}
+	return c, b.err
+}
+
+// Start lists and watches until ctx ends.
+func (c *Caches) Start(ctx context.Context) {
+	for _, f := range c.factories {
+		f.StartWithContext(ctx)
+	}
+}
+
+// WaitForSync waits until every cache is filled and every handler has seen what is in it, and reports whether that was before ctx ended.
+func (c *Caches) WaitForSync(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
+}
+
+// Shutdown waits for the watches to end, after Start's context has.
+func (c *Caches) Shutdown() {
+	for _, f := range c.factories {
+		f.Shutdown()
+	}
+}
+
+// Namespaces returns the config namespaces, sorted.
+func (c *Caches) Namespaces() []string {
+	var out []string
+	for ns := range c.namespaces {
+		out = append(out, ns)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Serves reports whether configs are read in a namespace.
+func (c *Caches) Serves(namespace string) bool {
+	_, watched := c.namespaces[namespace]
+	return watched
+}
+
+// Class returns a storage class, or nil.
+func (c *Caches) Class(name string) *storagev1.StorageClass {
+	return byKey[*storagev1.StorageClass](c.classes, name)
+}
+
+// Classes returns every storage class.
+func (c *Caches) Classes() []*storagev1.StorageClass {
+	return typed[*storagev1.StorageClass](c.classes.List(), nil)
+}
+
+// ClaimNamed returns the claim of this "namespace/name", or nil.
+func (c *Caches) ClaimNamed(key string) *corev1.PersistentVolumeClaim {
+	return byKey[*corev1.PersistentVolumeClaim](c.claims, key)
+}
+
+// ClonesOf returns the unbound claims that ask for a clone of the claim of this "namespace/name".
+func (c *Caches) ClonesOf(key string) []*corev1.PersistentVolumeClaim {
+	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(bySource, key))
+}
+
+// ClaimsOfClass returns the claims of a class, by its label.
+func (c *Caches) ClaimsOfClass(label string) []*corev1.PersistentVolumeClaim {
+	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byClass, label))
+}
+
+// PVNamed returns a PV, or nil.
+func (c *Caches) PVNamed(name string) *corev1.PersistentVolume {
+	return byKey[*corev1.PersistentVolume](c.pvs, name)
+}
+
+// PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.
+func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
+	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
+}
+
+// PVsOfClass returns the PVs of a class, by its label.
+func (c *Caches) PVsOfClass(label string) []*corev1.PersistentVolume {
+	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byClass, label))
+}
+
+// ConfigsOf returns the ConfigMaps of a namespace that name a class.
+func (c *Caches) ConfigsOf(namespace, class string) []*corev1.ConfigMap {
+	return typed[*corev1.ConfigMap](c.namespaces[namespace].configs.ByIndex(byClass, config.ClassLabel(class)))
+}
+
+// ConfigNamed returns a provisioner ConfigMap, or nil.
+func (c *Caches) ConfigNamed(namespace, name string) *corev1.ConfigMap {
+	return byKey[*corev1.ConfigMap](c.namespaces[namespace].configs, namespace+"/"+name)
+}
+
+// HasAccount reports whether a namespace has a ServiceAccount that carries the label of provisioners.
+func (c *Caches) HasAccount(namespace, name string) bool {
+	return byKey[*corev1.ServiceAccount](c.namespaces[namespace].accounts, namespace+"/"+name) != nil
+}
+
+// Revision returns the stored config revision of this "namespace/name", or nil.
+func (c *Caches) Revision(name string) *appsv1.ControllerRevision {
+	ns, _, _ := cache.SplitMetaNamespaceKey(name)
+	if !c.Serves(ns) {
+		return nil
+	}
+	return byKey[*appsv1.ControllerRevision](c.namespaces[ns].revisions, name)
+}
+
+// RevisionsOf returns the stored revisions of a config, by the beginning of their names.
+func (c *Caches) RevisionsOf(namespace, configName string) []*appsv1.ControllerRevision {
+	return typed[*appsv1.ControllerRevision](c.namespaces[namespace].revisions.ByIndex(byConfig, configName))
+}
+
+// IsRevisionNamed reports whether a Job or a PV names a config revision, "namespace/name".
+func (c *Caches) IsRevisionNamed(name string) bool {
+	named := slices.Contains(c.pvs.ListIndexFuncValues(byRevision), name)
+	for _, ns := range c.namespaces {
+		named = named || slices.Contains(ns.jobs.ListIndexFuncValues(byRevision), name)
+	}
+	return named
+}
+
+// HasJob reports whether the cache has a Job.
+func (c *Caches) HasJob(namespace, name string) bool {
+	return byKey[*batchv1.Job](c.namespaces[namespace].jobs, namespace+"/"+name) != nil
+}
+
+// JobsOfUID returns the Jobs that serve a claim, in every config namespace.
+func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
+	var out []*batchv1.Job
+	for _, ns := range c.Namespaces() {
+		out = append(out, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byUID, uid))...)
+	}
+	return out
+}
+
+// JobsOfClass returns the Jobs of a class, by its label, in every config namespace.
+func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
+	var out []*batchv1.Job
+	for _, ns := range c.Namespaces() {
+		out = append(out, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byClass, label))...)
+	}
+	return out
+}
+
+// UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed.
+func (c *Caches) UnfinishedJobs(namespace, label string) []*batchv1.Job {
+	return typed[*batchv1.Job](c.namespaces[namespace].jobs.ByIndex(byUnfinished, label))
+}
+
+// ClassesWithUnfinishedJobs returns the labels of the classes that have such Jobs in a namespace.
+func (c *Caches) ClassesWithUnfinishedJobs(namespace string) []string {
+	return c.namespaces[namespace].jobs.ListIndexFuncValues(byUnfinished)
+}
+
+// ClassesInUse returns the labels of all classes of which there is a claim, a PV or a Job.
+func (c *Caches) ClassesInUse() []string {
+	labels := slices.Concat(c.claims.ListIndexFuncValues(byClass), c.pvs.ListIndexFuncValues(byClass))
+	for _, ns := range c.namespaces {
+		labels = append(labels, ns.jobs.ListIndexFuncValues(byClass)...)
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// PodsOf returns the pods of a Job.
+func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
+	return typed[*corev1.Pod](c.namespaces[job.Namespace].pods.ByIndex(byJob, job.Name))
+}
+
+// NodesNamed returns the nodes with this name or hostname label.
+func (c *Caches) NodesNamed(name string) []*corev1.Node {
+	return typed[*corev1.Node](c.nodes.ByIndex(byNode, name))
+}
+
+// WaitingForNode returns what a node's coming or going concerns, by the node's name or hostname label: unbound claims that have selected it, PVs of ours
+// whose volume lies there, Jobs that are records of runs there. With an empty name they are the released PVs that name no single node.
+func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
+	var waiting []*batchv1.Job
+	for _, ns := range c.Namespaces() {
+		waiting = append(waiting, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byNode, name))...)
+	}
+	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byNode, name)), typed[*corev1.PersistentVolume](c.pvs.ByIndex(byNode, name)), waiting
+}
+
+// byKey returns the object of a key, or the zero value.
+func byKey[T any](indexer cache.Indexer, key string) T {
+	var none T
+	obj, found, err := indexer.GetByKey(key)
+	if err != nil || !found {
+		return none
+	}
+	return obj.(T)
+}
+
+// typed returns a list with its type. An index fails only when it does not exist.
+func typed[T any](found []any, _ error) []T {
+	out := make([]T, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(T))
+	}
+	return out
+}

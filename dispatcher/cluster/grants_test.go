@@ -1,0 +1,93 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+)
+
+func grantsAPI(version string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: version, Resource: "referencegrants"}
+}
+
+func dynamicClient(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		grantsAPI("v1"): "ReferenceGrantList", grantsAPI("v1beta1"): "ReferenceGrantList",
+	}, objects...)
+}
+
+// granting serves some versions of the API, with a grant in the namespace host of what stands in its spec.
+// Another version has the answer of an API server that does not know it.
+func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGrants {
+	t.Helper()
+	var objects []runtime.Object
+	for _, version := range served {
+		var grant unstructured.Unstructured
+		text := fmt.Sprintf("{apiVersion: gateway.networking.k8s.io/%s, kind: ReferenceGrant, metadata: {name: g, namespace: host}, spec: %s}", version, spec)
+		if err := yaml.Unmarshal([]byte(text), &grant.Object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &grant)
+	}
+	client := dynamicClient(objects...)
+	client.PrependReactor("list", "referencegrants", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if !slices.Contains(served, a.GetResource().Version) {
+			return true, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "")
+		}
+		return false, nil, nil
+	})
+	return cluster.ReferenceGrants{Client: client}
+}
+
+// Item 6: consent is what a ReferenceGrant of the source's namespace says of this very copy, by whichever
+// version of that API the cluster serves.
+func TestItem06ConsentIsReadFromReferenceGrants(t *testing.T) {
+	const claims = `from: [{group: "", kind: PersistentVolumeClaim, namespace: guest}]`
+	tests := map[string]struct {
+		spec   string
+		served []string
+		want   bool
+	}{
+		"one claim":                 {`{` + claims + `, to: [{group: "", kind: PersistentVolumeClaim, name: source}]}`, []string{"v1beta1"}, true},
+		"every claim":               {`{` + claims + `, to: [{group: "", kind: PersistentVolumeClaim}]}`, []string{"v1beta1"}, true},
+		"by the stable version":     {`{` + claims + `, to: [{group: "", kind: PersistentVolumeClaim}]}`, []string{"v1"}, true},
+		"by both":                   {`{` + claims + `, to: [{group: "", kind: PersistentVolumeClaim}]}`, []string{"v1", "v1beta1"}, true},
+		"another claim":             {`{` + claims + `, to: [{group: "", kind: PersistentVolumeClaim, name: other}]}`, []string{"v1"}, false},
+		"another kind":              {`{` + claims + `, to: [{group: "", kind: Secret}]}`, []string{"v1"}, false},
+		"claims of another guest":   {`{from: [{group: "", kind: PersistentVolumeClaim, namespace: else}], to: [{group: "", kind: PersistentVolumeClaim}]}`, []string{"v1"}, false},
+		"another kind of the guest": {`{from: [{group: example.com, kind: PersistentVolumeClaim, namespace: guest}], to: [{group: "", kind: PersistentVolumeClaim}]}`, []string{"v1"}, false},
+		"no such API":               {`{}`, nil, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := granting(t, tt.spec, tt.served...).Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest")
+			if err != nil || got != tt.want {
+				t.Errorf("allowed: %t, %v", got, err)
+			}
+		})
+	}
+}
+
+// An error is weather, and never consent nor its refusal.
+func TestItem06AnErrorIsNoAnswerToConsent(t *testing.T) {
+	client := dynamicClient()
+	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("the API server is away")
+	})
+	grants := cluster.ReferenceGrants{Client: client}
+	if allowed, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); err == nil || allowed {
+		t.Errorf("allowed: %t, %v", allowed, err)
+	}
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Names of the caches' indexes.
+const (
+	byUID   = "uid"
+	byClass = "class"
+	byJob   = "job"
+	// byConfig finds a config's revisions.
+	byConfig = "config"
+	// byUnfinished finds a class's Jobs that have not finished.
+	byUnfinished = "unfinished"
+	// byRevision finds the Jobs and PVs that name a config revision.
+	byRevision = "revision"
+	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
+	byOwner = "owner"
+	// byNode finds what waits for a node, by the node's name or hostname label: claims that are not bound,
+	// PVs of ours, Jobs that are records. Nodes are found by both.
+	byNode = "node"
+	// bySource finds the unbound claims that ask for a clone of a claim.
+	bySource = "source"
+)
+
+func uidOf(obj any) ([]string, error) {
+	return []string{string(obj.(*corev1.PersistentVolumeClaim).UID)}, nil
+}
+
+func sourceOfClaim(obj any) ([]string, error) {
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	source := CloneSource(claim)
+	if source.Name.Name == "" || claim.Spec.VolumeName != "" {
+		return nil, nil
+	}
+	return []string{source.Name.String()}, nil
+}
+
+// The indexes by class all have the class's label as key, the only name of it that a Job carries.
+func classOfClaim(obj any) ([]string, error) {
+	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(obj.(*corev1.PersistentVolumeClaim)))}, nil
+}
+
+func classOfPV(obj any) ([]string, error) {
+	return []string{config.ClassLabel(obj.(*corev1.PersistentVolume).Spec.StorageClassName)}, nil
+}
+
+func classOfConfig(obj any) ([]string, error) {
+	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
+}
+
+func classOfJob(obj any) ([]string, error) {
+	return []string{obj.(*batchv1.Job).Labels[config.LabelClass]}, nil
+}
+
+func classOfUnfinished(obj any) ([]string, error) {
+	if runs.Finished(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return classOfJob(obj)
+}
+
+func configOfRevision(obj any) ([]string, error) {
+	return []string{config.NameOfRevision(obj.(*appsv1.ControllerRevision).Name)}, nil
+}
+
+// revisionNamed serves Jobs and PVs, which name a revision by the same annotation.
+func revisionNamed(obj any) ([]string, error) {
+	return []string{obj.(metav1.Object).GetAnnotations()[contract.AnnRevision]}, nil
+}
+
+func uidsOfJob(obj any) ([]string, error) {
+	return jobs.UIDs(obj.(*batchv1.Job)), nil
+}
+
+func jobOfPod(obj any) ([]string, error) {
+	return []string{obj.(*corev1.Pod).Labels[batchv1.JobNameLabel]}, nil
+}
+
+func ownersOfPV(obj any) ([]string, error) {
+	return pvs.Owners(obj.(*corev1.PersistentVolume)), nil
+}
+
+func namesOfNode(obj any) ([]string, error) {
+	return NamesOf(obj.(*corev1.Node)), nil
+}
+
+// NamesOf returns the names by which claims and PVs name a node: its own and its hostname label, mostly the same.
+func NamesOf(node *corev1.Node) []string {
+	names := []string{node.Name}
+	if host := node.Labels[corev1.LabelHostname]; host != "" && host != node.Name {
+		names = append(names, host)
+	}
+	return names
+}
+
+func nodeOfClaim(obj any) ([]string, error) {
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
+		return []string{node}, nil
+	}
+	return nil, nil
+}
+
+// nodeOfPV has an empty key for a released PV that names no single node: it may wait for any of several.
+func nodeOfPV(obj any) ([]string, error) {
+	pv := obj.(*corev1.PersistentVolume)
+	node := pvs.NodeOf(pv)
+	if pv.Annotations[contract.AnnClaimUID] == "" || pvs.NodesOf(pv) == nil || node == "" && !pvs.IsReleased(pv) {
+		return nil, nil
+	}
+	return []string{node}, nil
+}
+
+func nodeOfJob(obj any) ([]string, error) {
+	job := obj.(*batchv1.Job)
+	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+		return nil, nil
+	}
+	var nodes []string
+	for _, uid := range jobs.UIDs(job) {
+		if node := job.Annotations[jobs.Key(job, uid, jobs.AnnNode)]; node != "" && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, nil
+}
+
+// Kinds of data sources that are not a populator's.
+const (
+	kindClaim    = contract.SourceClaim
+	kindSnapshot = "VolumeSnapshot"
+)
+
+// Source is what a claim asks its volume to be cloned from. Name is empty where it asks for none.
+type Source struct {
+	Name       types.NamespacedName
+	IsSnapshot bool
+}
+
+// CloneSource reads which claim a claim asks for a clone of: by its data source, or by the annotation of the older provisioner.
+func CloneSource(claim *corev1.PersistentVolumeClaim) Source {
+	kind, name := "", types.NamespacedName{Namespace: claim.Namespace}
+	switch {
+	case claim.Spec.DataSourceRef != nil:
+		kind, name.Name = claim.Spec.DataSourceRef.Kind, claim.Spec.DataSourceRef.Name
+		if ns := claim.Spec.DataSourceRef.Namespace; ns != nil && *ns != "" {
+			name.Namespace = *ns
+		}
+	case claim.Spec.DataSource != nil:
+		kind, name.Name = claim.Spec.DataSource.Kind, claim.Spec.DataSource.Name
+	}
+	if asked := claim.Annotations[contract.AnnCloneRequest]; kind == "" && asked != "" {
+		name.Name = asked
+		if ns, rest, found := strings.Cut(asked, "/"); found {
+			name.Namespace, name.Name = ns, rest
+		}
+	}
+	return Source{Name: name, IsSnapshot: kind == kindSnapshot}
+}
+
+// IsPopulated reports whether a volume populator fills a claim, through a claim of its own.
+func IsPopulated(claim *corev1.PersistentVolumeClaim) bool {
+	ref := claim.Spec.DataSourceRef
+	return ref != nil && ref.Kind != kindClaim && ref.Kind != kindSnapshot
+}

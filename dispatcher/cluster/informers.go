@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Handlers are called with what was added, changed or deleted. A changed object is passed twice, as it was and as it is, unless a
+// handler takes both: an index that the object has left needs the old one.
+type Handlers struct {
+	Claim        func(*corev1.PersistentVolumeClaim)
+	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim) // after Claim
+	PV           func(*corev1.PersistentVolume)
+	Class        func(*storagev1.StorageClass)
+	Node         func(*corev1.Node) // changes of labels only
+	Config       func(*corev1.ConfigMap)
+	Account      func(*corev1.ServiceAccount)
+	Revision     func(*appsv1.ControllerRevision)
+	Job          func(*batchv1.Job) // added and deleted ones
+	JobUpdated   func(old, now *batchv1.Job)
+	Pod          func(*corev1.Pod)
+}
+
+// builder adds informers one by one and keeps the first error.
+type builder struct {
+	client  kubernetes.Interface
+	caches  *Caches
+	factory informers.SharedInformerFactory
+	err     error
+}
+
+func (b *builder) clusterWide(h Handlers) {
+	b.use("", "", withoutManagedFields)
+	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	b.caches.claims = b.add(claims, onChange(h.Claim),
+		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim})
+	b.onUpdate(claims, h.ClaimUpdated)
+	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV),
+		cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV})
+	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
+	b.use("", "", onlyLabels)
+	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
+		if !maps.Equal(old.Labels, now.Labels) { // kubelets write on their nodes all the time
+			h.Node(old)
+			h.Node(now)
+		}
+	}), cache.Indexers{byNode: namesOfNode})
+}
+
+// namespaced watches what the dispatcher needs of a config namespace, and nothing else in it.
+func (b *builder) namespaced(ns string, h Handlers) namespaced {
+	var s namespaced
+	b.use(ns, contract.LabelType+"="+contract.TypeConfig, withoutManagedFields)
+	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), cache.Indexers{byClass: classOfConfig})
+	b.use(ns, contract.LabelProvisioner+"=true", withoutManagedFields)
+	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
+	b.use(ns, config.LabelManagedBy+"="+config.ManagedBy, withoutManagedFields)
+	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), cache.Indexers{byConfig: configOfRevision})
+	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated),
+		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
+	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), cache.Indexers{byJob: jobOfPod})
+	return s
+}
+
+// use makes the factory of the informers that are added next.
+func (b *builder) use(namespace, selector string, transform cache.TransformFunc) {
+	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
+		informers.WithNamespace(namespace),
+		informers.WithTransform(transform),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
+	b.caches.factories = append(b.caches.factories, b.factory)
+}
+
+func (b *builder) add(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler, indexers cache.Indexers) cache.Indexer {
+	if b.err == nil && indexers != nil {
+		b.err = informer.AddIndexers(indexers)
+	}
+	if b.err != nil {
+		return nil
+	}
+	registration, err := informer.AddEventHandler(handler)
+	if b.err = err; err == nil {
+		b.caches.synced = append(b.caches.synced, registration.HasSynced)
+	}
+	return informer.GetIndexer()
+}
+
+func (b *builder) onUpdate(informer cache.SharedIndexInformer, updated func(old, now *corev1.PersistentVolumeClaim)) {
+	if b.err == nil {
+		_, b.err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
+			updated(old.(*corev1.PersistentVolumeClaim), now.(*corev1.PersistentVolumeClaim))
+		}})
+	}
+}
+
+func onChange[T any](changed func(T)) cache.ResourceEventHandler {
+	return onUpdate(changed, func(old, now T) {
+		changed(old)
+		changed(now)
+	})
+}
+
+func onUpdate[T any](changed func(T), updated func(old, now T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { changed(obj.(T)) },
+		UpdateFunc: func(old, now any) { updated(old.(T), now.(T)) },
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			changed(obj.(T))
+		},
+	}
+}
+
+func withoutManagedFields(obj any) (any, error) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// onlyLabels drops what the dispatcher does not ask of a node.
+func onlyLabels(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+	}}, nil
+}

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Reader finds the objects of one claim's UID: in the caches, or live. What does not exist is nil.
+type Reader interface {
+	// Claim finds a claim by UID; at is where it was last known to be, if anywhere.
+	Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error)
+	PV(ctx context.Context, name string) (*corev1.PersistentVolume, error)
+	Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error)
+	Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	Nodes(ctx context.Context) ([]*corev1.Node, error)
+}
+
+// Claim implements Reader.
+func (c *Caches) Claim(_ context.Context, uid types.UID, _ types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+	found, err := c.claims.ByIndex(byUID, string(uid))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0].(*corev1.PersistentVolumeClaim), nil
+}
+
+// PV implements Reader.
+func (c *Caches) PV(_ context.Context, name string) (*corev1.PersistentVolume, error) {
+	return c.PVNamed(name), nil
+}
+
+// Jobs implements Reader.
+func (c *Caches) Jobs(_ context.Context, uid types.UID) ([]*batchv1.Job, error) {
+	return c.JobsOfUID(string(uid)), nil
+}
+
+// Pods implements Reader.
+func (c *Caches) Pods(_ context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
+	return c.PodsOf(job), nil
+}
+
+// Node implements Reader.
+func (c *Caches) Node(_ context.Context, name string) (*corev1.Node, error) {
+	return byKey[*corev1.Node](c.nodes, name), nil
+}
+
+// Nodes implements Reader.
+func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
+	return typed[*corev1.Node](c.nodes.List(), nil), nil
+}
+
+// Live returns a reader of the API server itself. A cache may be behind: behind the dispatcher's own last write, or, after a
+// restart, behind what an earlier leader saw. at is where the claim was last known to be.
+func (c *Caches) Live(at types.NamespacedName) Reader {
+	return live{client: c.client, namespaces: c.Namespaces(), at: at}
+}
+
+type live struct {
+	client     kubernetes.Interface
+	namespaces []string
+	at         types.NamespacedName
+}
+
+func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+	if at.Name == "" {
+		at = l.at
+	}
+	if at.Name == "" {
+		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
+	}
+	claim, err := l.client.CoreV1().PersistentVolumeClaims(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && claim.UID != uid {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the claim %s: %w", at, err)
+	}
+	return claim, nil
+}
+
+func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	pv, err := l.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
+	}
+	return pv, nil
+}
+
+func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
+	var out []*batchv1.Job
+	for _, ns := range l.namespaces {
+		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + string(uid)})
+		if err != nil {
+			return nil, fmt.Errorf("list the Jobs of the claim %s in %s: %w", uid, ns, err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
+	list, err := l.client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	var out []*corev1.Pod
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
+func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := l.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
+	list, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	var out []*corev1.Node
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
+}
+
+// WarningAbout returns the newest Warning event about an object, or nil. Events are many and are not cached: it asks the API server.
+func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.UID) (*runs.Warning, error) {
+	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for events that tell why a Job in %s does not start: %w", namespace, err)
+	}
+	var last *corev1.Event
+	for i := range list.Items {
+		if e := &list.Items[i]; last == nil || last.LastTimestamp.Before(&e.LastTimestamp) {
+			last = e
+		}
+	}
+	if last == nil {
+		return nil, nil //nolint:nilnil // no event is no error
+	}
+	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
+}
+
+// IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name".
+func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
+	for _, ns := range c.Namespaces() {
+		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy})
+		if err != nil {
+			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
+		}
+		for i := range list.Items {
+			if list.Items[i].Annotations[contract.AnnRevision] == name {
+				return true, nil
+			}
+		}
+	}
+	list, err := c.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Annotations[contract.AnnRevision] == name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// AllowsClone reports whether the namespace of a claim lets claims of another namespace clone it.
+func (c *Caches) AllowsClone(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
+	if c.grants == nil {
+		return false, nil
+	}
+	return c.grants.Allows(ctx, source, to)
+}

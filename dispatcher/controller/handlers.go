@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// handlers turn what has changed into the UIDs to reconcile.
+func (c *Controller) handlers() cluster.Handlers {
+	return cluster.Handlers{
+		Claim: c.claimChanged, ClaimUpdated: c.claimUpdated, PV: c.pvChanged, Class: c.classChanged, Node: c.nodeChanged,
+		Config: c.configChanged, Account: c.accountChanged, Revision: c.revisionChanged,
+		Job: c.jobChanged, JobUpdated: c.jobUpdated, Pod: c.podChanged,
+	}
+}
+
+// claimChanged also enqueues the PV's UID: a populator's claim is bound to the PV of another UID, which is reconciled when it goes.
+func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
+	c.queue.Add(claim.UID)
+	c.enqueuePV(claim.Spec.VolumeName)
+	for _, clone := range c.caches.ClonesOf(claim.Namespace + "/" + claim.Name) {
+		c.queue.Add(clone.UID)
+	}
+}
+
+func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
+	c.enqueuePV(pv.Name)
+	c.enqueueOwners(pv)
+	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
+}
+
+// enqueuePV enqueues the UID of a PV of ours, which is named after it.
+func (c *Controller) enqueuePV(name string) {
+	if uid, ours := strings.CutPrefix(name, contract.PVName("")); ours {
+		c.queue.Add(types.UID(uid))
+	}
+}
+
+// enqueueOwners enqueues the UIDs that a PV carries: one under another name may be a rival of their own PVs.
+func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
+	for _, uid := range pvs.Owners(pv) {
+		if c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
+			c.queue.Add(types.UID(uid))
+		}
+	}
+}
+
+// jobChanged also assigns slots: a Job that has ended may have freed one.
+func (c *Controller) jobChanged(job *batchv1.Job) {
+	c.slots.Observe(job)
+	c.enqueueRevision(job.Annotations[contract.AnnRevision])
+	c.enqueueJob(job)
+	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
+		c.slots.Assign(slots.KeyOfJob(job))
+	}
+}
+
+func (c *Controller) enqueueJob(job *batchv1.Job) {
+	for _, uid := range jobs.UIDs(job) {
+		c.queue.Add(types.UID(uid))
+	}
+}
+
+// jobUpdated enqueues only one claim for most changes of a Job that serves several: they are annotations about that one. Were the others
+// reconciled at each, the work would grow with their square.
+func (c *Controller) jobUpdated(old, now *batchv1.Job) {
+	annotated, only := annotatedClaims(old, now)
+	if !only {
+		c.jobChanged(old) // an index that it has left needs the old one
+		c.jobChanged(now)
+		return
+	}
+	for _, uid := range annotated {
+		c.queue.Add(types.UID(uid))
+	}
+}
+
+// annotatedClaims returns the claims of a Job about which an annotation was written on it, and whether nothing else has changed.
+func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
+	members := jobs.UIDs(now)
+	if len(members) < 2 || !equality.Semantic.DeepEqual(old.Spec, now.Spec) || !equality.Semantic.DeepEqual(old.Status, now.Status) ||
+		!slices.Equal(old.Finalizers, now.Finalizers) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp) {
+		return nil, false
+	}
+	for key, value := range now.Annotations {
+		if old.Annotations[key] == value {
+			continue
+		}
+		uid, _, _ := strings.Cut(key, ".")
+		if !slices.Contains(members, uid) {
+			return nil, false
+		}
+		uids = append(uids, uid)
+	}
+	return uids, true
+}
+
+func (c *Controller) podChanged(pod *corev1.Pod) {
+	for label := range pod.Labels {
+		if uid, ours := strings.CutPrefix(label, jobs.LabelMember); ours {
+			c.queue.Add(types.UID(uid))
+		}
+	}
+}
+
+func (c *Controller) classChanged(class *storagev1.StorageClass) {
+	c.enqueueClass(config.ClassLabel(class.Name))
+}
+
+func (c *Controller) configChanged(cm *corev1.ConfigMap) {
+	c.enqueueRevisions(cm.Namespace, config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName())
+	c.enqueueClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
+}
+
+func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {
+	c.enqueueRevisions(stored.Namespace, stored.Name)
+	c.enqueueClass(stored.Labels[config.LabelClass])
+}
+
+func (c *Controller) accountChanged(*corev1.ServiceAccount) {
+	for _, label := range c.caches.ClassesInUse() {
+		c.enqueueClass(label)
+	}
+}
+
+// enqueueClass enqueues whatever may wait for something of a class: claims to be provisioned or resized, volumes to be deleted, and runs
+// to be undone, whose claim may be gone and of which there is no PV.
+func (c *Controller) enqueueClass(label string) {
+	for _, claim := range c.caches.ClaimsOfClass(label) {
+		switch {
+		case claim.Spec.VolumeName == "":
+			c.queue.Add(claim.UID)
+		case observe.WantsMore(claim):
+			c.enqueuePV(claim.Spec.VolumeName)
+		}
+	}
+	for _, pv := range c.caches.PVsOfClass(label) {
+		if pvs.IsReleased(pv) {
+			c.pvChanged(pv)
+		}
+	}
+	for _, job := range c.caches.JobsOfClass(label) {
+		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+			c.enqueueJob(job)
+		}
+	}
+}
+
+// nodeChanged enqueues whatever may wait for the node, or wait no more. Volumes that name no single node are enqueued by every node.
+func (c *Controller) nodeChanged(node *corev1.Node) {
+	for _, name := range append(cluster.NamesOf(node), "") {
+		claims, volumes, records := c.caches.WaitingForNode(name)
+		for _, claim := range claims {
+			c.queue.Add(claim.UID)
+		}
+		for _, pv := range volumes {
+			c.enqueuePV(pv.Name)
+		}
+		for _, job := range records {
+			c.enqueueJob(job)
+		}
+	}
+}
+
+// enqueueRevision enqueues a config revision: what named it may be gone, or may name it now.
+func (c *Controller) enqueueRevision(name string) {
+	if strings.Contains(name, "/") {
+		c.revisions.Add(name)
+	}
+}
+
+// enqueueRevisions enqueues the revisions of the same config as one, by its name: the ConfigMap may have come or gone, or another revision
+// may be the newest now.
+func (c *Controller) enqueueRevisions(namespace, revision string) {
+	for _, stored := range c.caches.RevisionsOf(namespace, config.NameOfRevision(revision)) {
+		c.revisions.Add(stored.Namespace + "/" + stored.Name)
+	}
+}

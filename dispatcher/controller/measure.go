@@ -1,0 +1,89 @@
+package controller
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
+)
+
+// claimUpdated measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only
+// the leader counts: a sum over all replicas must not count a claim twice. What was bound while nobody led
+// is not counted at all.
+func (c *Controller) claimUpdated(before, claim *corev1.PersistentVolumeClaim) {
+	became := before.Status.Phase != corev1.ClaimBound && claim.Status.Phase == corev1.ClaimBound
+	if !became || !c.leading.Load() {
+		return
+	}
+	if pv := c.pvMadeFor(claim); pv != nil {
+		c.countBound(claim, pv)
+	}
+}
+
+// pvMadeFor returns the PV that was made for a claim, if it is bound to that, or nil. Other provisioners name theirs in the same way.
+func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	pv := c.caches.PVNamed(contract.PVName(string(claim.UID)))
+	if pv == nil || claim.Spec.VolumeName != pv.Name || pv.Annotations[contract.AnnClaimUID] != string(claim.UID) {
+		return nil
+	}
+	return pv
+}
+
+// countBound takes each phase into the series whose beginning and end the objects still tell.
+func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
+	phase := func(name string, from, to metav1.Time) {
+		if !from.IsZero() && !to.IsZero() {
+			c.series.ObservePhase(class, name, to.Sub(from.Time))
+		}
+	}
+	var created, started metav1.Time
+	if job := c.provisionedBy(claim); job != nil {
+		created, started = job.CreationTimestamp, runs.Started(c.caches.PodsOf(job))
+	}
+	phase(series.PhaseWait, claim.CreationTimestamp, created)
+	phase(series.PhaseStart, created, started)
+	phase(series.PhaseRun, started, pv.CreationTimestamp)
+	phase(series.PhaseBind, pv.CreationTimestamp, metav1.NewTime(c.clock.Now()))
+}
+
+// provisionedBy returns the newest provision Job of a claim, or nil.
+func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1.Job {
+	var last *batchv1.Job
+	number := 0
+	for _, job := range c.caches.JobsOfUID(string(claim.UID)) {
+		if r := runs.RecordOf(job, string(claim.UID)); r.Verb == contract.Provision && r.Number > number {
+			last, number = job, r.Number
+		}
+	}
+	return last
+}
+
+// backlog counts what waits for a slot and the Jobs that have not ended.
+func (c *Controller) backlog() series.Backlog {
+	names := map[string]string{}
+	for _, class := range c.caches.Classes() {
+		names[config.ClassLabel(class.Name)] = class.Name
+	}
+	out := series.Backlog{Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}}
+	for at, flows := range c.slots.Waiting() {
+		for flow, n := range flows {
+			out.Waiting[series.Waiting{Class: names[at.Label], Verb: flow.Verb}] += n
+		}
+	}
+	for _, ns := range c.caches.Namespaces() {
+		for _, label := range c.caches.ClassesWithUnfinishedJobs(ns) {
+			for _, job := range c.caches.UnfinishedJobs(ns, label) {
+				r := runs.RecordOf(job, job.Labels[contract.LabelClaimUID])
+				undo := r.Verb == contract.Delete && r.Volume == ""
+				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: undo, Running: c.slots.HoldsSlot(job)}]++
+			}
+		}
+	}
+	return out
+}

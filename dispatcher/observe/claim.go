@@ -1,0 +1,101 @@
+package observe
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
+	o.View.Claim = b.claimState(o.Claim, string(o.UID))
+	if o.View.Claim != decide.ClaimPending {
+		return nil
+	}
+	if o.Provision, err = b.resolveProvision(ctx, reader, o.Claim); err != nil {
+		return err
+	}
+	o.View.Provision = o.Provision.Target
+	o.SelectedNode = b.topologyOf(o.View.Provision.Node)
+	if o.View.Provision.Problem != nil {
+		return nil
+	}
+	src := o.Provision.Config.Source
+	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), newestNumber(b.siblings(src))+1
+	return nil
+}
+
+// claimState classifies a claim. It is ours when its class names our provisioner, the PV controller has handed it over, and, with
+// WaitForFirstConsumer, a node is selected. The PV controller's annotation alone will not do: it stays when the node's is removed.
+func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
+	switch {
+	case claim == nil:
+		return decide.ClaimGone
+	case claim.Spec.VolumeName == contract.PVName(uid):
+		return decide.ClaimBound
+	case claim.Spec.VolumeName != "":
+		return decide.ClaimBoundElsewhere
+	case claim.DeletionTimestamp != nil:
+		return decide.ClaimTerminating
+	case !b.isOurs(claim):
+		return decide.ClaimNotOurs
+	default:
+		return decide.ClaimPending
+	}
+}
+
+func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
+	provisioner := claim.Annotations[storagehelpers.AnnStorageProvisioner]
+	if provisioner == "" {
+		provisioner = claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
+	}
+	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	if class == nil || class.Provisioner != b.Provisioner || provisioner != b.Provisioner || cluster.IsPopulated(claim) {
+		return false
+	}
+	return !waitsForNode(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
+}
+
+// waitsForNode reports whether the scheduler selects a node for the claims of a class.
+func waitsForNode(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// Result is what a claim's annotations say of a run. Only lines meant for the user are in the message.
+func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[string]string {
+	out := map[string]string{
+		contract.AnnProvisionTS: run.Outcome.Finished.UTC().Format(time.RFC3339),
+		contract.AnnAttempts:    strconv.Itoa(run.Attempt),
+		contract.AnnResult:      "failed",
+		contract.AnnExitCode:    "",
+		contract.AnnMessage:     contract.ForClaim(run.Outcome.Message),
+	}
+	if success {
+		out[contract.AnnResult] = "succeeded"
+		if source := pv.Annotations[contract.AnnCloneOf]; source != "" {
+			out[contract.AnnClaimCloneOf] = source
+		}
+	}
+	if code := run.Outcome.ExitCode; code != nil {
+		out[contract.AnnExitCode] = strconv.Itoa(int(*code))
+	}
+	return out
+}
+
+// isPublished reports whether a claim's annotations say just that.
+func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
+	if claim == nil {
+		return false
+	}
+	got := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
+	return maps.Equal(got, want)
+}

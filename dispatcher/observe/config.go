@@ -1,0 +1,191 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// Resolved is a config that can serve, or the problem with it.
+type Resolved struct {
+	Target decide.Target
+	Config config.Config
+	Class  *storagev1.StorageClass
+	Source *contract.Source
+	// From is the class's ConfigMap, if there is just one. Faulty: the problem lies in it.
+	From   *corev1.ConfigMap
+	Faulty bool
+}
+
+// resolveProvision finds how a pending claim would be provisioned now.
+func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
+	if r.Class = b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it went since the claim was looked at
+		r.Target.Problem = problem(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
+		return r, nil
+	}
+	if r.Target.Problem = unsupported(claim); r.Target.Problem != nil {
+		return r, nil
+	}
+	if r.Source, r.Target.Problem, err = b.resolveSource(ctx, claim); r.Target.Problem != nil || err != nil {
+		return r, err
+	}
+	if b.resolveConfig(&r); r.Target.Problem != nil {
+		return r, nil
+	}
+	request := jobs.Request(claim, r.Class, r.Config, "")
+	request.Source = r.Source
+	r.Target = decide.Target{
+		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
+		RevisionStored: b.isCurrent(r.Config.Source),
+		HasSlot:        b.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
+		NodeSelected: waitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
+	}
+	err = b.missingSelectedNode(ctx, reader, &r.Target)
+	return r, err
+}
+
+// resolveConfig reads the class's config, or, while an edit of it is faulty, its last good revision.
+func (b *Observer) resolveConfig(r *Resolved) {
+	if r.From, r.Target.Problem = b.configFor(r.Class); r.Target.Problem != nil {
+		return
+	}
+	src := config.SourceOf(r.From, r.Class)
+	if r.Config, r.Target.Problem = b.parse(src); r.Target.Problem != nil {
+		good, found := b.lastGood(src)
+		if !found {
+			r.Faulty = true
+			return
+		}
+		r.Config = good
+		r.Config.Warnings = append(r.Config.Warnings, r.Target.Problem.Note+"; the last good revision, "+good.Source.Revision()+", stays in use")
+		r.Target.Problem = nil
+	}
+	if r.Source != nil && !r.Config.Clones {
+		r.Target.Problem = problem(reason.DataSourceNotSupported, "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
+			"it might hand out an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
+	}
+}
+
+func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	o.Delete = b.resolveDelete(o)
+	if o.PV != nil {
+		o.VolumeNode = b.topologyOf(pvs.NodeOf(o.PV))
+	}
+	err := b.observeMissingNode(ctx, reader, o)
+	o.View.Delete = o.Delete.Target
+	return err
+}
+
+// resolveDelete finds how what was made, or may have been, would be deleted: under the revision that
+// made it, even when its ConfigMap and its class have gone.
+func (b *Observer) resolveDelete(o *Observation) Resolved {
+	name := o.madeUnder()
+	if name == "" {
+		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionMissing,
+			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
+				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
+			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
+	}
+	stored := b.Caches.Revision(name)
+	if stored == nil {
+		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionMissing,
+			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
+				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
+	}
+	src, err := config.DecodeSource(stored.Data.Raw)
+	if err != nil {
+		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
+	}
+	var r Resolved
+	if r.Config, r.Target.Problem = b.parse(src); r.Target.Problem != nil {
+		return r
+	}
+	r.Target = decide.Target{HasSlot: b.Slots.IsAssigned(o.UID, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
+	return r
+}
+
+// madeUnder is the revision that made the volume, or the newest run that may have made one.
+func (o *Observation) madeUnder() string {
+	if o.PV != nil && o.View.Volume.Proven() && o.PV.Annotations[contract.AnnRevision] != "" {
+		return o.PV.Annotations[contract.AnnRevision]
+	}
+	if p := o.View.Newest(contract.Provision); p != nil {
+		return p.Revision
+	}
+	return ""
+}
+
+// configFor finds the one ConfigMap of a class.
+func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
+	ns := config.NamespaceFor(class, b.Namespace)
+	if !b.Caches.Serves(ns) {
+		return nil, problem(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s, "+
+			"which the dispatcher does not serve: add it to --config-namespaces", class.Name, ns)
+	}
+	switch found := b.Caches.ConfigsOf(ns, class.Name); {
+	case len(found) == 0:
+		return nil, problem(reason.WaitingForConfig, "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
+			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
+	case len(found) > 1:
+		var names []string
+		for _, cm := range found {
+			names = append(names, cm.Name)
+		}
+		slices.Sort(names) // in another order it would be another event
+		return nil, problem(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
+			strings.Join(names, " and "), ns, class.Name)
+	default:
+		return found[0], nil
+	}
+}
+
+// parse parses a source and checks what it needs of the cluster.
+func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
+	cfg, faults := config.Parse(src, b.Provisioner)
+	if len(faults) == 0 {
+		faults = jobs.Check(cfg, b.Allowed)
+	}
+	if len(faults) > 0 {
+		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joined(faults))
+	}
+	if !b.Caches.Serves(src.Namespace) {
+		return cfg, problem(reason.NamespaceNotServed, "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
+	}
+	if cfg.ServiceAccount == "" {
+		return cfg, nil // it writes no PV, and gets no token
+	}
+	if !b.Caches.HasAccount(src.Namespace, cfg.ServiceAccount) {
+		return cfg, problem(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
+			"namespace or lacks the label %s=true", src.Namespace, src.Name, cfg.ServiceAccount, contract.LabelProvisioner)
+	}
+	return cfg, nil
+}
+
+func joined(faults field.ErrorList) string {
+	var out []string
+	for _, f := range faults {
+		out = append(out, f.Error())
+	}
+	return strings.Join(out, "; ")
+}
+
+// unsupported refuses what no image can do.
+func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
+	if claim.Spec.Selector == nil {
+		return nil
+	}
+	return problem(reason.SelectorNotSupported, "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
+}

@@ -1,0 +1,114 @@
+package observe
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+// NodeTopology is where a node is: its name, and those of its labels that tell its place.
+type NodeTopology struct {
+	Name   string
+	Labels map[string]string
+}
+
+// topologyLabels are the labels that tell where a node is.
+var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelHostname}
+
+// topologyOf returns where a node is, by its name or its hostname label: a PV names it by the label, mostly. A node without the labels, or
+// one that does not exist, has no topology: that is no reason to hold up a run.
+func (b *Observer) topologyOf(name string) NodeTopology {
+	out := NodeTopology{Name: name}
+	for _, node := range b.Caches.NodesNamed(name) {
+		if out.Labels != nil && node.Name != name {
+			continue
+		}
+		out = NodeTopology{Name: node.Name, Labels: map[string]string{}}
+		for _, label := range topologyLabels {
+			if value := node.Labels[label]; value != "" {
+				out.Labels[label] = value
+			}
+		}
+	}
+	return out
+}
+
+// missingSelectedNode finds out whether the node that the scheduler has chosen for a claim has gone.
+func (b *Observer) missingSelectedNode(ctx context.Context, reader cluster.Reader, t *decide.Target) error {
+	if !t.NodeSelected || t.Node == "" {
+		return nil
+	}
+	node, err := reader.Node(ctx, t.Node)
+	if node == nil {
+		t.MissingNode = "the selected node " + t.Node
+	}
+	return err
+}
+
+// observeMissingNode finds out whether what was made, or may have been, lies on a node that has gone.
+func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
+	t := &o.Delete.Target
+	if t.Problem != nil || o.Delete.Config.RunOn != config.RunOnSelected {
+		return nil
+	}
+	if o.View.Volume.Proven() {
+		t.MissingNode, err = missingNodesOf(ctx, reader, o)
+	} else {
+		t.MissingNode, err = missingNodeBefore(ctx, reader, o.View)
+	}
+	t.NodeGonePolicy = b.nodeGonePolicy(o.Delete.Config)
+	return err
+}
+
+// missingNodesOf tells from where a volume could be reached, if no such node is left. It is of interest only where a run
+// would have to go there.
+func missingNodesOf(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
+	vol, grows := o.View.Volume, o.Claim != nil && WantsMore(o.Claim)
+	withdrawn := vol.Terminating && vol.Unbound
+	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !withdrawn {
+		return "", nil
+	}
+	nodes, err := reader.Nodes(ctx)
+	switch node := pvs.NodeOf(o.PV); {
+	case err != nil || pvs.ReachableFrom(o.PV, nodes):
+		return "", err
+	case node != "":
+		return "the volume's node " + node, nil
+	default:
+		return "every node that the volume's node affinity allows", nil
+	}
+}
+
+// missingNodeBefore names the node where a volume may have been made, of which there is no PV, if it has gone.
+func missingNodeBefore(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
+	last := v.Newest(contract.Provision)
+	if last == nil || !last.Held || last.Node == "" {
+		return "", nil
+	}
+	node, err := reader.Node(ctx, last.Node)
+	if node != nil || err != nil {
+		return "", err
+	}
+	return "the node " + last.Node + " of the Job " + last.Name, nil
+}
+
+// nodeGonePolicy is what the config says today, where it is still there: whether a lost node's volumes are to be given up is
+// known when it is lost, not when they are made.
+func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
+	today := Resolved{Class: b.Caches.Class(made.Source.Class)}
+	if today.Class == nil {
+		return made.NodeGone
+	}
+	b.resolveConfig(&today)
+	same := today.Config.Source.Namespace == made.Source.Namespace && today.Config.Source.Name == made.Source.Name
+	if today.Target.Problem != nil || !same {
+		return made.NodeGone
+	}
+	return today.Config.NodeGone
+}

@@ -1,0 +1,135 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// Observer makes Observations.
+type Observer struct {
+	Caches *cluster.Caches
+	Slots  *slots.Slots
+	Clock  clock.PassiveClock
+	// Provisioner is the name that StorageClasses write.
+	Provisioner string
+	// Namespace is where the config of a class is that names no other.
+	Namespace string
+	// Allowed is what pods and PVs may use of a node, by namespace.
+	Allowed jobs.Allowances
+}
+
+// Observation is what was found of one UID.
+type Observation struct {
+	UID   types.UID
+	At    types.NamespacedName // where the claim is or was, if known
+	Claim *corev1.PersistentVolumeClaim
+	PV    *corev1.PersistentVolume
+	Jobs  map[string]*batchv1.Job  // by name
+	Pods  map[string][]*corev1.Pod // by the Job's name
+	View  decide.View
+	// Provision and Delete are the configs under which a pending claim would be provisioned, and what was made deleted.
+	Provision, Delete Resolved
+	// Holder is the claim that is bound to the PV, nil where that is none or it is terminating. Size is what its volume is to have.
+	Holder *corev1.PersistentVolumeClaim
+	Size   resource.Quantity
+	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is, as far as claim and PV say.
+	SelectedNode, VolumeNode NodeTopology
+	// NextRevision is the number under which the config of a pending claim would be stored; StoredRevision is the stored one, or nil.
+	NextRevision   int64
+	StoredRevision *appsv1.ControllerRevision
+}
+
+// Hint is what the last action for a UID has learned and no object shows. It is good for the next observation only, and losing it costs
+// one more refused write.
+type Hint struct {
+	// Unpublishable names the run whose result the API server does not let the dispatcher write on the claim.
+	Unpublishable string
+	// RefusedPV names the run whose described PV the API server refuses, and why.
+	RefusedPV, RefusedWhy string
+}
+
+// Observe gathers all that is known of a UID through one reader. Classes, configs and revisions always come from the caches: they are
+// the administrator's, and a moment's delay does no harm.
+func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
+	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
+	o.View.Now = b.Clock.Now()
+	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
+		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize,
+	} {
+		if err := step(ctx, reader, o); err != nil {
+			return nil, err
+		}
+	}
+	o.apply(hint)
+	return o, nil
+}
+
+// apply completes the runs with what claim, PV and hint say of them.
+func (o *Observation) apply(hint Hint) {
+	for i := range o.View.Runs {
+		r := &o.View.Runs[i]
+		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)
+		r.Published = r.Name == hint.Unpublishable || isPublished(o.Claim, Result(*r, o.View.Volume.Fits(), o.PV))
+		if r.Name == hint.RefusedPV {
+			r.Refused = hint.RefusedWhy
+		}
+	}
+}
+
+// readObjects reads the objects. The PV comes after the Jobs: one written a moment ago must not be missed when the Jobs were
+// read later.
+func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
+	if err = b.readRuns(ctx, reader, o); err != nil {
+		return err
+	}
+	if o.PV, err = reader.PV(ctx, contract.PVName(string(o.UID))); err != nil {
+		return err
+	}
+	if o.PV != nil && o.PV.Spec.ClaimRef != nil && o.PV.Spec.ClaimRef.UID == o.UID {
+		o.At = types.NamespacedName{Namespace: o.PV.Spec.ClaimRef.Namespace, Name: o.PV.Spec.ClaimRef.Name}
+	}
+	if o.Claim, err = reader.Claim(ctx, o.UID, o.At); err != nil {
+		return err
+	}
+	if o.Claim != nil {
+		o.At = types.NamespacedName{Namespace: o.Claim.Namespace, Name: o.Claim.Name}
+	}
+	return nil
+}
+
+func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	all, err := reader.Jobs(ctx, o.UID)
+	if err != nil {
+		return err
+	}
+	for _, job := range all {
+		run, err := b.runOf(ctx, reader, o, job)
+		if err != nil {
+			return err
+		}
+		o.Jobs[job.Name] = job
+		o.View.Runs = append(o.View.Runs, run)
+		if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
+			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+		}
+	}
+	return nil
+}
+
+func problem(reason, format string, args ...any) *decide.Problem {
+	return &decide.Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
+}

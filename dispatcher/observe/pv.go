@@ -1,0 +1,120 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
+	pv := o.PV
+	if pv == nil {
+		return nil
+	}
+	v := decide.Volume{
+		Exists:       true,
+		UID:          string(pv.UID),
+		Unproven:     b.unproven(pv, string(o.UID)),
+		Released:     pvs.IsReleased(pv),
+		PolicyDelete: pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
+		HasFinalizer: slices.Contains(pv.Finalizers, contract.FinalizerStorage),
+		Terminating:  pv.DeletionTimestamp != nil,
+		Unbound:      pvs.IsUnbound(pv),
+	}
+	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) {
+		v.Mismatch, v.NeverBound = mismatchOf(pv, o.Claim)
+	}
+	if v.Released {
+		v.Orphaned, err = isOrphaned(ctx, reader, pv)
+	}
+	o.View.Volume = v
+	return err
+}
+
+// isOrphaned reports whether the claim that a released PV names is gone or bound elsewhere. Without a UID the PV has been handed to
+// whichever claim has that name, whatever its phase still says.
+func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (bool, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return false, nil
+	}
+	holder, err := reader.Claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	return holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name, err
+}
+
+// mismatchOf returns why a claim that waits can never be bound to its PV, and whether no claim ever can have been: the latter of a PV
+// without a claimRef whatever the claim.
+func mismatchOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (mismatch string, neverBound bool) {
+	switch {
+	case claim != nil && claim.Spec.VolumeName == "":
+		return pvs.Mismatch(pv, claim), pvs.NeverBound(pv, claim)
+	case pv.Spec.ClaimRef == nil:
+		return "", pvs.NeverBound(pv, nil)
+	default:
+		return "", false
+	}
+}
+
+// unproven returns why a PV is no proof of a run of ours; empty: it is one. A PV of another provisioner is left to that one's dispatcher
+// alone: two would grow one volume, and tell its claim two stories.
+func (b *Observer) unproven(pv *corev1.PersistentVolume, uid string) string {
+	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
+		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
+			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, b.Provisioner)
+	}
+	return pvs.Unproven(pv, uid)
+}
+
+// observeRival looks for a PV of the UID under another name. It may be bound to the claim, and what the image deletes by the UID is
+// then in use.
+func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	others, err := b.otherPVs(ctx, reader, o)
+	if err != nil {
+		return err
+	}
+	since := o.earliestSuccess()
+	for _, pv := range others {
+		// A rival that goes with its claim is no obstacle when that is gone.
+		over := o.Claim == nil && pvs.IsReleased(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+		if rival := pvs.Rival(pv, string(o.UID), since); rival != "" && !over {
+			o.View.Rival = rival
+			return nil
+		}
+	}
+	return nil
+}
+
+// otherPVs are the PVs that have to do with the UID and have another name. The one that the claim is bound to must not be missed: it is
+// read by its name.
+func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Observation) ([]*corev1.PersistentVolume, error) {
+	out := b.Caches.PVsOfUID(string(o.UID))
+	if o.Claim == nil || o.Claim.Spec.VolumeName == "" || o.Claim.Spec.VolumeName == contract.PVName(string(o.UID)) {
+		return out, nil
+	}
+	pv, err := reader.PV(ctx, o.Claim.Spec.VolumeName)
+	if pv != nil {
+		out = append([]*corev1.PersistentVolume{pv}, out...)
+	}
+	return out, err
+}
+
+// earliestSuccess is when the first run was created that ended as if it had written the UID's PV; zero: none was.
+func (o *Observation) earliestSuccess() time.Time {
+	var since time.Time
+	for _, r := range o.View.Runs {
+		created := o.Jobs[r.Name].CreationTimestamp.Time
+		if r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && (since.IsZero() || created.Before(since)) {
+			since = created
+		}
+	}
+	return since
+}

@@ -1,0 +1,96 @@
+package observe
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+// siblings are the stored revisions of the same config.
+func (b *Observer) siblings(src config.Source) []*appsv1.ControllerRevision {
+	return b.Caches.RevisionsOf(src.Namespace, config.NameOfRevision(src.RevisionName()))
+}
+
+// isCurrent reports whether a source is stored, and as its config's newest: the one to fall back to when the
+// next edit is faulty. One that is marked as unused may be deleted at any moment: it does not count as stored
+// until the mark has been taken off.
+func (b *Observer) isCurrent(src config.Source) bool {
+	stored := b.Caches.Revision(src.Revision())
+	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == newestNumber(b.siblings(src))
+}
+
+func newestNumber(revisions []*appsv1.ControllerRevision) int64 {
+	var last int64
+	for _, r := range revisions {
+		last = max(last, r.Revision)
+	}
+	return last
+}
+
+// lastGood is the newest stored revision of a config whose ConfigMap is faulty now. A class made anew
+// with other parameters is another request: no old revision answers it.
+func (b *Observer) lastGood(src config.Source) (config.Config, bool) {
+	var good config.Config
+	last, found := int64(0), false
+	for _, r := range b.siblings(src) {
+		old, err := config.DecodeSource(r.Data.Raw)
+		if err != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
+			continue
+		}
+		if cfg, p := b.parse(old); p == nil {
+			good, last, found = cfg, r.Revision, true
+		}
+	}
+	return good, found
+}
+
+// Revision is what was found of one stored config revision, "namespace/name".
+type Revision struct {
+	Name   string
+	Stored *appsv1.ControllerRevision
+	decide.Revision
+}
+
+// ObserveRevision gathers what decide judges of a stored config revision, or nil where there is none. Before a revision is marked or deleted
+// the API server is asked, too (live): of two leaders whose caches differ, one would put the mark on as fast as the other takes it off.
+func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) (*Revision, error) {
+	stored := b.Caches.Revision(name)
+	if stored == nil {
+		return nil, nil //nolint:nilnil // it is gone, which is no error
+	}
+	r := &Revision{Name: name, Stored: stored, Revision: decide.Revision{Used: b.isUsed(name, stored), Marked: markedSince(stored)}}
+	if live {
+		var err error
+		if r.Used, err = b.Caches.IsRevisionNamedLive(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// isUsed reports whether anything in the caches needs a revision. One that cannot be read is left alone: nothing tells which config it
+// belongs to.
+func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
+	if b.Caches.IsRevisionNamed(name) {
+		return true
+	}
+	src, err := config.DecodeSource(stored.Data.Raw)
+	if err != nil {
+		return true
+	}
+	return b.Caches.ConfigNamed(stored.Namespace, src.Name) != nil && stored.Revision == newestNumber(b.siblings(src))
+}
+
+// markedSince is when a revision was marked. A mark that cannot be read is none.
+func markedSince(stored *appsv1.ControllerRevision) time.Time {
+	at, err := time.Parse(time.RFC3339, stored.Annotations[config.AnnUnusedSince])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,88 @@
+// Package reason holds the reason of every event that the dispatcher words itself, each with its meaning in a line. docs/configuration.md
+// has a row for each, with the remedy, and a test compares the two. Reasons that Kubernetes words are passed on as they are. It imports
+// nothing.
+package reason
+
+// Reasons of events. Those of provisioning and of a resize are the ones that users know from other provisioners.
+const (
+	// Provisioning: a Job was launched.
+	Provisioning = "Provisioning"
+	// ProvisioningSucceeded: the PV is there.
+	ProvisioningSucceeded = "ProvisioningSucceeded"
+	// ProvisioningFailed: a run failed: its verdict, the image's words for the user, the Job, and when it is tried again.
+	ProvisioningFailed = "ProvisioningFailed"
+	// ContainerOutput: the last lines of a run's output.
+	ContainerOutput = "ContainerOutput"
+	// WaitingForConfig: no ConfigMap serves the class.
+	WaitingForConfig = "WaitingForConfig"
+	// AmbiguousConfig: several ConfigMaps claim the class, so none serves.
+	AmbiguousConfig = "AmbiguousConfig"
+	// InvalidConfig: all faults of the config, by field.
+	InvalidConfig = "InvalidConfig"
+	// ConfigWarning: it serves, but should not stay so: a faulty edit, a password in plain text.
+	ConfigWarning = "ConfigWarning"
+	// ServiceAccountRefused: the config's ServiceAccount does not exist, or lacks the label.
+	ServiceAccountRefused = "ServiceAccountRefused"
+	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve.
+	NamespaceNotServed = "NamespaceNotServed"
+	// WaitingForClass: the class has gone.
+	WaitingForClass = "WaitingForClass"
+	// SelectorNotSupported: a new volume cannot be made to match a selector.
+	SelectorNotSupported = "SelectorNotSupported"
+	// SnapshotNotSupported: only CSI drivers restore VolumeSnapshots.
+	SnapshotNotSupported = "SnapshotNotSupported"
+	// DataSourceNotSupported: the config does not say that its image can copy a claim.
+	DataSourceNotSupported = "DataSourceNotSupported"
+	// SourceNotFound: the claim to be copied does not exist.
+	SourceNotFound = "SourceNotFound"
+	// SourceNotBound: the claim to be copied is not bound yet.
+	SourceNotBound = "SourceNotBound"
+	// SourceRefused: the other namespace does not consent to the copy, or has no such claim.
+	SourceRefused = "SourceRefused"
+	// LaunchFailed: the API server refused the Job.
+	LaunchFailed = "LaunchFailed"
+	// Stalled: max-attempts is reached.
+	Stalled = "Stalled"
+	// JobSuspended: the Job is suspended, by a queue or by hand.
+	JobSuspended = "JobSuspended"
+	// WaitingForNode: a pod was deleted, and its node does not confirm that it has ended.
+	WaitingForNode = "WaitingForNode"
+	// Undoing: what an abandoned run may have made is deleted.
+	Undoing = "Undoing"
+	// UndoFailed: that failed; it is tried again.
+	UndoFailed = "UndoFailed"
+	// LeftBehind: something stays in the storage: the image does not serve delete, or the node has gone and the config says node-gone: forget.
+	LeftBehind = "LeftBehind"
+	// VolumeInDoubt: a PV is no proof, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted under it.
+	VolumeInDoubt = "VolumeInDoubt"
+	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; all else goes on.
+	ResultNotShown = "ResultNotShown"
+	// Rescheduling: its node has no room, never took the Job or has gone: the annotation volume.kubernetes.io/selected-node is taken off, and the scheduler chooses again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
+	Rescheduling = "Rescheduling"
+	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and the config says to wait for it.
+	NodeGone = "NodeGone"
+	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted with its volume, and the claim is served anew.
+	VolumeWithdrawn = "VolumeWithdrawn"
+	// VolumeDiffers: the PV serves the claim, and is not what was asked for.
+	VolumeDiffers = "VolumeDiffers"
+	// Deleting: a Job that deletes the volume was launched, or has done so.
+	Deleting = "Deleting"
+	// VolumeFailedDelete: that failed; it is tried again.
+	VolumeFailedDelete = "VolumeFailedDelete"
+	// DeleteNotSupported: the revision that made the volume does not serve delete.
+	DeleteNotSupported = "DeleteNotSupported"
+	// RevisionMissing: the revision that made the volume does not exist, or nothing names it.
+	RevisionMissing = "RevisionMissing"
+	// RevisionDamaged: that ControllerRevision cannot be read.
+	RevisionDamaged = "RevisionDamaged"
+	// Resizing: a Job that grows the volume was launched.
+	Resizing = "Resizing"
+	// VolumeResizeFailed: that failed.
+	VolumeResizeFailed = "VolumeResizeFailed"
+	// FileSystemResizeRequired: the volume has grown, and its file system is left.
+	FileSystemResizeRequired = "FileSystemResizeRequired"
+	// VolumeResizeSuccessful: the claim has its size.
+	VolumeResizeSuccessful = "VolumeResizeSuccessful"
+	// ExpansionNotSupported: the class, or the revision that made the volume, does not expand.
+	ExpansionNotSupported = "ExpansionNotSupported"
+)

@@ -1,0 +1,138 @@
+package series
+
+import (
+	"time"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// Labels of our series, and the only values that they can have. None of them can be chosen by a user: a
+// label that takes a claim's name or namespace would grow without bounds.
+const (
+	labelClass   = "class"   // the storage classes for which Jobs ran; empty: one that has gone
+	labelSource  = "source"  // empty, or PersistentVolumeClaim: a copy of a claim
+	labelVerb    = "verb"    // contract.Verbs, and verbUndo
+	labelVerdict = "verdict" // contract's verdicts
+	labelPhase   = "phase"   // PhaseWait, PhaseStart, PhaseRun, PhaseBind
+	labelState   = "state"   // stateRunning, stateStuck
+)
+
+// verbUndo is the verb of a delete of what was abandoned: to an administrator it is no deletion of a
+// PersistentVolume.
+const verbUndo = "undo"
+
+// buckets span from what a quick storage takes to the longest timeouts, in seconds.
+var buckets = []float64{0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600}
+
+// attemptBuckets end where a backoff of five minutes has lasted some hours.
+var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
+
+// Series are what is counted. Counts are kept by the process, as everywhere; what is counted is read from
+// the objects, so that a restart neither forgets a duration nor counts anything twice.
+type Series struct {
+	provisions, provisionsFailed, deletes, deletesFailed, runs *metrics.CounterVec
+	provisionSeconds, deleteSeconds, attempts, bound           *metrics.HistogramVec
+}
+
+// New makes the series; none is registered. The first six carry the names that dashboards for other provisioners already ask for.
+func New() Series {
+	return Series{
+		provisions: counterVec("controller_persistentvolumeclaim_provision_total",
+			"Volumes provisioned", labelClass, labelSource),
+		provisionsFailed: counterVec("controller_persistentvolumeclaim_provision_failed_total",
+			"Attempts to provision that failed", labelClass, labelSource),
+		provisionSeconds: histogramVec("controller_persistentvolumeclaim_provision_duration_seconds",
+			"From the creation of a Job to its successful end", buckets, labelClass, labelSource),
+		deletes: counterVec("controller_persistentvolume_delete_total",
+			"Volumes deleted", labelClass),
+		deletesFailed: counterVec("controller_persistentvolume_delete_failed_total",
+			"Attempts to delete that failed", labelClass),
+		deleteSeconds: histogramVec("controller_persistentvolume_delete_duration_seconds",
+			"From the creation of a Job to its successful end", buckets, labelClass),
+		runs: counterVec("flex_dispatcher_runs_total",
+			"Runs that ended, by verb and verdict", labelClass, labelVerb, labelVerdict),
+		attempts: histogramVec("flex_dispatcher_attempts",
+			"Counted runs that a success took, itself included", attemptBuckets, labelClass, labelVerb),
+		bound: histogramVec("flex_dispatcher_claim_to_bound_seconds",
+			"From the creation of a claim until it is bound, by phase", buckets, labelClass, labelPhase),
+	}
+}
+
+func counterVec(name, help string, labels ...string) *metrics.CounterVec {
+	return metrics.NewCounterVec(&metrics.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func histogramVec(name, help string, buckets []float64, labels ...string) *metrics.HistogramVec {
+	return metrics.NewHistogramVec(&metrics.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// Registry takes the dispatcher's series.
+type Registry interface {
+	MustRegister(...metrics.Registerable)
+	CustomMustRegister(...metrics.StableCollector)
+}
+
+// Register adds the series to a registry, and the gauges of the backlog. What is never registered is not counted.
+func (s Series) Register(r Registry, backlog func() Backlog) {
+	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
+		s.runs, s.attempts, s.bound)
+	r.CustomMustRegister(&collector{count: backlog})
+}
+
+// Run is what is counted of one that ended.
+type Run struct {
+	Class, Source string
+	Verb          contract.Verb
+	Undo          bool
+	Verdict       contract.Verdict
+	Success       bool
+	Attempt       int
+	Took          time.Duration // from the creation of its Job
+}
+
+// CountRun takes a run whose outcome has been recorded into the series.
+func (s Series) CountRun(r Run) {
+	verb := verbOf(r.Verb, r.Undo)
+	s.runs.WithLabelValues(r.Class, verb, string(r.Verdict)).Inc()
+	if r.Success {
+		s.attempts.WithLabelValues(r.Class, verb).Observe(float64(max(r.Attempt, 1)))
+	}
+	switch {
+	case verb == string(contract.Provision) && r.Success:
+		s.provisions.WithLabelValues(r.Class, r.Source).Inc()
+		observeSeconds(s.provisionSeconds.WithLabelValues(r.Class, r.Source), r.Took)
+	case verb == string(contract.Provision):
+		s.provisionsFailed.WithLabelValues(r.Class, r.Source).Inc()
+	case verb == string(contract.Delete) && r.Success:
+		s.deletes.WithLabelValues(r.Class).Inc()
+		observeSeconds(s.deleteSeconds.WithLabelValues(r.Class), r.Took)
+	case verb == string(contract.Delete):
+		s.deletesFailed.WithLabelValues(r.Class).Inc()
+	}
+}
+
+// The phases of a claim on its way to be bound. One ends where the next begins.
+const (
+	PhaseWait  = "wait"  // from the claim's creation to that of the Job that provisioned it: its slot, earlier attempts, its node's selection
+	PhaseStart = "start" // until the container runs: the scheduler, the image's pull
+	PhaseRun   = "run"   // until the PV is there
+	PhaseBind  = "bind"  // until the claim is bound
+)
+
+// ObservePhase takes the length of one phase of a claim into the series.
+func (s Series) ObservePhase(class, phase string, took time.Duration) {
+	observeSeconds(s.bound.WithLabelValues(class, phase), took)
+}
+
+// verbOf is the label of a run's verb.
+func verbOf(verb contract.Verb, undo bool) string {
+	if undo {
+		return verbUndo
+	}
+	return string(verb)
+}
+
+// observeSeconds counts a negative time as none: two clocks may disagree by a moment, and it would spoil a sum.
+func observeSeconds(m metrics.ObserverMetric, d time.Duration) { m.Observe(max(d, 0).Seconds()) }

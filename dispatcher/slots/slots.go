@@ -1,0 +1,262 @@
+package slots
+
+import (
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// ClassKey is where the Jobs of a class are counted: the namespace in which they run, and the class's label.
+type ClassKey struct{ Namespace, Label string }
+
+// KeyOf returns where the Jobs of a config are counted.
+func KeyOf(src config.Source) ClassKey {
+	return ClassKey{src.Namespace, config.ClassLabel(src.Class)}
+}
+
+// KeyOfJob returns where a Job is counted.
+func KeyOfJob(job *batchv1.Job) ClassKey {
+	return ClassKey{job.Namespace, job.Labels[config.LabelClass]}
+}
+
+// Assignment is a slot that is in use although the cache shows no Job in it yet.
+type Assignment struct {
+	ClassKey
+	flow Flow
+}
+
+// Slots holds who waits for a slot of a class and who has been assigned one. A UID leaves its queue while it is reconciled and joins it
+// again if it still waits. When the last Job of a flow has expired, when the flow was served is forgotten, too.
+type Slots struct {
+	caches  *cluster.Caches
+	clock   clock.PassiveClock
+	enqueue func(types.UID)
+
+	mu       sync.Mutex
+	queues   map[ClassKey]*Queue
+	served   map[ClassKey]map[Flow]time.Time
+	assigned map[types.UID]*Assignment
+	launched map[string]*Assignment // by the Job's "namespace/name"
+	// joined are those whom another UID's worker is about to launch with its own: they are in no queue.
+	joined map[types.UID]bool
+}
+
+// New makes Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
+func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)) *Slots {
+	return &Slots{
+		caches: caches, clock: clk, enqueue: enqueue,
+		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]bool{},
+	}
+}
+
+// IsAssigned reports whether a UID has been assigned a slot of a config's class. Every launch needs one.
+func (s *Slots) IsAssigned(uid types.UID, cfg config.Config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.assigned[uid]
+	return a != nil && a.ClassKey == KeyOf(cfg.Source)
+}
+
+// Begin takes a UID out of its queue while it is reconciled, so that no slot is assigned on facts that are being read anew. It
+// returns the slot that the UID has, if any.
+func (s *Slots) Begin(uid types.UID) *Assignment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range s.queues {
+		queue.Remove(string(uid))
+	}
+	return s.assigned[uid]
+}
+
+// End passes on the slot that a UID had and did not use, because something else had to be done first or the API server refused the Job:
+// what cannot go on now holds up no other. Then the slots of every class in which the UID has Jobs are assigned: a Job that is stuck
+// has given its slot away, and only time tells that. It reports whether the UID waits, or has been assigned a slot since.
+func (s *Slots) End(uid types.UID, had *Assignment) bool {
+	if had != nil && s.revoke(uid, had) {
+		s.Assign(had.ClassKey)
+	}
+	for _, job := range s.caches.JobsOfUID(string(uid)) {
+		s.Assign(KeyOfJob(job))
+	}
+	return s.waits(uid)
+}
+
+func (s *Slots) waits(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range s.queues {
+		if queue.Has(string(uid)) {
+			return true
+		}
+	}
+	return s.assigned[uid] != nil
+}
+
+func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unused := s.assigned[uid] == had
+	if unused {
+		delete(s.assigned, uid)
+	}
+	return unused
+}
+
+// Await adds a UID to the queue of a class. It may be assigned a slot at once.
+func (s *Slots) Await(at ClassKey, w Waiter) {
+	s.join(at, w)
+	s.Assign(at)
+}
+
+func (s *Slots) join(at ClassKey, w Waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.joined[types.UID(w.UID)] {
+		return // it gets a Job, or is enqueued
+	}
+	if s.queues[at] == nil {
+		s.queues[at] = &Queue{}
+	}
+	s.queues[at].Add(w)
+}
+
+// Assign assigns the free slots of a class to those that are next, and enqueues them and no others.
+func (s *Slots) Assign(at ClassKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.queues[at]
+	if queue == nil || queue.Len() == 0 {
+		return
+	}
+	load := s.load(at)
+	for _, w := range queue.Next(load, queue.Limit()-load.Busy()) {
+		queue.Remove(w.UID)
+		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow}
+		s.enqueue(types.UID(w.UID))
+	}
+}
+
+// load counts a class's Jobs, with those that the cache does not show yet. These come first: one that appears meanwhile is counted
+// twice for a moment, not missed.
+func (s *Slots) load(at ClassKey) Load {
+	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
+	for name, a := range s.launched {
+		if a.ClassKey == at && !s.caches.HasJob(at.Namespace, name[len(at.Namespace)+1:]) {
+			load.Running[a.flow]++
+		}
+	}
+	for _, job := range s.caches.UnfinishedJobs(at.Namespace, at.Label) {
+		if s.HoldsSlot(job) {
+			load.Running[flowOf(job)]++
+		}
+	}
+	for _, a := range s.assigned {
+		if a.ClassKey == at {
+			load.Running[a.flow]++
+		}
+	}
+	return load
+}
+
+// HoldsSlot reports whether a Job uses a slot of its class. A Job that cannot start does not.
+func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
+	pods, now := s.caches.PodsOf(job), s.clock.Now()
+	if runs.Ended(job, pods, now) {
+		return false
+	}
+	stuck, _ := runs.StuckOf(job, pods, nil, now)
+	return stuck == nil || !stuck.Unstarted
+}
+
+// Use spends a UID's slot on a Job that is about to be created.
+func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.assigned, uid)
+	s.launched[keyOf(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
+}
+
+// Unused gives back the slot of a Job that was not created after all.
+func (s *Slots) Unused(job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.launched, keyOf(job))
+}
+
+// Observe notes that the cache shows a Job, and when its flows were served.
+func (s *Slots) Observe(job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.launched, keyOf(job))
+	at := KeyOfJob(job)
+	if s.served[at] == nil {
+		s.served[at] = map[Flow]time.Time{}
+	}
+	for flow := range flowsOf(job) {
+		if created := job.CreationTimestamp.Time; created.After(s.served[at][flow]) {
+			s.served[at][flow] = created
+		}
+	}
+}
+
+// Join takes those of a group whose turn would be next out of their queue, to be launched with another UID. Until Dismiss they are
+// assigned no slot of their own: a UID has one Job at a time.
+func (s *Slots) Join(at ClassKey, group string, most int) []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.queues[at]
+	if queue == nil {
+		return nil
+	}
+	var out []types.UID
+	for _, w := range queue.Take(group, s.load(at), most) {
+		s.joined[types.UID(w.UID)] = true
+		out = append(out, types.UID(w.UID))
+	}
+	return out
+}
+
+// Dismiss lets a UID that has joined wait again.
+func (s *Slots) Dismiss(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.joined, uid)
+}
+
+// Waiting counts the UIDs that wait, by class and flow.
+func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[ClassKey]map[Flow]int{}
+	for at, queue := range s.queues {
+		out[at] = queue.Flows()
+	}
+	return out
+}
+
+// flowOf is the flow whose slot a Job has used.
+func flowOf(job *batchv1.Job) Flow {
+	return Flow{Namespace: job.Annotations[jobs.AnnNamespace], Verb: contract.Verb(job.Labels[jobs.LabelVerb])}
+}
+
+// flowsOf are the flows that a Job serves.
+func flowsOf(job *batchv1.Job) map[Flow]bool {
+	flow, out := flowOf(job), map[Flow]bool{}
+	for _, uid := range jobs.UIDs(job) {
+		flow.Namespace = job.Annotations[jobs.Key(job, uid, jobs.AnnNamespace)]
+		out[flow] = true
+	}
+	return out
+}
+
+func keyOf(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }

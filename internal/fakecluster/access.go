@@ -1,0 +1,172 @@
+package fakecluster
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// In is a Cluster, or whatever embeds one.
+type In interface{ self() *Cluster }
+
+func (c *Cluster) self() *Cluster { return c }
+
+// resourceOf returns the resource of a type.
+func resourceOf(obj any) string {
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return "persistentvolumeclaims"
+	case *corev1.PersistentVolume:
+		return "persistentvolumes"
+	case *corev1.ConfigMap:
+		return "configmaps"
+	case *corev1.ServiceAccount:
+		return "serviceaccounts"
+	case *corev1.Pod:
+		return "pods"
+	case *corev1.Node:
+		return "nodes"
+	case *batchv1.Job:
+		return "jobs"
+	case *storagev1.StorageClass:
+		return "storageclasses"
+	case *corev1.Event:
+		return "events"
+	case *appsv1.ControllerRevision:
+		return "controllerrevisions"
+	default:
+		panic(fmt.Sprintf("no resource for %T", obj))
+	}
+}
+
+func keyOf(obj Object) Key { return Key{resourceOf(obj), obj.GetNamespace(), obj.GetName()} }
+
+// List returns all objects of a type, as they are now, sorted by namespace and name.
+func List[O Object](in In) []O {
+	var out []O
+	for _, obj := range shared[O](in.self()) {
+		out = append(out, obj.DeepCopyObject().(O))
+	}
+	return out
+}
+
+// Get returns one object as it is now, or nil. The namespace is empty for what has none.
+func Get[O Object](in In, namespace, name string) O {
+	obj, found := sharedOne[O](in.self(), namespace, name)
+	if !found {
+		return obj
+	}
+	return obj.DeepCopyObject().(O)
+}
+
+// Create creates an object on somebody's behalf.
+func Create[O Object](in In, by string, obj O) O {
+	c := in.self()
+	c.T.Helper()
+	var made Object
+	err := c.Server.locked(func() (err error) {
+		made, err = copied(c.Server.create(by, keyOf(obj), obj.DeepCopyObject().(Object)))
+		return err
+	})
+	if err != nil {
+		c.T.Fatalf("%s creates %s: %v", by, obj.GetName(), err)
+	}
+	return made.(O)
+}
+
+// Update changes an object, status and all, on somebody's behalf, as it is by then. It must exist.
+func Update[O Object](in In, by string, obj O, change func(O)) {
+	c := in.self()
+	c.T.Helper()
+	at := keyOf(obj)
+	for {
+		now, found := sharedOne[O](c, at.Namespace, at.Name)
+		if !found {
+			c.T.Fatalf("%s changes %s, which does not exist", by, at)
+		}
+		now = now.DeepCopyObject().(O)
+		change(now) // which may well read from the server
+		err := c.Server.locked(func() error { _, err := c.Server.update(by, "update", at, now); return err })
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err != nil {
+			c.T.Fatalf("%s changes %s: %v", by, at, err)
+		}
+		return
+	}
+}
+
+// Delete deletes an object as kubectl does. One that has gone already is no fault.
+func Delete[O Object](in In, by string, obj O) {
+	s := in.self().Server
+	_ = s.locked(func() error { return s.delete(by, keyOf(obj), &metav1.Preconditions{UID: new(obj.GetUID())}) })
+}
+
+// RemoveFinalizer takes a finalizer off.
+func RemoveFinalizer[O Object](in In, by string, obj O, finalizer string) {
+	Update(in, by, obj, func(o O) { withoutFinalizer(o, finalizer) })
+}
+
+// Annotate sets an annotation of an object that is about to be written.
+func Annotate(obj Object, key, value string) {
+	all := obj.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	obj.SetAnnotations(all)
+}
+
+func withoutFinalizer(obj Object, finalizer string) {
+	obj.SetFinalizers(slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == finalizer }))
+}
+
+// shared returns all objects of a type, which must not be changed.
+func shared[O Object](c *Cluster) []O {
+	var zero O
+	c.Server.mu.Lock()
+	defer c.Server.mu.Unlock()
+	objects := c.Server.shelf(resourceOf(zero)).objects
+	out := make([]O, len(objects))
+	for i, obj := range objects {
+		out[i] = obj.(O)
+	}
+	return out
+}
+
+// sharedOne returns an object, which must not be changed, and whether there is one.
+func sharedOne[O Object](c *Cluster, namespace, name string) (O, bool) {
+	var zero O
+	c.Server.mu.Lock()
+	defer c.Server.mu.Unlock()
+	obj, err := c.Server.get(Key{resourceOf(zero), namespace, name})
+	if err != nil {
+		return zero, false
+	}
+	return obj.(O), true
+}
+
+// set changes an object on behalf of one of the cluster's own controllers. One that has gone meanwhile is left alone.
+// change is called under the server's lock.
+func set[O Object](c *Cluster, by string, obj O, change func(O)) {
+	at := keyOf(obj)
+	err := c.Server.locked(func() error {
+		now, err := copied(c.Server.get(at))
+		if err != nil || now.GetUID() != obj.GetUID() {
+			return nil //nolint:nilerr // it has gone
+		}
+		change(now.(O))
+		_, err = c.Server.update(by, "update", at, now)
+		return err
+	})
+	if err != nil {
+		c.T.Fatalf("%s changes %s: %v", by, at, err)
+	}
+}

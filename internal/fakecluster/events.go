@@ -1,0 +1,59 @@
+package fakecluster
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+)
+
+// Event is one event that a dispatcher emitted. Objects are written kind/name.
+type Event struct {
+	At                 time.Time
+	About, Related     string
+	Type, Reason, Note string
+}
+
+// Recorder keeps the events of all dispatchers.
+type Recorder struct {
+	clock  clock.PassiveClock
+	mu     sync.Mutex
+	events []Event
+}
+
+// Eventf keeps one event.
+//
+//nolint:revive // client-go's own arguments
+func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, _, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, Event{
+		At: r.clock.Now(), About: nameOf(regarding), Related: nameOf(related), Type: kind, Reason: reason, Note: fmt.Sprintf(note, args...),
+	})
+}
+
+// About returns the events about an object with a reason, in order; an empty one: of any.
+func (r *Recorder) About(object, reason string) []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Event
+	for _, e := range r.events {
+		if (object == "" || e.About == object) && (reason == "" || e.Reason == reason) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// nameOf is "PersistentVolumeClaim/data".
+func nameOf(obj runtime.Object) string {
+	o, ok := obj.(Object)
+	if !ok {
+		return ""
+	}
+	kind := fmt.Sprintf("%T", obj)
+	return kind[strings.LastIndexByte(kind, '.')+1:] + "/" + o.GetName()
+}

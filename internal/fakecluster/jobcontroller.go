@@ -1,0 +1,155 @@
+package fakecluster
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// runJobController is the Job controller, the TTL controller and the garbage collector.
+func (c *Cluster) runJobController() {
+	for _, job := range shared[*batchv1.Job](c) {
+		switch {
+		case slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) && len(c.podsOf(job)) == 0:
+			c.unprotect(job, metav1.FinalizerDeleteDependents)
+		case FinishedCondition(job) != nil:
+			c.expire(job)
+		case job.DeletionTimestamp == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend):
+			c.manage(job)
+		}
+	}
+	for _, pod := range shared[*corev1.Pod](c) {
+		c.collect(pod)
+	}
+}
+
+// FinishedCondition returns the condition with which a Job finished, or nil.
+func FinishedCondition(job *batchv1.Job) *batchv1.JobCondition {
+	for i, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return &job.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) expire(job *batchv1.Job) {
+	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil && job.DeletionTimestamp == nil &&
+		c.due(FinishedCondition(job).LastTransitionTime.Add(time.Duration(*ttl)*time.Second)) {
+		Delete(c, KubeControllerManager, job)
+	}
+}
+
+// manage creates the Job's pod and sets how the Job finished.
+func (c *Cluster) manage(job *batchv1.Job) {
+	if job.Status.StartTime == nil {
+		set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.StartTime = new(c.now()) })
+		found := false
+		if job, found = sharedOne[*batchv1.Job](c, job.Namespace, job.Name); !found || job.Status.StartTime == nil {
+			return
+		}
+	}
+	late := c.due(job.Status.StartTime.Add(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second))
+	pods := c.podsOf(job)
+	switch {
+	case len(pods) > 0:
+		c.follow(job, pods[0], late)
+	case late:
+		c.finish(job, batchv1.JobFailed, "DeadlineExceeded")
+	case job.Status.Active > 0:
+		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod is gone without a trace
+	case !c.NoPodFor[c.inputOf(job.Name, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec).requests[0].Name]:
+		c.createPod(job)
+	}
+}
+
+// follow sets how a Job finished by its pod.
+func (c *Cluster) follow(job *batchv1.Job, pod *corev1.Pod, late bool) {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		c.finish(job, batchv1.JobComplete, "CompletionsReached")
+	case pod.Status.Phase == corev1.PodFailed && isDisrupted(pod):
+		c.finish(job, batchv1.JobFailed, "PodFailurePolicy")
+	case pod.Status.Phase == corev1.PodFailed && late:
+		c.finish(job, batchv1.JobFailed, "DeadlineExceeded")
+	case pod.Status.Phase == corev1.PodFailed:
+		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded")
+	case late:
+		Delete(c, KubeControllerManager, pod)
+	}
+}
+
+func (c *Cluster) createPod(job *batchv1.Job) {
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Name, pod.Namespace = job.Name+"-pod0", job.Namespace
+	pod.Labels[batchv1.JobNameLabel] = job.Name
+	pod.Finalizers = append(pod.Finalizers, batchv1.JobTrackingFinalizer)
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
+	pod.Status.Phase = corev1.PodPending
+	c.assignNode(pod)
+	Create(c, KubeControllerManager, pod)
+	set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.Active = 1 })
+}
+
+func (c *Cluster) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason string) {
+	set(c, KubeControllerManager, job, func(j *batchv1.Job) {
+		if j.Status.Active > 0 && kind == batchv1.JobFailed {
+			j.Status.Failed = 1
+		}
+		j.Status.Active = 0
+		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: c.now(),
+		})
+		if kind == batchv1.JobComplete {
+			j.Status.CompletionTime = new(c.now())
+		}
+	})
+}
+
+// collect takes the Job controller's finalizer off pods that were counted, and deletes those whose Job has gone.
+func (c *Cluster) collect(pod *corev1.Pod) {
+	job, found := sharedOne[*batchv1.Job](c, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
+	orphan := !found || job.UID != pod.OwnerReferences[0].UID
+	if orphan || slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
+		Delete(c, KubeControllerManager, pod)
+	}
+	counted := hasEnded(pod) && (orphan || FinishedCondition(job) != nil)
+	if counted || found && job.DeletionTimestamp != nil {
+		c.unprotect(pod, batchv1.JobTrackingFinalizer)
+	}
+}
+
+func (c *Cluster) podsOf(job *batchv1.Job) []*corev1.Pod {
+	return slices.DeleteFunc(shared[*corev1.Pod](c), func(pod *corev1.Pod) bool {
+		return pod.Namespace != job.Namespace || pod.OwnerReferences[0].UID != job.UID
+	})
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isDisrupted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+}
+
+// CreatedJobs returns the creations of the Jobs of a verb, in order; an empty verb: of any.
+func (c *Cluster) CreatedJobs(verb contract.Verb) []Change {
+	var out []Change
+	for _, change := range c.Server.History() {
+		if job, ok := change.Now.(*batchv1.Job); ok && change.Verb == "create" && (verb == "" || verbOf(&job.Spec.Template.Spec) == string(verb)) {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+func (c Change) String() string { return fmt.Sprintf("%s %s %s", c.By, c.Verb, c.Key) }

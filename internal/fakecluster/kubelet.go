@@ -1,0 +1,103 @@
+package fakecluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// Kubelet is the kubelets' name in the history.
+const Kubelet = "kubelet"
+
+// sigkill is the exit code of a container that was killed.
+const sigkill = 137
+
+// runKubelets runs every pod, whatever its node.
+func (c *Cluster) runKubelets() {
+	c.expandFileSystems()
+	for _, pod := range shared[*corev1.Pod](c) {
+		switch {
+		case hasEnded(pod):
+		case pod.Spec.NodeName == "":
+			c.schedule(pod)
+		case pod.DeletionTimestamp != nil && !c.NodeLost:
+			c.terminate(pod, Exit{Code: sigkill}, "")
+		case pod.Status.Phase == corev1.PodPending:
+			c.checkAlone(pod)
+			set(c, Kubelet, pod, func(p *corev1.Pod) { p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(c.now()) })
+		}
+	}
+	for _, pod := range shared[*corev1.Pod](c) {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			c.runContainer(pod)
+		}
+	}
+}
+
+// checkAlone checks that no two runs of a claim overlap.
+func (c *Cluster) checkAlone(pod *corev1.Pod) {
+	for _, other := range c.RunningPods() {
+		for _, uid := range c.membersOf(pod) {
+			if slices.Contains(c.membersOf(other), uid) {
+				c.T.Errorf("%s starts while %s runs", pod.Name, other.Name)
+			}
+		}
+	}
+}
+
+// RunningPods returns the pods that run. They must not be changed.
+func (c *Cluster) RunningPods() []*corev1.Pod {
+	return slices.DeleteFunc(shared[*corev1.Pod](c), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
+}
+
+func (c *Cluster) runContainer(pod *corev1.Pod) {
+	name := pod.Spec.Containers[0].Image
+	image, scripted := c.Images[name]
+	if !scripted {
+		c.T.Fatalf("nobody scripted the image %s", name)
+	}
+	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	switch done := pod.Status.StartTime.Add(cmp.Or(image.Takes, time.Second)); {
+	case done.Before(deadline) && c.due(done):
+		c.terminate(pod, c.play(image, pod), "")
+	case c.due(deadline):
+		c.terminate(pod, Exit{Code: sigkill}, "DeadlineExceeded")
+	}
+}
+
+func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
+	set(c, Kubelet, pod, func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
+		if exit.Code == 0 {
+			p.Status.Phase = corev1.PodSucceeded
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: contract.Container, ContainerID: "containerd://" + p.Name,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.now(),
+			}},
+		}}
+	})
+}
+
+// expandFileSystems is the kubelet's part of an expansion, for volumes that pods use.
+func (c *Cluster) expandFileSystems() {
+	for _, claim := range shared[*corev1.PersistentVolumeClaim](c) {
+		if !c.Mounted[claim.Name] ||
+			claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != corev1.PersistentVolumeClaimNodeResizePending {
+			continue
+		}
+		pv, found := sharedOne[*corev1.PersistentVolume](c, "", claim.Spec.VolumeName)
+		if !found || pv.Spec.Local == nil && pv.Spec.CSI == nil && pv.Spec.FlexVolume == nil {
+			continue
+		}
+		set(c, Kubelet, claim, func(claim *corev1.PersistentVolumeClaim) {
+			claim.Status.Capacity, claim.Status.Conditions, claim.Status.AllocatedResourceStatuses = pv.Spec.Capacity.DeepCopy(), nil, nil
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package fakecluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// What kube-controller-manager writes, and its name in the history.
+const (
+	KubeControllerManager  = "kube-controller-manager"
+	AnnStorageProvisioner  = "volume.kubernetes.io/storage-provisioner"
+	AnnSelectedNode        = "volume.kubernetes.io/selected-node"
+	FinalizerPVCProtection = "kubernetes.io/pvc-protection"
+	FinalizerPVProtection  = "kubernetes.io/pv-protection"
+
+	annBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
+)
+
+// runPVController is the PV controller with both protection controllers, as far as the dispatcher can tell.
+func (c *Cluster) runPVController() {
+	if c.BinderDown {
+		return
+	}
+	pvs := shared[*corev1.PersistentVolume](c)
+	for _, claim := range shared[*corev1.PersistentVolumeClaim](c) {
+		switch {
+		case claim.DeletionTimestamp != nil && !c.Mounted[claim.Name]:
+			c.unprotect(claim, FinalizerPVCProtection)
+		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
+			c.bindClaim(claim, pvs)
+		}
+	}
+	for _, pv := range shared[*corev1.PersistentVolume](c) {
+		c.setPhase(pv)
+	}
+}
+
+func (c *Cluster) unprotect(obj Object, finalizer string) {
+	if slices.Contains(obj.GetFinalizers(), finalizer) {
+		set(c, KubeControllerManager, obj, func(o Object) { withoutFinalizer(o, finalizer) })
+	}
+}
+
+// bindClaim binds a claim to the PV that Kubernetes' own rules choose, or asks the class's provisioner for one.
+func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) {
+	pvs = slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return !storagehelpers.CheckAccessModes(claim, pv) })
+	pv, err := storagehelpers.FindMatchingVolume(claim, pvs, nil, nil, false, true)
+	switch {
+	case err != nil:
+		c.T.Fatal(err)
+	case pv != nil:
+		c.bind(claim, pv)
+	default:
+		c.askProvisioner(claim)
+	}
+}
+
+func (c *Cluster) bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+	bound, _, err := storagehelpers.GetBindVolumeToClaim(pv, claim)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef, pv.Annotations = bound.Spec.ClaimRef, bound.Annotations
+	})
+	set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.VolumeName, claim.Status.Phase, claim.Status.Capacity = pv.Name, corev1.ClaimBound, pv.Spec.Capacity.DeepCopy()
+		Annotate(claim, "pv.kubernetes.io/bind-completed", "yes")
+	})
+}
+
+func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
+	class, found := sharedOne[*storagev1.StorageClass](c, "", *claim.Spec.StorageClassName)
+	switch {
+	case !found:
+		return
+	case !waitsForConsumer(class):
+	case claim.Annotations[AnnSelectedNode] == "":
+		c.selectNode(claim)
+		return
+	}
+	if claim.Annotations[AnnStorageProvisioner] == class.Provisioner {
+		return
+	}
+	set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) {
+		Annotate(claim, AnnStorageProvisioner, class.Provisioner)
+		Annotate(claim, annBetaStorageProvisioner, class.Provisioner)
+	})
+}
+
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// setPhase sets a PV's phase by the claim of its claimRef.
+func (c *Cluster) setPhase(pv *corev1.PersistentVolume) {
+	phase := c.phaseOf(pv)
+	if pv.Status.Phase != phase {
+		set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
+	}
+	if pv.DeletionTimestamp != nil && phase != corev1.VolumeBound {
+		c.unprotect(pv, FinalizerPVProtection)
+	}
+}
+
+func (c *Cluster) phaseOf(pv *corev1.PersistentVolume) corev1.PersistentVolumePhase {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" {
+		return corev1.VolumeAvailable
+	}
+	claim, found := sharedOne[*corev1.PersistentVolumeClaim](c, ref.Namespace, ref.Name)
+	switch {
+	case found && claim.UID == ref.UID && claim.Spec.VolumeName == pv.Name:
+		return corev1.VolumeBound
+	case found && claim.UID == ref.UID && claim.Spec.VolumeName == "":
+		return corev1.VolumeAvailable
+	case pv.Annotations[contract.AnnProvisionedBy] == "" && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		return corev1.VolumeFailed // it finds no plugin that would delete it
+	default:
+		return corev1.VolumeReleased
+	}
+}

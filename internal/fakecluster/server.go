@@ -1,0 +1,179 @@
+package fakecluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+)
+
+// Object is anything that the server stores.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Server is an API server in memory, behind client-go's fake clientset. Unlike that one's own tracker it keeps
+// resourceVersions, UIDs, finalizers and preconditions, and its watches honour selectors: half of the dispatcher's
+// rules hang on them. An object that is stored is never written to again.
+type Server struct {
+	clock  clock.PassiveClock
+	mu     sync.Mutex
+	stored map[string]*shelf // by resource
+	log    []Change
+	// written has a token when something was written since it was last taken.
+	written chan struct{}
+	watches map[*cursor]bool
+	// delayed are the resources whose watches bring nothing for now.
+	delayed  map[string]bool
+	refuse   func(by, verb string, obj Object) error
+	overtake func(verb string, at Key, patch []byte) func(Object)
+}
+
+// Key is where an object is stored.
+type Key struct{ Resource, Namespace, Name string }
+
+// Change is one write. Its resourceVersion is its index in the history, plus one.
+type Change struct {
+	Key
+	By, Verb string
+	At       time.Time
+	Old, Now Object // nil: there was none, or there is none any more
+}
+
+func newServer(clk clock.PassiveClock) *Server {
+	return &Server{
+		clock: clk, stored: map[string]*shelf{}, written: make(chan struct{}, 1), watches: map[*cursor]bool{}, delayed: map[string]bool{},
+	}
+}
+
+// Client returns a clientset whose writes stand in the history under a name.
+func (s *Server) Client(by string) *fake.Clientset { return s.client(by, nil) }
+
+// client returns the clientset of a process, which answers nothing once the process was killed.
+func (s *Server) client(by string, p *Process) *fake.Clientset {
+	c := &fake.Clientset{}
+	c.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if p.killed() {
+			return true, nil, context.Canceled
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		before := len(s.log)
+		obj, err := s.react(by, a)
+		p.wrote(len(s.log) - before)
+		return true, obj, err
+	})
+	c.AddWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		if p.killed() {
+			return true, nil, context.Canceled
+		}
+		w, err := s.watch(p, a.(clienttesting.WatchActionImpl))
+		return true, w, err
+	})
+	return c
+}
+
+// History returns all that was written so far. Its objects must not be changed.
+func (s *Server) History() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log[:len(s.log):len(s.log)]
+}
+
+// Refuse sets which creates and patches of clients are refused; nil: none.
+func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = refuse
+}
+
+// Overtake sets what comes in between a client's decision to patch or delete an object and the request: the change
+// that is returned is made first, by a user. nil: nothing. The server is locked while overtake runs.
+func (s *Server) Overtake(overtake func(verb string, at Key, patch []byte) func(Object)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overtake = overtake
+}
+
+func (s *Server) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.log)
+}
+
+// locked does something while nobody else writes.
+func (s *Server) locked(do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return do()
+}
+
+func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, error) {
+	at := Key{action.GetResource().Resource, action.GetNamespace(), ""}
+	switch a := action.(type) {
+	case clienttesting.ListActionImpl:
+		return s.list(at, a)
+	case clienttesting.GetActionImpl:
+		at.Name = a.Name
+		return copied(s.get(at))
+	case clienttesting.CreateActionImpl:
+		return copied(s.create(by, at, a.Object.(Object)))
+	case clienttesting.UpdateActionImpl:
+		at.Name = a.Object.(Object).GetName()
+		return copied(s.update(by, "update", at, a.Object.(Object)))
+	case clienttesting.PatchActionImpl:
+		at.Name = a.Name
+		return copied(s.patch(by, at, a))
+	case clienttesting.DeleteActionImpl:
+		at.Name = a.Name
+		s.overtaken("delete", at, nil)
+		if p := a.DeleteOptions.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
+			s.inForeground(at)
+		}
+		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
+	default:
+		return nil, fmt.Errorf("the server does not know %T", action)
+	}
+}
+
+// overtaken lets somebody else write just before a request.
+func (s *Server) overtaken(verb string, at Key, patch []byte) {
+	if s.overtake == nil {
+		return
+	}
+	change := s.overtake(verb, at, patch)
+	obj, err := copied(s.get(at))
+	if change == nil || err != nil {
+		return
+	}
+	change(obj)
+	if _, err := s.update(User, "update", at, obj); err != nil {
+		panic(err)
+	}
+}
+
+// copied returns a copy for somebody who may change it.
+func copied(obj Object, err error) (Object, error) {
+	if err != nil {
+		return nil, err
+	}
+	return obj.DeepCopyObject().(Object), nil
+}
+
+func (at Key) groupResource() schema.GroupResource {
+	return schema.GroupResource{Resource: at.Resource}
+}
+
+func (at Key) conflict(format string, args ...any) error {
+	return apierrors.NewConflict(at.groupResource(), at.Name, fmt.Errorf(format, args...))
+}

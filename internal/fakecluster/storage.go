@@ -1,0 +1,46 @@
+package fakecluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// CreateVolume makes the claim's volume in the storage, once.
+func (r *Run) CreateVolume() { r.cluster.Storage[r.Request.UID] = true }
+
+// DeleteVolume takes the claim's volume out of the storage. A volume that a claim is bound to is in use.
+func (r *Run) DeleteVolume() {
+	for _, claim := range shared[*corev1.PersistentVolumeClaim](r.cluster) {
+		if claim.Spec.VolumeName == r.Request.PVName {
+			r.cluster.T.Errorf("the volume of the claim %s is deleted while it is in use", claim.Name)
+		}
+	}
+	delete(r.cluster.Storage, r.Request.UID)
+}
+
+// ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one that has gone does
+// not grow.
+func (r *Run) ExpandVolume() {
+	c, uid := r.cluster, r.Request.UID
+	if !c.Storage[uid] || r.Request.Size < c.sizes[uid] {
+		c.T.Errorf("a volume of %d bytes is to have %d", c.sizes[uid], r.Request.Size)
+	}
+	c.sizes[uid] = r.Request.Size
+}
+
+// WritePV completes the PV skeleton and creates the PV, or finds it there.
+func (r *Run) WritePV(changes ...func(*corev1.PersistentVolume)) {
+	pv := r.PV.DeepCopy()
+	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/" + pv.Name}
+	pv.Finalizers = append(slices.Clone(pv.Finalizers), FinalizerPVProtection)
+	for _, change := range changes {
+		change(pv)
+	}
+	s := r.cluster.Server
+	err := s.locked(func() error { _, err := s.create("image", keyOf(pv), pv); return err })
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		r.cluster.T.Errorf("write the PV: %v", err)
+	}
+}

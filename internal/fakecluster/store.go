@@ -1,0 +1,172 @@
+package fakecluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// shelf holds the objects of one resource, sorted by namespace and name.
+type shelf struct{ objects []Object }
+
+func (s *shelf) find(at Key) (int, bool) {
+	return slices.BinarySearchFunc(s.objects, at, func(obj Object, at Key) int {
+		return cmp.Or(cmp.Compare(obj.GetNamespace(), at.Namespace), cmp.Compare(obj.GetName(), at.Name))
+	})
+}
+
+// put stores an object, or takes it away if it is nil.
+func (s *shelf) put(at Key, obj Object) {
+	switch i, found := s.find(at); {
+	case found && obj == nil:
+		s.objects = slices.Delete(s.objects, i, i+1)
+	case found:
+		s.objects[i] = obj
+	case obj != nil:
+		s.objects = slices.Insert(s.objects, i, obj)
+	}
+}
+
+func (s *Server) shelf(resource string) *shelf {
+	if s.stored[resource] == nil {
+		s.stored[resource] = &shelf{}
+	}
+	return s.stored[resource]
+}
+
+// get returns the stored object, which must not be changed.
+func (s *Server) get(at Key) (Object, error) {
+	of := s.shelf(at.Resource)
+	i, found := of.find(at)
+	if !found {
+		return nil, apierrors.NewNotFound(at.groupResource(), at.Name)
+	}
+	return of.objects[i], nil
+}
+
+func (s *Server) list(at Key, a clienttesting.ListActionImpl) (runtime.Object, error) {
+	list, err := scheme.Scheme.New(a.Kind.GroupVersion().WithKind(a.Kind.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	var items []runtime.Object
+	for _, obj := range s.shelf(at.Resource).objects {
+		if (at.Namespace == "" || at.Namespace == obj.GetNamespace()) && a.ListRestrictions.Labels.Matches(labels.Set(obj.GetLabels())) {
+			items = append(items, obj.DeepCopyObject())
+		}
+	}
+	if err := meta.SetList(list, items); err != nil {
+		return nil, err
+	}
+	list.(metav1.ListInterface).SetResourceVersion(strconv.Itoa(len(s.log)))
+	return list, nil
+}
+
+// create stores an object, which is the server's from then on.
+func (s *Server) create(by string, at Key, obj Object) (Object, error) {
+	at.Name = obj.GetName()
+	if _, found := s.shelf(at.Resource).find(at); found {
+		return nil, apierrors.NewAlreadyExists(at.groupResource(), at.Name)
+	}
+	if s.refuse != nil {
+		if err := s.refuse(by, "create", obj); err != nil {
+			return nil, err
+		}
+	}
+	obj.SetNamespace(at.Namespace)
+	obj.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(s.log)+1)))
+	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))
+	asStored(obj)
+	return s.store(Change{Key: at, By: by, Verb: "create", Now: obj}), nil
+}
+
+// update stores an object in another's place. It is the server's from then on.
+func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
+	old, err := s.get(at)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case obj.GetUID() != "" && obj.GetUID() != old.GetUID():
+		return nil, at.conflict("UID %s, not %s", old.GetUID(), obj.GetUID())
+	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != old.GetResourceVersion():
+		return nil, at.conflict("the object has been modified")
+	case old.GetDeletionTimestamp() != nil && !isSubset(obj.GetFinalizers(), old.GetFinalizers()):
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: at.Resource}, at.Name, nil)
+	}
+	obj.SetUID(old.GetUID())
+	obj.SetResourceVersion(old.GetResourceVersion())
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	asStored(obj)
+	if equality.Semantic.DeepEqual(obj, old) {
+		return old, nil // nothing was changed, so no watch brings anything
+	}
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		s.store(Change{Key: at, By: by, Verb: verb, Old: obj})
+		return obj, nil
+	}
+	return s.store(Change{Key: at, By: by, Verb: verb, Old: old, Now: obj}), nil
+}
+
+func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
+	old, err := s.get(at)
+	if err != nil {
+		return err
+	}
+	if must != nil && must.UID != nil && *must.UID != old.GetUID() {
+		return at.conflict("UID %s, not %s", old.GetUID(), *must.UID)
+	}
+	if must != nil && must.ResourceVersion != nil && *must.ResourceVersion != old.GetResourceVersion() {
+		return at.conflict("the object has been modified")
+	}
+	if len(old.GetFinalizers()) == 0 {
+		s.store(Change{Key: at, By: by, Verb: "delete", Old: old})
+		return nil
+	}
+	if old.GetDeletionTimestamp() == nil {
+		obj := old.DeepCopyObject().(Object)
+		obj.SetDeletionTimestamp(new(metav1.NewTime(s.clock.Now())))
+		asStored(obj)
+		s.store(Change{Key: at, By: by, Verb: "delete", Old: old, Now: obj})
+	}
+	return nil
+}
+
+// inForeground makes an object that is about to be deleted stay until what it owns has gone.
+func (s *Server) inForeground(at Key) {
+	if old, err := s.get(at); err == nil && old.GetDeletionTimestamp() == nil {
+		obj := old.DeepCopyObject().(Object)
+		obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
+		s.shelf(at.Resource).put(at, obj)
+	}
+}
+
+// store carries out a change and wakes the watches and the cluster.
+func (s *Server) store(c Change) Object {
+	c.At = s.clock.Now()
+	if c.Now != nil {
+		c.Now.SetResourceVersion(strconv.Itoa(len(s.log) + 1))
+	}
+	s.shelf(c.Resource).put(c.Key, c.Now)
+	s.log = append(s.log, c)
+	s.wakeWatches(c.Resource)
+	wake(s.written)
+	return c.Now
+}
+
+func isSubset(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(v string) bool { return !slices.Contains(b, v) })
+}

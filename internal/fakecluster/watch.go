@@ -1,0 +1,123 @@
+package fakecluster
+
+import (
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// cursor is a watch: a place in the server's history that moves on.
+type cursor struct {
+	server              *Server
+	process             *Process // whose it is; nil: nobody's
+	resource, namespace string
+	selector            labels.Selector
+	next                int
+	woken               chan struct{}
+	result              chan watch.Event
+	stop                chan struct{}
+	once                sync.Once
+}
+
+func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Interface, error) {
+	from, err := strconv.Atoi(a.ListOptions.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w := &cursor{
+		server: s, process: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
+		woken: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.watches[w] = true
+	s.mu.Unlock()
+	go w.run()
+	return w, nil
+}
+
+// DelayWatches keeps everybody's watches of a resource from bringing anything, or lets them catch up.
+func (s *Server) DelayWatches(resource string, delayed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delayed[resource] = delayed
+	s.wakeWatches(resource)
+}
+
+func (s *Server) wakeWatches(resource string) {
+	for w := range s.watches {
+		if w.resource == resource {
+			wake(w.woken)
+		}
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Stop ends the watch; its channel is closed soon after.
+func (w *cursor) Stop() { w.once.Do(func() { close(w.stop) }) }
+
+// ResultChan is what is watched.
+func (w *cursor) ResultChan() <-chan watch.Event { return w.result }
+
+func (w *cursor) run() {
+	defer close(w.result)
+	defer w.forget()
+	for {
+		for _, event := range w.events() {
+			select {
+			case w.result <- event:
+			case <-w.stop:
+				return
+			}
+		}
+		select {
+		case <-w.woken:
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *cursor) forget() {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	delete(w.server.watches, w)
+}
+
+// events returns the changes since the last time, as far as the watch is about them.
+func (w *cursor) events() []watch.Event {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	var out []watch.Event
+	if w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource] {
+		return nil
+	}
+	for ; w.next < len(w.server.log); w.next++ {
+		c := w.server.log[w.next]
+		if c.Resource != w.resource || w.namespace != "" && c.Namespace != w.namespace {
+			continue
+		}
+		was, is := w.selects(c.Old), w.selects(c.Now)
+		switch {
+		case is && was:
+			out = append(out, watch.Event{Type: watch.Modified, Object: c.Now.DeepCopyObject()})
+		case is:
+			out = append(out, watch.Event{Type: watch.Added, Object: c.Now.DeepCopyObject()})
+		case was:
+			out = append(out, watch.Event{Type: watch.Deleted, Object: c.Old.DeepCopyObject()})
+		}
+	}
+	return out
+}
+
+func (w *cursor) selects(obj Object) bool {
+	return obj != nil && w.selector.Matches(labels.Set(obj.GetLabels()))
+}

@@ -1,0 +1,26 @@
+#!/bin/bash
+# undeploy.sh: takes away from the lab's cluster what deploy.sh brought: the dispatcher, its configs and the examples. Claims
+# stay bound and their volumes usable, but no volume is deleted from the storage any more: the list that it prints says which stay.
+# FLEX_DEPLOY names another kustomization, as for deploy.sh.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=../test/lab.sh
+. test/lab.sh
+
+kubectl() { test/cluster/kubectl.sh "$@"; }
+
+[ -x bin/flex-dispatcher ] || die "bin/flex-dispatcher is missing: make build"
+
+say "deleting the dispatcher"
+kubectl -n flex-provisioner delete deployment flex-dispatcher --ignore-not-found --cascade=foreground --timeout=2m >/dev/null
+
+# Only the dispatcher removes its finalizers, and a namespace cannot be deleted while a Job in it carries one.
+say "releasing the finalizers"
+in_control bin/flex-dispatcher uninstall --yes --kubeconfig "$LAB_KUBECONFIG"
+
+say "deleting roles, policies, namespaces and classes"
+kubectl delete --ignore-not-found -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
+  -f deploy/examples/file-server.yaml >/dev/null
+kubectl delete -k "${FLEX_DEPLOY:-deploy/node-directories}" --ignore-not-found --timeout=3m >/dev/null ||
+  die "something is still there: run this again, since a Job may have made a pod after its finalizer was released"
+say "nothing of the dispatcher is left in the cluster"
