@@ -1,5 +1,3 @@
-// Command cinder-provisioner is the provisioning image for OpenStack Cinder. It does one verb of the
-// contract and exits; the exit code is the verdict.
 package main
 
 import (
@@ -15,7 +13,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
@@ -36,7 +34,7 @@ func execute(ctx context.Context, args []string) run.Result {
 	})
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
-		return run.Judge(order.Order{}, run.Report{}, &order.Error{Code: contract.ExitUsage, Err: err})
+		return run.Judge(input.Task{}, run.Report{}, &input.Error{Code: contract.ExitUsage, Err: err})
 	}
 	return result
 }
