@@ -135,7 +135,7 @@ func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
 				w.CreateClaim(fmt.Sprintf("data-%d", i))
 			}
 			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == size && w.AllBound() && len(w.HeldRecords()) == 0 })
-			n = w.Reconciles()
+			n = w.reconciles()
 		})
 		return n
 	}

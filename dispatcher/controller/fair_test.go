@@ -64,7 +64,7 @@ func TestItem11ABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 		w.Start()
 		w.burst("busy", claims)
 		w.Advance(3 * time.Second)
-		before, looked := len(w.CreatedJobs("")), w.Reconciles()
+		before, looked := len(w.CreatedJobs("")), w.reconciles()
 		w.CreateClaim("first", inNamespace("quiet"))
 		w.mustServeSoon("quiet", before, parallel)
 		if got := w.most(); got != parallel {
@@ -74,7 +74,7 @@ func TestItem11ABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 		if looked > 4*claims {
 			w.T.Errorf("%d looks for %d claims of which %d were launched", looked, claims, before)
 		}
-		if n := w.Reconciles() - looked; n > 500 {
+		if n := w.reconciles() - looked; n > 500 {
 			w.T.Errorf("%d more looks for %d more Jobs", n, len(w.CreatedJobs(""))-before)
 		}
 	})
@@ -102,7 +102,7 @@ func TestItem11WorkIsLinearInTheClaims(t *testing.T) {
 			w.Start()
 			w.burst("busy", claims)
 			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == claims && w.AllBound() && len(w.HeldRecords()) == 0 })
-			n = w.Reconciles()
+			n = w.reconciles()
 		})
 		return n
 	}

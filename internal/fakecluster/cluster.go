@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +69,6 @@ type Cluster struct {
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
-	reconciles    atomic.Int64
 	sizes         map[string]int64 // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
 	next          time.Time // when something but a dispatcher wants to move again
@@ -81,11 +79,10 @@ type Cluster struct {
 func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
-		Server: newServer(clk), Events: &Recorder{clock: clk},
+		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{},
 	}
-	c.Log = &Log{reconciles: &c.reconciles}
 	return c
 }
 
@@ -109,9 +106,6 @@ func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 		}
 	})
 }
-
-// Reconciles returns how often dispatchers have looked at a claim.
-func (c *Cluster) Reconciles() int64 { return c.reconciles.Load() }
 
 // Until lets time go on until a condition holds, and fails the test if that takes longer than limit.
 func (c *Cluster) Until(what string, limit time.Duration, holds func() bool) {
