@@ -36,7 +36,7 @@ func smallForNobody(pv *corev1.PersistentVolume) {
 
 // The claim's event says what is wrong with the PV, and the PV and its volume are taken back: when the image is
 // mended the claim is served, and nobody has to clean up by hand.
-func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
+func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*corev1.PersistentVolume)
 		word  string
@@ -81,7 +81,7 @@ func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
 }
 
 // Its pauses grow as those of any failure.
-func TestItem02AnImageThatIsNotMendedIsNotStormedAt(t *testing.T) {
+func TestAnImageThatKeepsWritingSuchPVsIsBackedOff(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)), "max-attempts", "4")
 		w.Start()
@@ -102,7 +102,7 @@ func TestItem02AnImageThatIsNotMendedIsNotStormedAt(t *testing.T) {
 }
 
 // What is larger, or of another class, serves; the second is said.
-func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
+func TestAPVThatFitsItsClaimIsKeptWhateverElseDiffers(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"larger": func(pv *corev1.PersistentVolume) {
 			pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
@@ -129,7 +129,7 @@ func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
 }
 
 // Once the claim is bound its PV is an administrator's to change.
-func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
+func TestABoundPVIsNeverReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"attributes": func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") },
 		"modes":      func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = nil },
@@ -153,7 +153,7 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 }
 
 // An administrator may be faster. What he has mended is not deleted.
-func TestItem02APVThatIsMendedAtTheLastMomentIsKept(t *testing.T) {
+func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)))
 		tried := false
@@ -180,7 +180,7 @@ func TestItem02APVThatIsMendedAtTheLastMomentIsKept(t *testing.T) {
 }
 
 // A PV that was deleted before its claim was bound to it can serve nobody, and the name is taken.
-func TestItem02APVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
+func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Works(r)
@@ -199,7 +199,7 @@ func TestItem02APVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 }
 
 // The claim goes while its PV is taken back. What has begun goes on.
-func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
+func TestAClaimThatIsDeletedWhileItsPVIsReplacedLeavesNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"too small": tooSmall, "for nobody": smallForNobody,
 	} {
@@ -223,7 +223,7 @@ func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
 }
 
 // A class that retains its volumes has said so of this one as well.
-func TestItem02ARetainedPVIsKeptAndTold(t *testing.T) {
+func TestARetainedPVThatDoesNotFitIsKeptAndReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(spoils(tooSmall))}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
@@ -241,7 +241,7 @@ func TestItem02ARetainedPVIsKeptAndTold(t *testing.T) {
 }
 
 // A PV that was written for another claim serves that one, and is left to it as long as it wants it.
-func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
+func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.CreateClaim("other", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("tin") })
 		w.CreateClass("tin", corev1.PersistentVolumeReclaimDelete)
@@ -263,7 +263,7 @@ func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 
 // The claim goes between the PV's deletion and the Job that deletes its volume, when nothing but the PV tells that
 // nobody was ever bound to it.
-func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
+func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(spoils(smallForNobody)))
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {

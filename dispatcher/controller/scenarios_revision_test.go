@@ -14,7 +14,7 @@ import (
 
 const newer = "localhost/gold:v2"
 
-func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRevisionOfItsOwnDeletesAVolumeWithoutConfigAndClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -32,7 +32,7 @@ func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRevisionOfItsOwnUndoesWithoutConfigAndClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -47,7 +47,7 @@ func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
+func TestRevisionOfItsOwnDeletesWhatAnOlderConfigMade(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
@@ -71,7 +71,7 @@ func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testin
 	})
 }
 
-func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing.T) {
+func TestUndoBeforeAnotherAttemptUnderAChangedConfig(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32
 		want []string
@@ -100,7 +100,7 @@ func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing
 	}
 }
 
-func TestRule09AnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
+func TestRevisionOfItsOwnCanBeChangedByAnAdministrator(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
@@ -131,7 +131,7 @@ func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
 	})
 }
 
-func TestItem03AFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
+func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
+func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "verbs", "provision,delete")
 		w.Start()
@@ -32,7 +32,7 @@ func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	})
 }
 
-func TestRule09AnExpandRunsWithTheRevisionThatMadeTheVolume(t *testing.T) {
+func TestRevisionOfItsOwnExpandsAVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Fails(78, "")}
@@ -64,7 +64,7 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 	})
 }
 
-func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *testing.T) {
+func TestAnExpandWithoutAPodDelaysItsClaimsDeletionNoLongerThanItsTimeout(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "timeout", "2m")
 		w.Start()
@@ -86,7 +86,7 @@ func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *tes
 	})
 }
 
-func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
+func TestATerminatingClaimIsNotExpanded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
@@ -100,7 +100,7 @@ func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
 }
 
 // What a retained PV says must be true of its volume, too.
-func TestARetainedPVSaysWhatAnExpandMadeOfItsVolumeAlthoughItsClaimHasGone(t *testing.T) {
+func TestARetainedPVHasTheExpandedCapacityAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
@@ -135,7 +135,7 @@ func TestAnExpandRunsOnTheVolumesNodes(t *testing.T) {
 	})
 }
 
-func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
+func TestAnExpandWaitsForASlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()
@@ -153,7 +153,7 @@ func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
 }
 
 // A populator has filled the volume and handed it on: its claim's UID is not the volume's.
-func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
+func TestVolumeByNameIsExpandedForAnotherClaimToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
@@ -175,7 +175,7 @@ func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
 	})
 }
 
-func TestItem05AClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
+func TestAClassThatNoLongerAllowsExpansionExpandsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()

@@ -23,7 +23,7 @@ func (w *world) poke(name string) {
 	synctest.Wait()
 }
 
-func TestRule02AJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
+func TestOneRunPerClaimWhenTheCacheDoesNotShowTheJobYet(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -55,7 +55,7 @@ func TestAPVThatTheCacheDoesNotShowYetIsASuccess(t *testing.T) {
 	})
 }
 
-func TestRule07AClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
+func TestAbandonedIsUndoneAlthoughTheCacheStillShowsTheClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -74,7 +74,7 @@ func TestRule07AClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
 }
 
 // The cache shows a PV as released; meanwhile an administrator has given it to the claim that is back.
-func TestRule08APVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
+func TestReclaimByPVLeavesAPVThatWasGivenAwayUnseen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -138,7 +138,7 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 	}
 }
 
-func TestItem01AJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
+func TestAJobThatTheAPIServerRefusesIsReportedAndRetried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {

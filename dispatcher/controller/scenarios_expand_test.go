@@ -56,7 +56,7 @@ func expanding(steps ...func(*fakecluster.Run) fakecluster.Exit) func(*fakeclust
 	}
 }
 
-func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
+func TestAVolumeWithoutAFileSystemOfANodeIsExpandedAtOnce(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 		"NFS":   func(*corev1.PersistentVolumeClaim) {},
 		"Block": func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
@@ -93,7 +93,7 @@ func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 	}
 }
 
-func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
+func TestTheKubeletExpandsTheFileSystemOfALocalVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asLocal))
 		w.Start()
@@ -111,7 +111,7 @@ func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	})
 }
 
-func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *testing.T) {
+func TestAFileSystemThatNothingExpandsIsReportedUntilAPersonHasExpandedIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asISCSI))
 		w.Start()
@@ -134,7 +134,7 @@ func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t
 	})
 }
 
-func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
+func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	for name, line := range map[string]string{
 		"a quantity": `{"uid":"%s","code":0,"capacity":"4Gi"}`,
 		"bytes":      `{"uid":"%s","code":0,"capacity":4294967296,"pending":"nothing"}`,
@@ -158,7 +158,7 @@ func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	}
 }
 
-func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
+func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			return fakecluster.Exit{Code: 0, Message: `{"uid":"` + r.Request.UID + `","code":0,"capacity":"2Gi"}`}
@@ -175,7 +175,7 @@ func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	})
 }
 
-func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
+func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Expand && r.Request.Size > 10<<30 {
@@ -202,7 +202,7 @@ func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	})
 }
 
-func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
+func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		again := fakecluster.Fails(75, "claim: busy")
 		w.SetUpExpandableGold(expanding(again, again, again))
@@ -220,7 +220,7 @@ func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 }
 
 // A run that failed may have made the volume larger all the same: it is brought to that size first.
-func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.T) {
+func TestARequestThatIsLoweredDuringAnExpandShrinksNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			r.ExpandVolume()
@@ -234,7 +234,7 @@ func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.
 	})
 }
 
-func TestARequestThatIsRaisedWhileTheVolumeGrowsIsServedAfterwards(t *testing.T) {
+func TestARequestThatIsRaisedDuringAnExpandIsExpandedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			w.RequestSize("5Gi")

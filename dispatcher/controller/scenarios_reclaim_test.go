@@ -33,7 +33,7 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 	fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
-func TestRule08ADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
+func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -55,7 +55,7 @@ func TestRule08ADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
 	})
 }
 
-func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
+func TestReclaimByPVKeepsThePVUntilTheDeleteSucceeds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Delete && r.Number < 4 {
@@ -79,7 +79,7 @@ func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 	})
 }
 
-func TestRule08ARetainedVolumeStays(t *testing.T) {
+func TestReclaimByPVLeavesARetainedVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
@@ -101,7 +101,7 @@ func TestRule08ARetainedVolumeStays(t *testing.T) {
 	})
 }
 
-func TestRule08TheFinalizerFollowsThePolicyBothWays(t *testing.T) {
+func TestReclaimByPVFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -120,7 +120,7 @@ func TestRule08TheFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	})
 }
 
-func TestRule08APVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
+func TestReclaimByPVWaitsForTheClaimOfAPVDeletedWhileBound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -139,7 +139,7 @@ func TestRule08APVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T
 
 // An administrator who takes the UID out of the claimRef gives the volume to the next claim of that
 // name. The phase says Released until the PV controller has looked again.
-func TestRule08AReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
+func TestReclaimByPVLeavesAReleasedPVThatIsGivenToAnotherClaim(t *testing.T) {
 	for name, uid := range map[string]types.UID{"to whoever has that name": "", "to nobody yet": "99999999-0000-4000-8000-000000000000"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -166,7 +166,7 @@ func TestRule08AReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 }
 
 // A populator fills a volume through a claim of its own and then points the PV to the user's.
-func TestRule06APVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
+func TestVolumeByNameIsReclaimedWithTheClaimThatItWasGivenTo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -199,7 +199,7 @@ func TestAPVOfNoRunAtAllIsReclaimedUnderItsRevision(t *testing.T) {
 	})
 }
 
-func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
+func TestRevisionOfItsOwnIsMissingSoThePVWaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose func(*corev1.PersistentVolume)
 		says []string
@@ -298,7 +298,7 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 
 // A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
 // grown nor deleted, nor is anything told of it.
-func TestAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
+func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
