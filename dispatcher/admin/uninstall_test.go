@@ -16,7 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Uninstalling says what stays behind and takes off our finalizers, and nobody else's.
+// Uninstalling says what stays behind and takes off our finalizers, and no other.
 func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
 	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
 	client := fake.NewClientset(
@@ -89,4 +89,3 @@ func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
 		}
 	}
 }
-

@@ -80,7 +80,7 @@ func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	}
 }
 
-// An error is weather, and never consent nor its refusal.
+// An error is transient, and never consent nor its refusal.
 func TestAnErrorIsNoAnswerToConsent(t *testing.T) {
 	client := dynamicClient()
 	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {

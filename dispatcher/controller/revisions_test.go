@@ -28,9 +28,9 @@ func (w *world) twoRevisions() (first, second *corev1.PersistentVolumeClaim) {
 	w.SetUpGold(fakecluster.Works)
 	w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 	w.Start()
-	first = w.settled("first")
+	first = w.provisioned("first")
 	w.UpdateConfig("image", newer)
-	return first, w.settled("second")
+	return first, w.provisioned("second")
 }
 
 func (w *world) mustHaveRevisions(n int, when string) {
@@ -87,7 +87,7 @@ func TestTheNewestRevisionStaysAsLongAsItsConfigMap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(24 * time.Hour)
 		w.mustHaveRevisions(1, "while the ConfigMap is there")
@@ -119,7 +119,7 @@ func TestAConfigThatComesBackTakesTheMarkOffBeforeItServes(t *testing.T) {
 		old := w.lastVolumeGoes(first)
 		w.Advance(59 * time.Minute)
 		w.UpdateConfig("image", fakecluster.GoldImage)
-		third := w.settled("third")
+		third := w.provisioned("third")
 		if r := w.revisionOf(third); r == nil || r.Name != old.Name || w.marked(old)() {
 			w.T.Errorf("the claim was served under %v", r)
 		}
@@ -162,7 +162,7 @@ func TestARevisionThatChangedSinceItWasLookedAtStays(t *testing.T) {
 	})
 }
 
-func TestARestartNeitherHurriesNorForgetsACollection(t *testing.T) {
+func TestNeitherShortensNorForgets(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		w.lastVolumeGoes(first)
@@ -182,7 +182,7 @@ func TestNothingIsLaunchedUnderAMarkedRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
 		w.lastVolumeGoes(claim)
 		made := len(w.CreatedJobs(""))

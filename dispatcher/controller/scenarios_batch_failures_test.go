@@ -19,7 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A Job that the API server refuses for one request's sake is made without company.
+// A Job that the API server refuses for one request's sake is made for it alone.
 func TestAJobThatIsRefusedForOneRequestIsCreatedForTheOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
@@ -43,7 +43,7 @@ func TestAJobThatIsRefusedForOneRequestIsCreatedForTheOthers(t *testing.T) {
 	})
 }
 
-// One that leaves a batch which cannot start does not take it from the others. When nobody waits any more it
+// One that leaves a batch which cannot start does not take it from the others. When no claim waits any more it
 // is cancelled.
 func TestABatchThatCannotStartIsCancelledWhenAllItsClaimsAreDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -112,7 +112,7 @@ func burstInBatches(w *world, last int64) {
 }
 
 // Whatever the write after which a dispatcher dies, each claim of a batch comes to its end.
-func TestDeathAtAnyWriteOfABatchLosesNobody(t *testing.T) {
+func TestDeathAtAnyWriteOfABatchLosesNone(t *testing.T) {
 	var writes int64
 	inWorld(t, func(w *world) { burstInBatches(w, 0); writes = w.dispatcherWrites() })
 	for last := range writes {
@@ -156,7 +156,7 @@ func TestVolumesOfOneRevisionAreExpandedInABatch(t *testing.T) {
 		}, "max-parallel", "1", "batch-size", "8")
 		w.Start()
 		for i := range 7 {
-			w.settled(fmt.Sprintf("data-%d", i))
+			w.provisioned(fmt.Sprintf("data-%d", i))
 		}
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.Images[fakecluster.GoldImage].Does, Takes: 10 * time.Second}
 		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {

@@ -107,7 +107,7 @@ func TestWithAFreeSlotAClaimIsLaunchedAloneAndAtOnce(t *testing.T) {
 	})
 }
 
-func TestABadRequestIsReportedOnItsOwnClaimAndBlocksNobody(t *testing.T) {
+func TestABadRequestIsReportedOnItsOwnClaimAndBlocksNoOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(except("bad", fakecluster.Fails(65, "claim: this class serves at most 10Gi\nsecret noise")), "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
 		w.Start()
@@ -175,7 +175,7 @@ func TestADeleteWithoutAResultLineHasFailed(t *testing.T) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		w.Start()
 		for i := range 6 {
-			w.settled(fmt.Sprintf("data-%d", i))
+			w.provisioned(fmt.Sprintf("data-%d", i))
 		}
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second, Batch: func(runs []*fakecluster.Run) fakecluster.Exit {
 			var said string
@@ -201,7 +201,7 @@ func TestADeleteWithoutAResultLineHasFailed(t *testing.T) {
 	})
 }
 
-// mustGoAloneAfterwards checks that some claims had a second Job, and shared it with nobody.
+// mustGoAloneAfterwards checks that some claims had a second Job, and each of them alone.
 func (w *world) mustGoAloneAfterwards(verb contract.Verb) {
 	w.T.Helper()
 	served, again := map[string]bool{}, 0

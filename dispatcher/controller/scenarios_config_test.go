@@ -176,7 +176,7 @@ func TestOursOnlySoOtherClaimsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// copyOf asks for a copy of a claim of the same namespace.
+// copyOf asks for a clone of another claim of the namespace.
 func copyOf(name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: name}
@@ -204,7 +204,7 @@ func TestAClonesRequestNamesItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
 		w.Start()
-		w.settled("other")
+		w.provisioned("other")
 		w.CreateClaim("data", copyOf("other"))
 		w.Until("the copy is bound", time.Minute, w.IsBound("data"))
 		other := fakecluster.Get[*corev1.PersistentVolumeClaim](w, "app", "other")
@@ -250,7 +250,7 @@ func TestAPlainTextTokenWorksAndItsAdministratorIsWarned(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "service-token", "s3cret")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.MustEmit("ConfigMap/gold", "ConfigWarning", 1, "env-from-secret")
 		w.MustNotContain("", "s3cret")
 		if got := w.Runs[0].Request.Properties["service-token"]; got != "s3cret" {

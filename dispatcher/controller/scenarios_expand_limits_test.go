@@ -16,7 +16,7 @@ func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "verbs", "provision,delete")
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
@@ -25,7 +25,7 @@ func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 			w.T.Errorf("the claim says %+v, and nobody grows it", s)
 		}
 		w.UpdateConfig("verbs", "provision,delete,expand")
-		w.settled("other") // which stores the new revision
+		w.provisioned("other") // which stores the new revision
 		newer := w.PVOf(w.Claim("other")).Annotations[contract.AnnRevision]
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, newer) })
 		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
@@ -37,7 +37,7 @@ func TestRevisionOfItsOwnExpandsAVolume(t *testing.T) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Fails(78, "")}
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.UpdateConfig("image", newer)
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
 		w.RequestSize("2Gi")
@@ -56,7 +56,7 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 			return fakecluster.Exit{Code: 75}
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("it was deleted", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
 		w.Until("nothing is left", time.Minute, w.Empty)
@@ -68,7 +68,7 @@ func TestAnExpandWithoutAPodDelaysItsClaimsDeletionNoLongerThanItsTimeout(t *tes
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "timeout", "2m")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.NoPodFor["data"] = true
 		w.RequestSize("2Gi")
 		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 1 })
@@ -90,7 +90,7 @@ func TestATerminatingClaimIsNotExpanded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.Mounted["data"] = true
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.RequestSize("2Gi")
@@ -107,7 +107,7 @@ func TestARetainedPVHasTheExpandedCapacityAlthoughItsClaimIsDeleted(t *testing.T
 			return fakecluster.Works(r)
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		w.RequestSize("2Gi")
 		w.Until("the PV has the size", time.Minute, func() bool { return w.PVOf(claim).Spec.Capacity.Storage().String() == "2Gi" })
@@ -139,7 +139,7 @@ func TestAnExpandWaitsForASlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
 		w.CreateClaim("slow")
 		w.Until("the other runs", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
@@ -157,7 +157,7 @@ func TestVolumeByNameIsExpandedForAnotherClaimToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		prime := w.settled("prime")
+		prime := w.provisioned("prime")
 		target := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new("example.com"), Kind: "Hello", Name: "world"}
 		})
@@ -179,7 +179,7 @@ func TestAClassThatNoLongerAllowsExpansionExpandsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		class := fakecluster.Get[*storagev1.StorageClass](w, "", "gold")
 		fakecluster.Update(w, fakecluster.Admin, class, func(c *storagev1.StorageClass) { c.AllowVolumeExpansion = nil })
 		w.Advance(time.Second)
@@ -192,12 +192,12 @@ func TestAClassThatNoLongerAllowsExpansionExpandsNothing(t *testing.T) {
 	})
 }
 
-// Somebody else writes on the claim at the same time: nothing of his is lost.
+// Another client writes on the claim at the same time: nothing that it writes is lost.
 func TestOtherConditionsOfTheClaimStay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		fakecluster.Update(w, "other", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimVolumeModifyingVolume, Status: corev1.ConditionTrue}}
 		})

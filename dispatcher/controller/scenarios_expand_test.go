@@ -97,7 +97,7 @@ func TestTheKubeletExpandsTheFileSystemOfALocalVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asLocal))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("the kubelet is asked", time.Minute, w.ShowsResize(nodePends, fsPends))
 		w.Advance(time.Hour)
@@ -115,7 +115,7 @@ func TestAFileSystemThatNothingExpandsIsReportedUntilAPersonHasExpandedIt(t *tes
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asISCSI))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Mounted["data"] = true
 		w.RequestSize("2Gi")
 		w.Until("the claim says so", time.Minute, w.ShowsResize(nodePends, fsPends))
@@ -146,7 +146,7 @@ func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 					return fakecluster.Exit{Code: 0, Message: strings.Repeat("noise\n", 300) + fmt.Sprintf(line, r.Request.UID) + "\nclaim: rounded to 4Gi\n"}
 				}))
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				w.RequestSize("3Gi")
 				w.Until("the claim has more than it asks for", time.Minute, w.HasSize("4Gi"))
 				if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "4Gi" {
@@ -164,7 +164,7 @@ func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 			return fakecluster.Exit{Code: 0, Message: `{"uid":"` + r.Request.UID + `","code":0,"capacity":"2Gi"}`}
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "2Gi", "3Gi")
@@ -184,7 +184,7 @@ func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 			return fakecluster.Works(r)
 		})
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("100Gi")
 		w.Until("the claim says so", time.Minute, w.ShowsResize(infeasible, refused))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "at most 10Gi")
@@ -207,7 +207,7 @@ func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 		again := fakecluster.Fails(75, "claim: busy")
 		w.SetUpExpandableGold(expanding(again, again, again))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("it failed thrice", time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 3 })
 		w.Until("the claim still says that it grows", time.Second, w.ShowsResize(inProgress, resizing))
@@ -228,7 +228,7 @@ func TestARequestThatIsLoweredDuringAnExpandShrinksNothing(t *testing.T) {
 			return fakecluster.Exit{Code: 75}
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has what it asked for at first", time.Minute, w.HasSize("3Gi"))
 	})
@@ -241,7 +241,7 @@ func TestARequestThatIsRaisedDuringAnExpandIsExpandedAfterwards(t *testing.T) {
 			return fakecluster.Works(r)
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has its size", time.Minute, w.HasSize("5Gi"))
 		w.MustRun("provision", "expand", "expand")
@@ -253,7 +253,7 @@ func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 		again := fakecluster.Fails(75, "")
 		w.SetUpExpandableGold(expanding(again, again), "max-attempts", "2")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision", "expand", "expand")

@@ -28,14 +28,14 @@ func tooSmall(pv *corev1.PersistentVolume) {
 	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 }
 
-// smallForNobody: one that is large enough would be bound to the claim by chance.
-func smallForNobody(pv *corev1.PersistentVolume) {
+// smallWithoutClaimRef: one that is large enough would be bound to the claim by chance.
+func smallWithoutClaimRef(pv *corev1.PersistentVolume) {
 	tooSmall(pv)
 	pv.Spec.ClaimRef = nil
 }
 
 // The claim's event says what is wrong with the PV, and the PV and its volume are taken back: when the image is
-// mended the claim is served, and nobody has to clean up by hand.
+// fixed the claim is provisioned, and no person has to clean up.
 func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*corev1.PersistentVolume)
@@ -47,7 +47,7 @@ func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		}, "access mode ReadWriteOnce"},
 		"no finalizer":   {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Finalizers = nil }, "has 1Mi"},
-		"for nobody":     {smallForNobody, "has no claimRef"},
+		"for nobody":     {smallWithoutClaimRef, "has no claimRef"},
 		"for a gone one": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "gone" }, "is for another claim"},
 		"no size at all": {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Spec.Capacity = nil }, "has 0"},
 		"no revision":    {func(pv *corev1.PersistentVolume) { tooSmall(pv); delete(pv.Annotations, contract.AnnRevision) }, "has 1Mi"},
@@ -113,7 +113,7 @@ func TestAPVThatFitsItsClaimIsKeptWhateverElseDiffers(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Always(spoils(spoil)))
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				w.Advance(time.Hour)
 				w.MustRun("provision")
 				odd := w.Events.About("PersistentVolumeClaim/data", "VolumeDiffers")
@@ -138,7 +138,7 @@ func TestABoundPVIsNeverReplaced(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), change)
 				w.Advance(time.Hour)
 				if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !w.Storage[string(claim.UID)] {
@@ -152,7 +152,7 @@ func TestABoundPVIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// An administrator may be faster. What he has mended is not deleted.
+// An administrator may be faster. What they have fixed is not deleted.
 func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)))
@@ -179,7 +179,7 @@ func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 	})
 }
 
-// A PV that was deleted before its claim was bound to it can serve nobody, and the name is taken.
+// A PV that was deleted before its claim was bound to it can be bound to no claim, and the name is taken.
 func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(func(r *fakecluster.Run) fakecluster.Exit {
@@ -201,7 +201,7 @@ func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 // The claim goes while its PV is taken back. What has begun goes on.
 func TestAClaimThatIsDeletedWhileItsPVIsReplacedLeavesNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
-		"too small": tooSmall, "for nobody": smallForNobody,
+		"too small": tooSmall, "for nobody": smallWithoutClaimRef,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -261,11 +261,11 @@ func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	})
 }
 
-// The claim goes between the PV's deletion and the Job that deletes its volume, when nothing but the PV tells that
-// nobody was ever bound to it.
+// The claim goes between the PV's deletion and the Job that deletes its volume, when only the PV says that
+// no claim was ever bound to it.
 func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Script(spoils(smallForNobody)))
+		w.SetUpGold(fakecluster.Script(spoils(smallWithoutClaimRef)))
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" && obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete) {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
@@ -274,7 +274,7 @@ func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 		})
 		w.Start()
 		claim := w.CreateClaim("data")
-		w.Until("the PV is withdrawn", time.Minute, func() bool {
+		w.Until("the PV is replaced", time.Minute, func() bool {
 			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})

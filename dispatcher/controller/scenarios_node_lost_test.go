@@ -17,7 +17,7 @@ func (w *world) force(pod *corev1.Pod) {
 	fakecluster.Update(w, fakecluster.Admin, pod, func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) })
 }
 
-// collectOrphan is what the garbage collector of pods does when their node has gone.
+// collectOrphan is what the garbage collector of pods does when their node no longer exists.
 func (w *world) collectOrphan(pod *corev1.Pod) {
 	fakecluster.Update(w, fakecluster.KubeControllerManager, pod, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -129,7 +129,7 @@ func TestEndedByItsNodeOrWaitedOutBeforeAnUndo(t *testing.T) {
 	})
 }
 
-// The kubelet's word ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
+// What the kubelet reports ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
 // so is one that was deleted by force on a node that answers.
 func TestEndedByItsNodeIsNotWaitedOut(t *testing.T) {
 	for name, remove := range map[string]func(*world, *corev1.Pod){

@@ -42,7 +42,7 @@ func (w *world) onNodeThree(keys ...string) (*corev1.PersistentVolumeClaim, *cor
 	w.chosenClass(local("three"), []string{"node-3"}, append([]string{"run-on", "selected-node"}, keys...)...)
 	node := w.CreateNode("node-3", "three")
 	w.Start()
-	return w.settled("data"), node
+	return w.provisioned("data"), node
 }
 
 // required is what a Job demands of its node.
@@ -145,7 +145,7 @@ func TestAVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	})
 }
 
-// Nobody knows before a node is lost what is to become of its volumes: the config's present word counts, although
+// What is to become of a node's volumes is not known before it is lost: the config counts as it is now, although
 // the volume was made under an earlier one.
 func TestThePolicyForARemovedNodeCanBeChangedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -247,7 +247,7 @@ func TestAnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 				node := w.CreateNode("node-3", "three")
 				w.Choices = []string{"node-3"}
 				w.Start()
-				w.settled("data")
+				w.provisioned("data")
 				fakecluster.Delete(w, fakecluster.Admin, node)
 				w.RequestSize("2Gi")
 				w.Advance(time.Hour)
@@ -307,7 +307,7 @@ func TestAnUnboundPVKeepsToThePolicyOfItsNode(t *testing.T) {
 		node := w.CreateNode("node-3", "three")
 		w.Start()
 		claim := w.CreateClaim("data")
-		w.Until("the PV is withdrawn", time.Minute, func() bool {
+		w.Until("the PV is replaced", time.Minute, func() bool {
 			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})

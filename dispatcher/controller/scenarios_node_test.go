@@ -121,7 +121,7 @@ func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Admission refuses the pods of a config. Once that is mended nothing has to be undone first: an undo under the
+// Admission refuses the pods of a config. Once that is fixed nothing has to be undone first: an undo under the
 // old config would be refused as well, and the claim wait for ever.
 func TestAConfigWhosePodsWereRefusedIsReplacedByItsFixedOneAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A claim's own PV is one that somebody else made, by hand or for two claims at once.
+// A claim's own PV is one that another client made, by hand or for two claims at once.
 func TestReclaimByPVOfAClaimThatIsBoundElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -39,7 +39,7 @@ func TestReclaimByPVOfAFailedPV(t *testing.T) {
 			return fakecluster.Exit{}
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.User, claim)
 		failed := false
 		w.Until("nothing is left", time.Minute, func() bool {
@@ -58,7 +58,7 @@ func TestReclaimByPVDeletesThatPVByItsUID(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		uid := w.PVOf(claim).UID
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("nothing is left", time.Minute, w.Empty)

@@ -166,7 +166,7 @@ func TestOwnAnswerIsNotAForeignJobOfTheSameName(t *testing.T) {
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Advance(time.Second)
-		stranger := fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{
+		foreign := fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("provision-%s-1", claim.UID), Namespace: fakecluster.ConfigNamespace},
 			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{
 				Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
@@ -179,7 +179,7 @@ func TestOwnAnswerIsNotAForeignJobOfTheSameName(t *testing.T) {
 		if got := w.Claim("data").Annotations[contract.AnnResult]; got != "" {
 			w.T.Errorf("the claim shows %q", got)
 		}
-		fakecluster.Delete(w, fakecluster.Admin, stranger)
+		fakecluster.Delete(w, fakecluster.Admin, foreign)
 		w.Until("the claim is bound", 2*time.Minute, w.IsBound("data"))
 	})
 }

@@ -48,7 +48,7 @@ func (w *world) returns() []fakecluster.Change {
 	return out
 }
 
-// where tells which verbs ran for which node, in order.
+// where returns which verbs ran for which node, in order.
 func (w *world) where() []string {
 	var out []string
 	for _, r := range w.Runs {
@@ -189,7 +189,7 @@ func rescheduled(w *world, last int64) string {
 	return fmt.Sprintf("%s, given back %d times", w.sum(), len(w.returns()))
 }
 
-// Between the announcement and the removal somebody writes on the claim: nobody can tell then whether the scheduler
+// Between the announcement and the removal a user writes on the claim: it is unknown then whether the scheduler
 // has been asked, so it is not asked again; the node has another try at its time, and the scheduler after that.
 func TestAClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -221,7 +221,7 @@ func TestAClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	})
 }
 
-// The last moment: the dispatcher has looked at the claim, and somebody else writes on it before it does.
+// The last moment: the dispatcher has observed the claim, and a user writes on it before it does.
 func TestTheNodeIsTakenOffOnlyTheClaimThatWasObserved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
@@ -256,7 +256,7 @@ func TestAClaimWhoseSelectedNodeNoLongerExistsIsRescheduled(t *testing.T) {
 	})
 }
 
-// The Job was launched in time, but its pod was not placed: nobody waits for it when the node goes.
+// The Job was launched in time, but its pod was not placed: it is of no use when the node is removed.
 func TestAJobThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-3", "node-1"}, "run-on", "selected-node")

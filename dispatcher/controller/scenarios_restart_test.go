@@ -18,7 +18,7 @@ type life func(w *world, last int64) string
 
 var stories = map[string]life{
 	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
-	"withdrawn": withdrawn, "rescheduled": rescheduled,
+	"replaced": replaced, "rescheduled": rescheduled,
 }
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
@@ -81,9 +81,9 @@ func movedOn(w *world, last int64) string {
 	return w.sum()
 }
 
-// withdrawn: the first PV is too small, the second is for nobody besides, and the third serves.
-func withdrawn(w *world, last int64) string {
-	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallForNobody)))
+// replaced: the first PV is too small, the second has no claimRef besides, and the third fits.
+func replaced(w *world, last int64) string {
+	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallWithoutClaimRef)))
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))

@@ -15,7 +15,7 @@ import (
 )
 
 // pauses are the times from the end of each Job of a verb to the creation of the next, without the few
-// milliseconds by which the dispatcher wakes late.
+// milliseconds by which the dispatcher is late.
 func (w *world) pauses(verb contract.Verb) []time.Duration {
 	var out []time.Duration
 	made := w.CreatedJobs(verb)

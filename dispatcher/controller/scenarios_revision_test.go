@@ -18,7 +18,7 @@ func TestRevisionOfItsOwnDeletesAVolumeWithoutConfigAndClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Advance(time.Hour)
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
@@ -52,9 +52,9 @@ func TestRevisionOfItsOwnDeletesWhatAnOlderConfigMade(t *testing.T) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.Start()
-		first := w.settled("first")
+		first := w.provisioned("first")
 		w.UpdateConfig("image", newer)
-		second := w.settled("second")
+		second := w.provisioned("second")
 		fakecluster.Delete(w, fakecluster.User, first)
 		w.Until("the first has gone", time.Minute, func() bool { return w.PVOf(first) == nil })
 		fakecluster.Delete(w, fakecluster.User, second)
@@ -105,9 +105,9 @@ func TestRevisionOfItsOwnCanBeChangedByAnAdministrator(t *testing.T) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.Start()
-		first := w.settled("first")
+		first := w.provisioned("first")
 		w.UpdateConfig("image", newer)
-		second := w.settled("second")
+		second := w.provisioned("second")
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(first), func(pv *corev1.PersistentVolume) {
 			fakecluster.Annotate(pv, contract.AnnRevision, w.PVOf(second).Annotations[contract.AnnRevision])
 		})
@@ -123,8 +123,8 @@ func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		w.settled("first")
-		w.settled("second")
+		w.provisioned("first")
+		w.provisioned("second")
 		if n := len(fakecluster.List[*appsv1.ControllerRevision](w)); n != 1 {
 			w.T.Errorf("%d revisions of one content", n)
 		}
@@ -135,9 +135,9 @@ func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		w.settled("first")
+		w.provisioned("first")
 		w.UpdateConfig("image", newer, "timeout", "soon")
-		w.settled("second")
+		w.provisioned("second")
 		if w.Runs[1].Image != fakecluster.GoldImage {
 			w.T.Errorf("the second claim was served by %s", w.Runs[1].Image)
 		}
@@ -146,7 +146,7 @@ func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 		}
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.UpdateConfig("timeout", "5m")
-		w.settled("third")
+		w.provisioned("third")
 		if w.Runs[2].Image != newer {
 			w.T.Errorf("the third claim was served by %s", w.Runs[2].Image)
 		}

@@ -40,7 +40,7 @@ func TestARivalPVInUseKeepsItsVolume(t *testing.T) {
 	}
 }
 
-// Its owner has gone, and its policy keeps it.
+// Its claim was deleted, and its policy keeps it.
 func TestARetainedRivalPVKeepsItsVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(spoils(func(pv *corev1.PersistentVolume) { pv.Name = "mine" }))}
@@ -86,7 +86,7 @@ func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 	}
 }
 
-// A PV that an administrator wrote by hand for a claim that could not be served is no stray: what the runs before
+// A PV that an administrator wrote by hand for a claim that could not be served is no rival: what the runs before
 // may have made is undone.
 func TestAPVByHandIsNoRival(t *testing.T) {
 	inWorld(t, func(w *world) {

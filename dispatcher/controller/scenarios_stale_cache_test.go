@@ -78,7 +78,7 @@ func TestReclaimByPVLeavesAPVThatWasGivenAwayUnseen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Server.DelayWatches("persistentvolumeclaims", true)
 		w.Server.DelayWatches("persistentvolumes", true)
 		fakecluster.Delete(w, fakecluster.User, claim)
@@ -97,7 +97,7 @@ func TestReclaimByPVLeavesAPVThatWasGivenAwayUnseen(t *testing.T) {
 
 func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
-		"a bound claim": func(w *world) { w.SetUpGold(fakecluster.Works); w.Start(); w.settled("data") },
+		"a bound claim": func(w *world) { w.SetUpGold(fakecluster.Works); w.Start(); w.provisioned("data") },
 		"a claim that waits for its config": func(w *world) {
 			w.bare()
 			w.Start()
@@ -106,14 +106,14 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 		"a retained volume": func(w *world) {
 			w.SetUpGold(fakecluster.Works)
 			w.Start()
-			claim := w.settled("data")
+			claim := w.provisioned("data")
 			w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 			fakecluster.Delete(w, fakecluster.User, claim)
 		},
 		"a PV deleted while it is bound": func(w *world) {
 			w.SetUpGold(fakecluster.Works)
 			w.Start()
-			fakecluster.Delete(w, fakecluster.Admin, w.PVOf(w.settled("data")))
+			fakecluster.Delete(w, fakecluster.Admin, w.PVOf(w.provisioned("data")))
 		},
 		"a claim that is stalled": func(w *world) {
 			w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "1")

@@ -71,10 +71,10 @@ type Cluster struct {
 	newest        *Process
 	sizes         map[string]int64 // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
-	next          time.Time // when something but a dispatcher wants to move again
+	next          time.Time // when something but a dispatcher is due to move again
 }
 
-// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must tell that
+// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
 // bubble's time. newDispatcher makes what every started process runs.
 func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
@@ -86,7 +86,7 @@ func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 	return c
 }
 
-// parallel remembers which tests run in parallel: a test may say so only once, and may use several clusters.
+// parallel holds which tests run in parallel: a test may say so only once, and may use several clusters.
 var parallel sync.Map
 
 // Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and checks the invariants
@@ -158,7 +158,7 @@ func (c *Cluster) due(at time.Time) bool {
 	return false
 }
 
-// sleep waits until somebody writes, something is due, or the end.
+// sleep waits until a client writes, something is due, or the end.
 func (c *Cluster) sleep(end time.Time) {
 	if !c.next.IsZero() && c.next.Before(end) {
 		end = c.next
