@@ -31,37 +31,51 @@ const (
 
 // work puts the parts together and does the verb. It returns the task as far as it was read.
 func work(ctx context.Context, verb contract.Verb, opts options) (task input.Task, done run.Report, err error) {
-	// To list needs nothing of Kubernetes.
-	list := verb == contract.List
-	var namespace string
-	if !list {
-		if namespace, err = ownNamespace(opts.namespace); err != nil {
-			return task, done, err
-		}
-	}
-	task, err = input.Read(input.Sources{
-		Verb:      verb,
-		Dir:       os.DirFS(opts.dir),
-		Env:       environment(),
-		Namespace: namespace,
-		Methods:   cinder.Methods(),
-	})
-	if err != nil {
+	if task, err = readTask(verb, opts); err != nil {
 		return task, done, err
 	}
-	var kube kubernetes.Interface
-	if !list {
-		if kube, err = connectKube(opts.kubeconfig); err != nil {
-			return task, done, err
-		}
+	kube, err := kubeFor(verb, opts)
+	if err != nil {
+		return task, done, err
 	}
 	storage, err := cinder.Connect(ctx, task.Login, http.Client{Timeout: storageTimeout}, wait)
 	if err != nil {
 		return task, done, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log).Run(ctx, task)
+	keeper := volume.NewKeeper(cinder.NewBackend(storage, wait), wait)
+	done, err = run.New(keeper, pv.NewStore(kube), log).Run(ctx, task)
 	return task, done, err
+}
+
+func readTask(verb contract.Verb, opts options) (input.Task, error) {
+	namespace, err := namespaceFor(verb, opts)
+	if err != nil {
+		return input.Task{}, err
+	}
+	return input.Read(input.Sources{
+		Verb:      verb,
+		Dir:       os.DirFS(opts.dir),
+		Env:       environment(),
+		Namespace: namespace,
+		Methods:   cinder.Methods(),
+	})
+}
+
+// namespaceFor returns where the verb's Secrets go. To list needs nothing of Kubernetes.
+func namespaceFor(verb contract.Verb, opts options) (string, error) {
+	if verb == contract.List {
+		return "", nil
+	}
+	return ownNamespace(opts.namespace)
+}
+
+// kubeFor returns the verb's client, nil for a list.
+func kubeFor(verb contract.Verb, opts options) (kubernetes.Interface, error) {
+	if verb == contract.List {
+		return nil, nil
+	}
+	return connectKube(opts.kubeconfig)
 }
 
 // ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.

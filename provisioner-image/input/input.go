@@ -122,11 +122,16 @@ func readRequest(in Sources) (contract.Request, error) {
 		// It is about no claim; a request may bring the class's properties.
 		return append(requests.Items, none)[0], nil
 	}
-	if n := len(requests.Items); n != 1 {
-		return none, fault(contract.ExitConfig,
+	return only(requests.Items)
+}
+
+// only returns the one request of a run.
+func only(requests []contract.Request) (contract.Request, error) {
+	if n := len(requests); n != 1 {
+		return contract.Request{}, fault(contract.ExitConfig,
 			fmt.Errorf("%d requests in one run: this image serves one, set batch-size to 1", n))
 	}
-	return requests.Items[0], fault(contract.ExitUsage, check(requests.Items[0]))
+	return requests[0], fault(contract.ExitUsage, check(requests[0]))
 }
 
 // uidForm keeps anything out of Cinder's filters that they would read as syntax.
@@ -147,6 +152,10 @@ func readPV(in Sources, r contract.Request) (*corev1.PersistentVolume, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the PV: %w", err)
 	}
+	return decodePV(data, r)
+}
+
+func decodePV(data []byte, r contract.Request) (*corev1.PersistentVolume, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := yaml.Unmarshal(data, pv); err != nil {
 		return nil, fmt.Errorf("read the PV in pv.json: %w", err)

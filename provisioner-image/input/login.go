@@ -17,11 +17,7 @@ const secretDir = "secret"
 // readLogin reads the file that the property cloud-config names, else one of the usual names, else the
 // environment.
 func readLogin(in Sources, c class) (credentials.Login, error) {
-	candidates := []string{"cloud.conf", "cloud-config", "clouds.yaml"}
-	if c.cloudConfig != "" {
-		candidates = []string{c.cloudConfig}
-	}
-	for _, name := range candidates {
+	for _, name := range loginFiles(c) {
 		data, err := in.secret(name)
 		if err == nil {
 			return loginFrom(in, c, name, data)
@@ -31,6 +27,13 @@ func readLogin(in Sources, c class) (credentials.Login, error) {
 		}
 	}
 	return credentials.FromEnv(in.Env, in.secret)
+}
+
+func loginFiles(c class) []string {
+	if c.cloudConfig != "" {
+		return []string{c.cloudConfig}
+	}
+	return []string{"cloud.conf", "cloud-config", "clouds.yaml"}
 }
 
 func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login, error) {

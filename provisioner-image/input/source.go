@@ -58,7 +58,7 @@ const (
 	cephKeyVariable = "CEPH_KEY"
 )
 
-// cephKey reads the key: alone, or in a keyring's line "key = …".
+// cephKey reads the key from its file, or from its variable where there is no file.
 func cephKey(in Sources) (credentials.Secret, error) {
 	data, err := in.secret(cephKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,10 +67,15 @@ func cephKey(in Sources) (credentials.Secret, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(data)) {
+	return keyIn(string(data)), nil
+}
+
+// keyIn finds the key in a file: alone, or in a keyring's line "key = …".
+func keyIn(text string) credentials.Secret {
+	for line := range strings.Lines(text) {
 		if name, key, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "key" {
-			return credentials.Secret(strings.TrimSpace(key)), nil
+			return credentials.Secret(strings.TrimSpace(key))
 		}
 	}
-	return credentials.Secret(strings.TrimSpace(string(data))), nil
+	return credentials.Secret(strings.TrimSpace(text))
 }

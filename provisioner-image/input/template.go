@@ -22,8 +22,21 @@ func volumeName(r contract.Request, c class) (string, error) {
 	return expand("volume-name", c.name, r, c)
 }
 
-// metadata names cluster, claim and PV, and holds what the class adds: "key=value, key=value".
+// metadata names cluster, claim and PV, and holds what the class adds.
 func metadata(r contract.Request, c class) (map[string]string, error) {
+	m, err := classMetadata(r, c)
+	m[volume.KeyUID] = r.UID
+	m[keyNamespace] = clean(r.Namespace)
+	m[keyName] = clean(r.Name)
+	m[keyPV] = clean(r.PVName)
+	if c.cluster != "" {
+		m[volume.KeyCluster] = clean(c.cluster)
+	}
+	return m, err
+}
+
+// classMetadata is what the class adds to a volume's metadata: "key=value, key=value".
+func classMetadata(r contract.Request, c class) (map[string]string, error) {
 	m := map[string]string{}
 	var faults []error
 	for _, pair := range list(c.metadata) {
@@ -36,13 +49,6 @@ func metadata(r contract.Request, c class) (map[string]string, error) {
 		faults = append(faults, err)
 		m[clean(key)] = text
 	}
-	m[volume.KeyUID] = r.UID
-	m[keyNamespace] = clean(r.Namespace)
-	m[keyName] = clean(r.Name)
-	m[keyPV] = clean(r.PVName)
-	if c.cluster != "" {
-		m[volume.KeyCluster] = clean(c.cluster)
-	}
 	return m, errors.Join(faults...)
 }
 
@@ -50,14 +56,7 @@ var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
 // expand puts the claim's words into a template. A placeholder that nobody knows is a fault.
 func expand(property, template string, r contract.Request, c class) (string, error) {
-	words := map[string]string{
-		"{claim-name}":      r.Name,
-		"{claim-namespace}": r.Namespace,
-		"{claim-uid}":       r.UID,
-		"{pv-name}":         r.PVName,
-		"{storage-class}":   r.Class,
-		"{cluster}":         c.cluster,
-	}
+	words := placeholders(r, c)
 	var faults []error
 	text := placeholder.ReplaceAllStringFunc(template, func(name string) string {
 		word, ok := words[name]
@@ -67,6 +66,18 @@ func expand(property, template string, r contract.Request, c class) (string, err
 		return word
 	})
 	return clean(text), errors.Join(faults...)
+}
+
+// placeholders are what a template may hold, each with what stands for it.
+func placeholders(r contract.Request, c class) map[string]string {
+	return map[string]string{
+		"{claim-name}":      r.Name,
+		"{claim-namespace}": r.Namespace,
+		"{claim-uid}":       r.UID,
+		"{pv-name}":         r.PVName,
+		"{storage-class}":   r.Class,
+		"{cluster}":         c.cluster,
+	}
 }
 
 // clean keeps what Cinder's filters can search for: they read values as Python literals, and a quote

@@ -27,12 +27,16 @@ func (task *Task) stayInZone(c class) error {
 		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but no zone is known: the class needs"+
 			" volumeBindingMode WaitForFirstConsumer, and the nodes the label "+corev1.LabelTopologyZone))
 	}
-	task.PV.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+	task.PV.Spec.NodeAffinity = affinity(task.Request.SelectedZone)
+	return nil
+}
+
+func affinity(zone string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{task.Request.SelectedZone},
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
 			}},
 		}},
 	}}
-	return nil
 }

@@ -60,7 +60,7 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 	}
 }
 
-// ports lists those that show the volume under the first one's LUN, as the kubelet spells them.
+// ports lists those that show the volume under the first one's LUN.
 func (f fabric) ports() ([]string, int32) {
 	ports, luns := []string(f.WWN), slices.Repeat([]int32{f.LUN}, len(f.WWN))
 	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
@@ -71,13 +71,16 @@ func (f fabric) ports() ([]string, int32) {
 	}
 	var same []string
 	for i, port := range ports {
-		port = strings.ToLower(strings.ReplaceAll(port, ":", ""))
+		port = spelled(port)
 		if luns[i] == luns[0] && !slices.Contains(same, port) {
 			same = append(same, port)
 		}
 	}
 	return same, luns[0]
 }
+
+// spelled is a port's name as the kubelet spells it.
+func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
 func (f fabric) sameLUN() bool {
 	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -52,15 +51,19 @@ func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	m := Mapping{Source: corev1.PersistentVolumeSource{FlexVolume: source}}
 	if len(secret) > 0 {
-		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
-		m.Secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace},
-			// The kubelet hands a Secret to the driver of this name only.
-			Type: corev1.SecretType(w.FlexDriver),
-			Data: secret,
-		}
+		source.SecretRef = &w.SecretRef
+		m.Secret = driverSecret(w, secret)
 	}
 	return m, nil
+}
+
+// driverSecret is of a type that the kubelet hands to the driver of this name only.
+func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: w.secretMeta(),
+		Type:       corev1.SecretType(w.FlexDriver),
+		Data:       data,
+	}
 }
 
 // optionText is text as it is, nothing for null, and JSON for the rest.

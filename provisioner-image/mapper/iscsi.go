@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -51,8 +50,8 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	source := t.source(w)
 	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
-		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
-		mapping.Secret = t.secret(w.SecretRef)
+		source.SecretRef = &w.SecretRef
+		mapping.Secret = t.secret(w)
 	}
 	return mapping, nil
 }
@@ -129,9 +128,9 @@ func (t *target) otherPortals() []string {
 }
 
 // secret holds the credentials under the names that the kubelet reads.
-func (t *target) secret(at corev1.SecretReference) *corev1.Secret {
+func (t *target) secret(w Want) *corev1.Secret {
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: at.Name, Namespace: at.Namespace},
+		ObjectMeta: w.secretMeta(),
 		Type:       "kubernetes.io/iscsi-chap",
 		Data:       map[string][]byte{},
 	}

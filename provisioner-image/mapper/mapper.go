@@ -72,16 +72,25 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := m.Check(w); err != nil {
 		return Mapping{}, err
 	}
-	var facts common
-	if err := c.Decode(&facts); err != nil {
+	readOnly, err := isReadOnly(c)
+	if err != nil {
 		return Mapping{}, err
 	}
+	w.ReadOnly = readOnly || w.onlyReads()
+	return m.Map(c, w)
+}
+
+// isReadOnly reports whether the storage lets nodes only read. It refuses a volume that nodes cannot read at all.
+func isReadOnly(c volume.Connection) (bool, error) {
+	var facts common
+	if err := c.Decode(&facts); err != nil {
+		return false, err
+	}
 	if facts.Encrypted {
-		return Mapping{}, unfit("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
+		return false, unfit("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
 			" encryption")
 	}
-	w.ReadOnly = facts.AccessMode == "ro" || w.onlyReads()
-	return m.Map(c, w)
+	return facts.AccessMode == "ro", nil
 }
 
 // common is what Cinder's manager adds to every backend's details.

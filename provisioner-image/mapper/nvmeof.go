@@ -38,12 +38,9 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := c.Decode(&s); err != nil {
 		return Mapping{}, err
 	}
-	if len(s.Replicas) > 1 {
-		return Mapping{}, unfit("the volume has %d replicas, which only Nova can put together: choose a type with one",
-			len(s.Replicas))
-	}
-	if len(s.Replicas) == 1 {
-		s = s.Replicas[0]
+	s, err := s.single()
+	if err != nil {
+		return Mapping{}, err
 	}
 	s.simplify()
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
@@ -56,6 +53,19 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 		ReadOnly:         w.ReadOnly,
 		VolumeAttributes: s.attributes(w),
 	}}}, nil
+}
+
+// single returns the only replica, where the storage describes replicas.
+func (s subsystem) single() (subsystem, error) {
+	switch len(s.Replicas) {
+	case 0:
+		return s, nil
+	case 1:
+		return s.Replicas[0], nil
+	default:
+		return s, unfit("the volume has %d replicas, which only Nova can put together: choose a type with one",
+			len(s.Replicas))
+	}
 }
 
 // simplify brings the second form to the first: the plugin knows one portal.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -69,15 +68,19 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 		m.Source.RBD.SecretRef = &ref
 		return m, nil
 	}
-	m.Source.CSI = &corev1.CSIPersistentVolumeSource{
-		Driver:             cephDriver,
-		VolumeHandle:       name,
-		FSType:             w.fsType(),
-		ReadOnly:           w.ReadOnly,
-		VolumeAttributes:   staticVolume(pool, w.Ceph),
-		NodeStageSecretRef: &ref,
-	}
+	m.Source.CSI = csi(pool, name, w)
+	m.Source.CSI.NodeStageSecretRef = &ref
 	return m, nil
+}
+
+func csi(pool, name string, w Want) *corev1.CSIPersistentVolumeSource {
+	return &corev1.CSIPersistentVolumeSource{
+		Driver:           cephDriver,
+		VolumeHandle:     name,
+		FSType:           w.fsType(),
+		ReadOnly:         w.ReadOnly,
+		VolumeAttributes: staticVolume(pool, w.Ceph),
+	}
 }
 
 // staticVolume says to ceph-csi that the image is none of its own.
@@ -110,7 +113,7 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 
 // cephSecret has the names that ceph-csi reads, and the one that the kubelet's plugin read.
 func cephSecret(user string, w Want) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}}
+	s := &corev1.Secret{ObjectMeta: w.secretMeta()}
 	if w.Ceph.Native {
 		s.Type = "kubernetes.io/rbd"
 		s.Data = map[string][]byte{"key": []byte(w.Ceph.Key.Reveal())}

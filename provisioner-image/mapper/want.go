@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
@@ -61,6 +62,11 @@ func (w Want) fsType() string {
 		return ""
 	}
 	return w.FSType
+}
+
+// secretMeta names the source's own Secret.
+func (w Want) secretMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
 }
 
 func (w Want) onlyReads() bool {
