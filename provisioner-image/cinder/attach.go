@@ -18,7 +18,7 @@ func (b *Backend) attach(
 		return volume.Connection{}, a, err
 	}
 	a.ID = ours.ID
-	if ours.Connection.Empty() {
+	if ours.Connection.IsEmpty() {
 		if ours.Connection, err = b.cinder.Connect(ctx, ours.ID, a.Client); err != nil {
 			return volume.Connection{}, a, err
 		}
@@ -47,7 +47,7 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 		return made, nil
 	}
 	// The answer may have been lost, or a run that overlaps with this one was faster.
-	if ours, lookErr := b.ownAttachments(ctx, v); lookErr == nil && len(ours) > 0 {
+	if ours, getErr := b.ownAttachments(ctx, v); getErr == nil && len(ours) > 0 {
 		return ours[0], nil
 	}
 	return Attachment{}, err

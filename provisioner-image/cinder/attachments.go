@@ -46,8 +46,8 @@ type attachment struct {
 	Info     json.RawMessage `json:"connection_info"`
 }
 
-// ours keeps Cinder's details of the connection, in which the kind stands among the rest.
-func (a attachment) ours() (Attachment, error) {
+// toAttachment keeps Cinder's details of the connection, in which the kind stands among the rest.
+func (a attachment) toAttachment() (Attachment, error) {
 	made := Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
 	if len(a.Info) == 0 {
 		return made, nil
@@ -80,7 +80,7 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 		if a.VolumeID != id {
 			continue
 		}
-		made, err := a.ours()
+		made, err := a.toAttachment()
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	if err != nil {
 		return Attachment{}, failure(err, "attach volume "+id, nil)
 	}
-	return made.ours()
+	return made.toAttachment()
 }
 
 // Connect exports the volume for an attachment.
@@ -107,8 +107,8 @@ func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volum
 	if err != nil {
 		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
 	}
-	made, err := answer.ours()
-	if err == nil && made.Connection.Empty() {
+	made, err := answer.toAttachment()
+	if err == nil && made.Connection.IsEmpty() {
 		err = &volume.Error{Kind: volume.Unavailable, Doing: doing, Said: "Cinder does not say how to reach the volume"}
 	}
 	return made.Connection, err

@@ -42,12 +42,12 @@ func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, 
 
 // Ready waits until Cinder has made the volume, and stops at once when it gave up.
 func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	switch {
 	case err != nil:
 		return v, err
 	case v.State == volume.Failed:
-		return v, b.cinder.Why(ctx, v)
+		return v, b.cinder.FailureOf(ctx, v)
 	case v.Status == available || isReserved(v):
 		return v, nil
 	case v.Status == inUse && a.Method != Reserve:
@@ -66,7 +66,7 @@ func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (
 func (b *Backend) Assign(
 	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
 ) (volume.Volume, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	if err == nil {
 		v, err = b.release(ctx, v, a)
 	}

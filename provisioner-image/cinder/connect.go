@@ -26,7 +26,7 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 		transport.TLSClientConfig = config
 		client.Transport = transport
 	}
-	if login.Noauth() {
+	if login.IsNoauth() {
 		return connectNoauth(login, client, wait)
 	}
 	return connectKeystone(ctx, login, client, wait)
@@ -45,7 +45,7 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if err != nil {
 		return nil, failure(err, "prepare requests to Cinder", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
@@ -62,7 +62,7 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	if err != nil {
 		return nil, failure(err, "prepare requests to keystone", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	options := authOptions(login)
 	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
 		return nil, failure(err, "log in to keystone", misconfigured(http.StatusNotFound))

@@ -37,9 +37,9 @@ func failure(err error, doing string, special kinds) error {
 	}
 	kind, ok := special[answer.Actual]
 	if !ok {
-		kind = kindOf(answer.Actual)
+		kind = kindOfStatus(answer.Actual)
 	}
-	return &volume.Error{Kind: kind, Doing: doing, Said: words(answer) + patience(answer), RequestID: requestID(answer)}
+	return &volume.Error{Kind: kind, Doing: doing, Said: messageIn(answer) + retryAfter(answer), RequestID: requestID(answer)}
 }
 
 // answerIn finds Cinder's answer in an error. Errors of renewing a token hold two and unwrap to none.
@@ -53,8 +53,8 @@ func answerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	return errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 }
 
-// kindOf is the rule. 400 is how Cinder says that a volume's status does not allow an action.
-func kindOf(status int) volume.Kind {
+// kindOfStatus is the rule. 400 is how Cinder says that a volume's status does not allow an action.
+func kindOfStatus(status int) volume.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return volume.Denied
@@ -71,9 +71,9 @@ func kindOf(status int) volume.Kind {
 	}
 }
 
-// words are Cinder's own: {"badRequest": {"code": 400, "message": "…"}}. What is not in this form (a
+// messageIn returns Cinder's own: {"badRequest": {"code": 400, "message": "…"}}. What is not in this form (a
 // proxy's page, a wrong URL) is named by its status alone.
-func words(answer gophercloud.ErrUnexpectedResponseCode) string {
+func messageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	_ = json.Unmarshal(answer.Body, &body) // no JSON: an empty body, as below
 	for _, raw := range body {
@@ -87,8 +87,8 @@ func words(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return fmt.Sprintf("HTTP %d %s", answer.Actual, http.StatusText(answer.Actual))
 }
 
-// patience is what an overloaded Cinder, or a proxy before it, asks for.
-func patience(answer gophercloud.ErrUnexpectedResponseCode) string {
+// retryAfter is what an overloaded Cinder, or a proxy before it, asks for.
+func retryAfter(answer gophercloud.ErrUnexpectedResponseCode) string {
 	wait := answer.ResponseHeader.Get("Retry-After")
 	if wait == "" || wait == "0" {
 		return ""

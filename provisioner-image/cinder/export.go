@@ -41,7 +41,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 		return volume.Connection{}, err
 	}
 	for _, one := range all {
-		if one.ID == a.ID && !one.Connection.Empty() {
+		if one.ID == a.ID && !one.Connection.IsEmpty() {
 			return one.Connection, nil
 		}
 	}
@@ -75,7 +75,7 @@ func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	if err == nil {
 		return nil
 	}
-	if now, lookErr := b.cinder.Get(ctx, v.ID); lookErr == nil && isReserved(now) {
+	if now, getErr := b.cinder.Get(ctx, v.ID); getErr == nil && isReserved(now) {
 		return nil
 	}
 	return err

@@ -31,9 +31,9 @@ const (
 	schedulerFailed = "VOLUME_VOLUME_001_"
 )
 
-// Why asks for Cinder's message about a volume in an error status. A volume's own fields never say it.
-func (c *Cinder) Why(ctx context.Context, v volume.Volume) error {
-	why := &volume.Error{
+// FailureOf asks for Cinder's message about a volume in an error status. A volume's own fields never say it.
+func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
+	failed := &volume.Error{
 		Kind:  volume.Unavailable,
 		Doing: fmt.Sprintf("make volume %s (%s)", v.ID, v.Name),
 		Said:  fmt.Sprintf("it ended in status %q", v.Status),
@@ -41,14 +41,14 @@ func (c *Cinder) Why(ctx context.Context, v volume.Volume) error {
 	m, err := c.newestMessage(ctx, v.ID)
 	if err != nil {
 		// The status is the failure to report; that its reason cannot be had is a detail.
-		why.Err = fmt.Errorf("its reason is not known: %w", err)
-		return why
+		failed.Err = fmt.Errorf("its reason is not known: %w", err)
+		return failed
 	}
-	why.Said, why.RequestID = m.Text, m.RequestID
+	failed.Said, failed.RequestID = m.Text, m.RequestID
 	if strings.HasPrefix(m.EventID, schedulerFailed) {
-		why.Kind = volume.Full
+		failed.Kind = volume.Full
 	}
-	return why
+	return failed
 }
 
 func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) {

@@ -8,7 +8,7 @@ import (
 
 // release takes the export back by the method that made it, and returns the volume as it is then.
 func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	if !mayBeHeld(v) {
+	if !mayBeExported(v) {
 		return v, nil
 	}
 	a, err := b.resolve(ctx, a)
@@ -41,7 +41,7 @@ func (b *Backend) detach(
 	if len(ours) > 0 {
 		now, err := b.cinder.Get(ctx, v.ID)
 		if err == nil {
-			now, err = b.settled(ctx, now)
+			now, err = b.untilIdle(ctx, now)
 		}
 		if err != nil {
 			return v, err

@@ -9,12 +9,12 @@ import (
 
 // Resize extends the volume unless it is large enough, and restores what holds it.
 func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Resized, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	if err == nil && v.SizeGiB < gib {
 		v, err = b.extend(ctx, v, gib)
 	}
 	if err == nil {
-		v, err = b.holdAgain(ctx, v, a)
+		v, err = b.restoreReservation(ctx, v, a)
 	}
 	return volume.Resized{Volume: v, Caveat: caveat(a)}, err
 }
@@ -36,20 +36,20 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.
 		}
 	}
 	if v.State == volume.Failed {
-		return v, b.cinder.Why(ctx, v)
+		return v, b.cinder.FailureOf(ctx, v)
 	}
 	if err := b.cinder.Extend(ctx, v.ID, gib, v.Status == inUse); err != nil {
 		return v, err
 	}
-	return b.until(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
+	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
 }
 
 // hasSize reports whether the volume has the size that was asked for. The error says why it never will.
 func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, error) {
 	switch {
 	case v.State == volume.Failed:
-		return false, b.cinder.Why(ctx, v)
-	case isMoving(v):
+		return false, b.cinder.FailureOf(ctx, v)
+	case isBusy(v):
 		return false, nil
 	case v.SizeGiB < gib:
 		return false, &volume.Error{
@@ -62,9 +62,9 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 	}
 }
 
-// holdAgain restores a reservation that extending ended, in this run or in one that was killed, and
+// restoreReservation restores a reservation that extending ended, in this run or in one that was killed, and
 // asks for the export again, by which some storages tell the new size.
-func (b *Backend) holdAgain(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if a.Method != Reserve {
 		return v, nil
 	}

@@ -49,7 +49,7 @@ func (c *Cinder) list(
 	}
 	var found []volume.Volume
 	for i := range all {
-		if v := ours(&all[i]); wanted(v) {
+		if v := toVolume(&all[i]); wanted(v) {
 			found = append(found, v)
 		}
 	}
@@ -62,7 +62,7 @@ func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	if err != nil {
 		return volume.Volume{}, failure(err, "look at volume "+id, nil)
 	}
-	return ours(v), nil
+	return toVolume(v), nil
 }
 
 // Create asks for a new volume. 400 and 404 mean that the class names what Cinder does not have.
@@ -80,7 +80,7 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
 		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
 	}
-	return ours(v), nil
+	return toVolume(v), nil
 }
 
 // Delete asks Cinder to delete a volume, which it does later.
@@ -115,7 +115,7 @@ func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string
 	return failure(response.Body.Close(), "mark volume "+id, nil)
 }
 
-func ours(v *volumes.Volume) volume.Volume {
+func toVolume(v *volumes.Volume) volume.Volume {
 	return volume.Volume{
 		ID:       v.ID,
 		Name:     v.Name,

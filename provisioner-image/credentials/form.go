@@ -27,7 +27,7 @@ func (f form) login(origin string, files Files) (Login, error) {
 
 // followClouds fills what is not set here from a clouds.yaml.
 func (f *form) followClouds(files Files) error {
-	use, err := truth("use-clouds", f.useClouds)
+	use, err := parseBool("use-clouds", f.useClouds)
 	if !use || err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (f *form) followClouds(files Files) error {
 
 func (f *form) followFiles(files Files) error {
 	var err, caErr, certErr, keyErr error
-	f.Insecure, err = truth("tls-insecure", f.insecure)
+	f.Insecure, err = parseBool("tls-insecure", f.insecure)
 	f.CA, caErr = content(files, f.caFile)
 	f.ClientCert, certErr = content(files, f.certFile)
 	key, keyErr := content(files, f.keyFile)
@@ -72,7 +72,7 @@ func (f *form) normalize() {
 	f.AuthURL = withVersion(f.AuthURL)
 }
 
-func truth(key, text string) (bool, error) {
+func parseBool(key, text string) (bool, error) {
 	if text == "" {
 		return false, nil
 	}

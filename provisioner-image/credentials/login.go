@@ -39,8 +39,8 @@ type Login struct {
 	Insecure bool
 }
 
-// Noauth tells whether Cinder is used without keystone.
-func (l Login) Noauth() bool { return l.Endpoint != "" }
+// IsNoauth reports whether Cinder is used without keystone.
+func (l Login) IsNoauth() bool { return l.Endpoint != "" }
 
 // check finds every fault of the login at once.
 func (l Login) check() error {
@@ -52,7 +52,7 @@ func (l Login) check() error {
 	case l.Endpoint != "" && l.AuthURL != "":
 		faults = append(faults, errors.New("both a Cinder endpoint and a keystone are named: remove one,"+
 			" the endpoint is for a Cinder without keystone"))
-	case l.Noauth():
+	case l.IsNoauth():
 		faults = append(faults, l.checkNoauth())
 	default:
 		faults = append(faults, l.checkKeystone())

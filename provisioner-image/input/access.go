@@ -13,7 +13,7 @@ import (
 // access returns how the volume is exported, and how the nodes present themselves.
 func access(in Sources, c class) (volume.Access, error) {
 	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
-	multipath, multipathErr := truth("multipath", c.multipath)
+	multipath, multipathErr := parseBool("multipath", c.multipath)
 	a := volume.Access{
 		Method: method,
 		Client: volume.Client{
@@ -33,7 +33,7 @@ func access(in Sources, c class) (volume.Access, error) {
 
 // worldWide spells names as the OpenStack connector does.
 func worldWide(text string) []string {
-	return list(strings.ToLower(strings.ReplaceAll(text, ":", "")))
+	return splitList(strings.ToLower(strings.ReplaceAll(text, ":", "")))
 }
 
 var (

@@ -83,8 +83,8 @@ func readClass(given map[string]string) (class, error) {
 	return c, errors.Join(faults...)
 }
 
-// truth reads a yes or no. Nothing is no; what is neither is a fault, not a yes.
-func truth(property, text string) (bool, error) {
+// parseBool reads a yes or no. Nothing is no; what is neither is a fault, not a yes.
+func parseBool(property, text string) (bool, error) {
 	if text == "" {
 		return false, nil
 	}
@@ -95,8 +95,8 @@ func truth(property, text string) (bool, error) {
 	return yes, nil
 }
 
-// list reads words that commas separate.
-func list(text string) []string {
+// splitList reads words that commas separate.
+func splitList(text string) []string {
 	var words []string
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {

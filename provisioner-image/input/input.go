@@ -77,7 +77,7 @@ func Read(in Sources) (Task, error) {
 		return task, fault(contract.ExitConfig, err)
 	}
 	if in.Verb == contract.List {
-		task.Volume.Cluster = clean(class.cluster)
+		task.Volume.Cluster = searchable(class.cluster)
 		return task, nil
 	}
 	return task, task.readClaim(in, class)
@@ -97,7 +97,7 @@ func (task *Task) readClaim(in Sources, c class) error {
 		// To grow a volume or take it back needs nothing of how it is mounted.
 		return nil
 	}
-	if err := errors.Join(checkClone(task.Request, c), task.stayInZone(c)); err != nil {
+	if err := errors.Join(checkClone(task.Request, c), task.restrictToZone(c)); err != nil {
 		return err
 	}
 	task.Options, err = options(in, c)
@@ -131,13 +131,13 @@ func only(requests []contract.Request) (contract.Request, error) {
 		return contract.Request{}, fault(contract.ExitConfig,
 			fmt.Errorf("%d requests in one run: this image serves one, set batch-size to 1", n))
 	}
-	return requests[0], fault(contract.ExitUsage, check(requests[0]))
+	return requests[0], fault(contract.ExitUsage, checkRequest(requests[0]))
 }
 
 // uidForm keeps anything out of Cinder's filters that they would read as syntax.
 var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
-func check(r contract.Request) error {
+func checkRequest(r contract.Request) error {
 	if !uidForm.MatchString(r.UID) {
 		return fmt.Errorf("the request's UID %q is no UID", r.UID)
 	}

@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, task.Volume); diff != "" {
 		t.Error(diff)
 	}
-	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.Noauth() || task.PV.Name != "pvc-"+uid {
+	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.IsNoauth() || task.PV.Name != "pvc-"+uid {
 		t.Errorf("unexpected %+v", task)
 	}
 	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, task.Secret); diff != "" {

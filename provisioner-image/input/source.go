@@ -15,7 +15,7 @@ import (
 // options are what the class says about the PV's source.
 func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
-	write, err := truth("write-initiator", c.writeInitiator)
+	write, err := parseBool("write-initiator", c.writeInitiator)
 	if write {
 		o.Initiator = c.initiator
 	}

@@ -19,18 +19,18 @@ func volumeName(r contract.Request, c class) (string, error) {
 	if c.name == "" {
 		return r.PVName, nil
 	}
-	return expand("volume-name", c.name, r, c)
+	return expandTemplate("volume-name", c.name, r, c)
 }
 
 // metadata names cluster, claim and PV, and holds what the class adds.
 func metadata(r contract.Request, c class) (map[string]string, error) {
 	m, err := classMetadata(r, c)
 	m[volume.KeyUID] = r.UID
-	m[keyNamespace] = clean(r.Namespace)
-	m[keyName] = clean(r.Name)
-	m[keyPV] = clean(r.PVName)
+	m[keyNamespace] = searchable(r.Namespace)
+	m[keyName] = searchable(r.Name)
+	m[keyPV] = searchable(r.PVName)
 	if c.cluster != "" {
-		m[volume.KeyCluster] = clean(c.cluster)
+		m[volume.KeyCluster] = searchable(c.cluster)
 	}
 	return m, err
 }
@@ -39,23 +39,23 @@ func metadata(r contract.Request, c class) (map[string]string, error) {
 func classMetadata(r contract.Request, c class) (map[string]string, error) {
 	m := map[string]string{}
 	var faults []error
-	for _, pair := range list(c.metadata) {
+	for _, pair := range splitList(c.metadata) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" || strings.HasPrefix(key, contract.Domain) {
 			faults = append(faults, fmt.Errorf("property volume-metadata: %q is not KEY=VALUE, or the key is ours", pair))
 			continue
 		}
-		text, err := expand("volume-metadata", value, r, c)
+		text, err := expandTemplate("volume-metadata", value, r, c)
 		faults = append(faults, err)
-		m[clean(key)] = text
+		m[searchable(key)] = text
 	}
 	return m, errors.Join(faults...)
 }
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// expand puts the claim's words into a template. A placeholder that nobody knows is a fault.
-func expand(property, template string, r contract.Request, c class) (string, error) {
+// expandTemplate puts the claim's words into a template. A placeholder that nobody knows is a fault.
+func expandTemplate(property, template string, r contract.Request, c class) (string, error) {
 	words := placeholders(r, c)
 	var faults []error
 	text := placeholder.ReplaceAllStringFunc(template, func(name string) string {
@@ -65,7 +65,7 @@ func expand(property, template string, r contract.Request, c class) (string, err
 		}
 		return word
 	})
-	return clean(text), errors.Join(faults...)
+	return searchable(text), errors.Join(faults...)
 }
 
 // placeholders are what a template may hold, each with what stands for it.
@@ -80,9 +80,9 @@ func placeholders(r contract.Request, c class) map[string]string {
 	}
 }
 
-// clean keeps what Cinder's filters can search for: they read values as Python literals, and a quote
+// searchable keeps what Cinder's filters can search for: they read values as Python literals, and a quote
 // or a backslash makes them find nothing.
-func clean(value string) string {
+func searchable(value string) string {
 	value = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`'"\`, r) {
 			return '_'

@@ -29,7 +29,7 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	adopt, adoptErr := adopted(r, c)
 	return volume.Spec{
 		UID:      r.UID,
-		Cluster:  clean(c.cluster),
+		Cluster:  searchable(c.cluster),
 		Name:     name,
 		SizeGiB:  gib,
 		Type:     c.volumeType,

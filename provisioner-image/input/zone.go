@@ -18,8 +18,8 @@ func zone(r contract.Request, c class) string {
 	return c.zone
 }
 
-// stayInZone keeps pods where the volume is made, if that is the selected node's zone.
-func (task *Task) stayInZone(c class) error {
+// restrictToZone keeps pods where the volume is made, if that is the selected node's zone.
+func (task *Task) restrictToZone(c class) error {
 	if c.zone != selectedZone {
 		return nil
 	}

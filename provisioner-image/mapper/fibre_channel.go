@@ -47,13 +47,13 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 	ports, lun := f.ports()
 	fits := lun >= 0 && lun <= maxLUN
 	switch {
-	case f.WWID != "" && (!f.sameLUN() || !fits):
+	case f.WWID != "" && (!f.hasOneLUN() || !fits):
 		s.WWIDs = []string{f.WWID}
 		return nil
 	case len(ports) == 0:
-		return unfit("the storage names no port of the volume")
+		return unsupported("the storage names no port of the volume")
 	case !fits:
-		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
 	default:
 		s.TargetWWNs, s.Lun = ports, &lun
 		return nil
@@ -82,7 +82,7 @@ func (f fabric) ports() ([]string, int32) {
 // spelled is a port's name as the kubelet spells it.
 func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
-func (f fabric) sameLUN() bool {
+func (f fabric) hasOneLUN() bool {
 	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })
 }
 

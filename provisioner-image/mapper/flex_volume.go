@@ -17,8 +17,8 @@ type flexVolume struct{}
 
 // Check refuses raw devices, which FlexVolume does not know.
 func (flexVolume) Check(w Want) error {
-	if w.Block() {
-		return &UnfitError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
+	if w.IsBlock() {
+		return &UnsupportedError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
 	}
 	return promises{name: "a FlexVolume"}.check(w)
 }

@@ -58,12 +58,12 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 
 // complete takes the first portal of a list where a backend sends nothing else.
 func (t *target) complete() {
-	if t.Portal == "" && t.listed() {
+	if t.Portal == "" && t.hasLists() {
 		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
 	}
 }
 
-func (t *target) listed() bool {
+func (t *target) hasLists() bool {
 	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
 }
 
@@ -74,17 +74,17 @@ const maxInterface = 64
 func (t *target) mountable(w Want) error {
 	switch {
 	case t.Portal == "" || t.IQN == "":
-		return unfit("the storage names no portal or no target of the volume")
+		return unsupported("the storage names no portal or no target of the volume")
 	case t.LUN < 0 || t.LUN > maxLUN:
-		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
 	case w.Initiator != "" && len(w.PVName)+1+len(t.Portal) > maxInterface:
-		return unfit("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
+		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
 			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
 			t.Portal, maxInterface)
-	case !chapOrNone(t.AuthMethod):
-		return unfit("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
-	case !chapOrNone(t.DiscoveryMethod):
-		return unfit("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
+	case !isCHAPOrNone(t.AuthMethod):
+		return unsupported("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
+	case !isCHAPOrNone(t.DiscoveryMethod):
+		return unsupported("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
 	default:
 		return nil
 	}
@@ -93,7 +93,7 @@ func (t *target) mountable(w Want) error {
 // maxLUN is Kubernetes' limit.
 const maxLUN = 255
 
-func chapOrNone(method string) bool { return method == "" || method == "CHAP" }
+func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
 
 func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 	s := &corev1.ISCSIPersistentVolumeSource{
@@ -114,7 +114,7 @@ func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 
 // otherPortals are further ways to the same disk. Kubernetes knows one IQN and one LUN for all of them.
 func (t *target) otherPortals() []string {
-	if !t.listed() {
+	if !t.hasLists() {
 		return nil
 	}
 	var others []string

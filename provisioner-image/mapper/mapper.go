@@ -46,7 +46,7 @@ func find(kind string, o Options) (Mapper, error) {
 	if o.FlexDriver != "" {
 		return flexVolume{}, nil
 	}
-	return nil, unfit("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
+	return nil, unsupported("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
 		" %s can, others by a FlexVolume driver (flex-driver)", kind, kindNames())
 }
 
@@ -63,7 +63,7 @@ func kindNames() string {
 // Map builds the source of a connection.
 func Map(c volume.Connection, w Want) (Mapping, error) {
 	if w.Kind != "" && !strings.EqualFold(w.Kind, c.Kind) {
-		return Mapping{}, unfit("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
+		return Mapping{}, unsupported("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
 	}
 	m, err := find(c.Kind, w.Options)
 	if err != nil {
@@ -87,7 +87,7 @@ func isReadOnly(c volume.Connection) (bool, error) {
 		return false, err
 	}
 	if facts.Encrypted {
-		return false, unfit("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
+		return false, unsupported("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
 			" encryption")
 	}
 	return facts.AccessMode == "ro", nil
@@ -131,8 +131,8 @@ func Check(w Want) error {
 	return errors.Join(faults...)
 }
 
-// UnfitError says why a claim or a class cannot be served.
-type UnfitError struct {
+// UnsupportedError says why a claim or a class cannot be served.
+type UnsupportedError struct {
 	// Claim is true where the claim asks for what no volume of this kind can do, and false where the
 	// class leads to volumes that cannot be mounted.
 	Claim  bool
@@ -140,9 +140,9 @@ type UnfitError struct {
 }
 
 // Error is the reason.
-func (u *UnfitError) Error() string { return u.Reason }
+func (u *UnsupportedError) Error() string { return u.Reason }
 
-// unfit is a fault of the class.
-func unfit(format string, args ...any) error {
-	return &UnfitError{Reason: fmt.Sprintf(format, args...)}
+// unsupported is a fault of the class.
+func unsupported(format string, args ...any) error {
+	return &UnsupportedError{Reason: fmt.Sprintf(format, args...)}
 }

@@ -131,7 +131,7 @@ func TestISCSIVariants(t *testing.T) {
 	}
 }
 
-func TestUnfit(t *testing.T) {
+func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 	kinds := connection(t, nil)
 	kinds.Kind = "vmdk"
 	tests := map[string]struct {
@@ -156,7 +156,7 @@ func TestUnfit(t *testing.T) {
 				w.AccessModes = []corev1.PersistentVolumeAccessMode{tc.modes}
 			}
 			_, err := mapper.Map(tc.c, w)
-			u, ok := errors.AsType[*mapper.UnfitError](err)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
 			if !ok || u.Claim != tc.claim || !strings.Contains(u.Reason, tc.text) {
 				t.Errorf("got %v, want %q", err, tc.text)
 			}

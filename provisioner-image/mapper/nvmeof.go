@@ -44,7 +44,7 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	s.simplify()
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
-		return Mapping{}, unfit("the storage names no NVMe portal over tcp or rdma")
+		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
 	}
 	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver:           nvmeDriver,
@@ -63,7 +63,7 @@ func (s subsystem) single() (subsystem, error) {
 	case 1:
 		return s.Replicas[0], nil
 	default:
-		return s, unfit("the volume has %d replicas, which only Nova can put together: choose a type with one",
+		return s, unsupported("the volume has %d replicas, which only Nova can put together: choose a type with one",
 			len(s.Replicas))
 	}
 }

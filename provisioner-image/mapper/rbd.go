@@ -37,10 +37,10 @@ func (rbd) Check(w Want) error {
 		return err
 	}
 	if !c.Native && c.ClusterID == "" {
-		return unfit("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
+		return unsupported("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
 	}
 	if c.Secret.Name == "" && c.Key == "" {
-		return unfit("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
+		return unsupported("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
 			" (ceph-secret: NAMESPACE/NAME), or put the file ceph.key into the config's files-from-secret")
 	}
 	return nil
@@ -54,7 +54,7 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	pool, name, ok := strings.Cut(i.Name, "/")
 	if !ok || name == "" {
-		return Mapping{}, unfit("the storage names the image %q, which is not POOL/IMAGE", i.Name)
+		return Mapping{}, unsupported("the storage names the image %q, which is not POOL/IMAGE", i.Name)
 	}
 	user := cmp.Or(w.Ceph.User, i.Username, "admin")
 	m := Mapping{}

@@ -53,12 +53,12 @@ type Want struct {
 	SecretRef corev1.SecretReference
 }
 
-// Block tells whether the claim wants a raw device.
-func (w Want) Block() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
+// IsBlock reports whether the claim wants a raw device.
+func (w Want) IsBlock() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
 
 // fsType is empty for a raw device.
 func (w Want) fsType() string {
-	if w.Block() {
+	if w.IsBlock() {
 		return ""
 	}
 	return w.FSType
@@ -87,7 +87,7 @@ type promises struct {
 func (p promises) check(w Want) error {
 	for _, mode := range w.AccessModes {
 		if reason := p.against(mode, w); reason != "" {
-			return &UnfitError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible %s", mode, reason)}
+			return &UnsupportedError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible %s", mode, reason)}
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string
 		switch {
 		case !p.manyWrite:
 			return "on " + p.name + ask
-		case !w.Block():
+		case !w.IsBlock():
 			return "with a file system on " + p.name + ": ask for volumeMode Block or for ReadWriteOnce"
 		default:
 			return ""

@@ -48,8 +48,8 @@ func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev
 	return made, err
 }
 
-// Serves checks that the PV is the claim's.
-func Serves(pv *corev1.PersistentVolume, uid string) error {
+// CheckOwner checks that the PV is the claim's.
+func CheckOwner(pv *corev1.PersistentVolume, uid string) error {
 	if owner := pv.Annotations[contract.AnnClaimUID]; owner != uid {
 		return fmt.Errorf("PV %s exists and is not of claim %s: its annotation %s is %q",
 			pv.Name, uid, contract.AnnClaimUID, owner)

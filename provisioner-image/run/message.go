@@ -27,13 +27,13 @@ func Judge(task input.Task, done Report, err error) Result {
 	}
 	return Result{
 		Code: exitCode(err),
-		Message: contract.ClaimPrefix + line(sentence(task, err), contract.MaxMessage/4) + "\n" +
-			line(err.Error(), contract.MaxMessage/2) + "\n",
+		Message: contract.ClaimPrefix + oneLine(sentence(task, err), contract.MaxMessage/4) + "\n" +
+			oneLine(err.Error(), contract.MaxMessage/2) + "\n",
 	}
 }
 
-// line makes one line of a text, no longer than limit bytes.
-func line(text string, limit int) string {
+// oneLine makes one line of a text, no longer than limit bytes.
+func oneLine(text string, limit int) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if len(text) <= limit {
 		return text
@@ -49,13 +49,13 @@ func sentence(task input.Task, err error) string {
 	if f, ok := errors.AsType[*input.Error](err); ok {
 		return faultSentence(task, f)
 	}
-	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
+	if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok {
 		return u.Reason
 	}
 	if e, ok := errors.AsType[*volume.Error](err); ok {
 		return storageSentence(task, e)
 	}
-	if kubeRefuses(err) {
+	if isRefusedByKubernetes(err) {
 		return "Kubernetes refuses what the provisioner writes; an administrator finds the reason in the Job's event"
 	}
 	return "the provisioner could not do it; it is tried again, and an administrator finds the reason in the Job's event"
@@ -79,7 +79,7 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	if e.RequestID != "" {
 		said += " (request " + e.RequestID + ")"
 	}
-	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, kind(task), e.Doing)
+	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, typeOf(task), e.Doing)
 	switch e.Kind {
 	case volume.Denied:
 		return what + said + "; the credentials were refused and an administrator has to correct them"
@@ -96,7 +96,7 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	}
 }
 
-func kind(task input.Task) string {
+func typeOf(task input.Task) string {
 	if task.Volume.Type == "" {
 		return ""
 	}

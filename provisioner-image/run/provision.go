@@ -22,7 +22,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	}
 	if there != nil {
 		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
-		return pv.Serves(there, task.Request.UID)
+		return pv.CheckOwner(there, task.Request.UID)
 	}
 	if err := r.findSource(ctx, &task); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 // yield gives up our volume where an overlapping run wrote the PV over another one. The Secret has one
 // name for both, so it is written again for the volume that stays.
 func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
-	if err := pv.Serves(made, task.Request.UID); err != nil {
+	if err := pv.CheckOwner(made, task.Request.UID); err != nil {
 		return err
 	}
 	kept, err := pv.ReadRecord(made, pv.Record{Access: task.Volume.Access})
@@ -104,19 +104,19 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 // rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what
 // was made stays for the next run to find.
 func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume, cause error) error {
-	if v.ID == "" || !lasting(exitCode(cause)) {
+	if v.ID == "" || !isLasting(exitCode(cause)) {
 		return cause
 	}
 	r.log.WarnContext(ctx, "rolling back", "volume", v.ID, "cause", cause)
-	if err := r.takeBack(ctx, task, v); err != nil {
+	if err := r.removeUnlessPublished(ctx, task, v); err != nil {
 		return &leftoverError{cause: cause, err: fmt.Errorf("roll back volume %s: %w", v.ID, err)}
 	}
 	return cause
 }
 
-// takeBack removes the volume unless an overlapping run has written a PV over it in the meantime.
-func (r *Runner) takeBack(ctx context.Context, task input.Task, v volume.Volume) error {
-	if err := r.noVolume(ctx, task.PV.Name); err != nil {
+// removeUnlessPublished removes the volume unless an overlapping run has written a PV over it in the meantime.
+func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v volume.Volume) error {
+	if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
 		return err
 	}
 	return r.remove(ctx, task, removal{id: v.ID, undo: true})
@@ -130,7 +130,7 @@ func want(task input.Task, id string) mapper.Want {
 		VolumeID:    id,
 		AccessModes: task.PV.Spec.AccessModes,
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		Filled:      task.Volume.Filled(),
+		Filled:      task.Volume.HasContent(),
 		SecretRef:   task.Secret,
 	}
 	if task.PV.Spec.VolumeMode != nil {

@@ -19,14 +19,14 @@ type removal struct {
 // that overlapped, its volume is in use.
 func (r *Runner) delete(ctx context.Context, task input.Task) error {
 	if task.Request.Undo {
-		if err := r.noVolume(ctx, task.PV.Name); err != nil {
+		if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
 			return err
 		}
 	}
 	return r.remove(ctx, task, removal{undo: task.Request.Undo})
 }
 
-func (r *Runner) noVolume(ctx context.Context, name string) error {
+func (r *Runner) checkNoPV(ctx context.Context, name string) error {
 	there, err := r.store.Get(ctx, name)
 	if err != nil {
 		return err

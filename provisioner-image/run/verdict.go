@@ -33,19 +33,19 @@ func exitCode(err error) int {
 	if f, ok := errors.AsType[*input.Error](err); ok {
 		return f.Code
 	}
-	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
-		return unfitCode(u)
+	if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok {
+		return unsupportedCode(u)
 	}
 	if e, ok := errors.AsType[*volume.Error](err); ok {
 		return storageCode(e.Kind)
 	}
-	if kubeRefuses(err) {
+	if isRefusedByKubernetes(err) {
 		return contract.ExitConfig
 	}
 	return contract.ExitTempFail
 }
 
-func unfitCode(u *mapper.UnfitError) int {
+func unsupportedCode(u *mapper.UnsupportedError) int {
 	if u.Claim {
 		return contract.ExitBadRequest
 	}
@@ -71,13 +71,13 @@ func storageCode(kind volume.Kind) int {
 	}
 }
 
-// kubeRefuses tells whether Kubernetes does not let us, or does not take what we write.
-func kubeRefuses(err error) bool {
+// isRefusedByKubernetes reports whether Kubernetes does not let us, or does not take what we write.
+func isRefusedByKubernetes(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
 
-// lasting tells whether a verdict is not tried again soon.
-func lasting(code int) bool {
+// isLasting reports whether a verdict is not tried again soon.
+func isLasting(code int) bool {
 	switch code {
 	case contract.ExitUsage, contract.ExitConfig, contract.ExitBadRequest, contract.ExitCapacity, contract.ExitNoPerm:
 		return true

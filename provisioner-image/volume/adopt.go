@@ -10,8 +10,8 @@ import (
 // it is a volume like any other.
 const keyAdopted = "flex-provisioner.io/adopted"
 
-// takeOver marks a volume that an administrator named as the claim's own, after checking that it can be.
-func (k *Keeper) takeOver(ctx context.Context, spec Spec) (Volume, error) {
+// adopt marks a volume that an administrator named as the claim's own, after checking that it can be.
+func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	v, err := k.backend.Get(ctx, spec.Adopt)
 	if Is(err, Gone) {
 		return Volume{}, refuseAdoption(spec, "it does not exist")
@@ -55,8 +55,8 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 
 func (v Volume) isAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 
-// giveBack takes the claim's marks off an adopted volume, and leaves it there with its content.
-func (k *Keeper) giveBack(ctx context.Context, v Volume, a Access) error {
+// releaseAdopted takes the claim's marks off an adopted volume, and leaves it there with its content.
+func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
 		delete(metadata, KeyUID)
 		delete(metadata, keyAdopted)

@@ -17,8 +17,8 @@ func NewConnection(kind string, data json.RawMessage) Connection {
 	return Connection{Kind: kind, data: data}
 }
 
-// Empty reports whether there are no details yet.
-func (c Connection) Empty() bool { return c.Kind == "" }
+// IsEmpty reports whether there are no details yet.
+func (c Connection) IsEmpty() bool { return c.Kind == "" }
 
 // Decode reads the details into a value of the caller's.
 func (c Connection) Decode(into any) error {

@@ -14,7 +14,7 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
 	v, err := k.existing(ctx, spec)
 	switch {
 	case err == nil && v.ID == "" && spec.Adopt != "":
-		v, err = k.takeOver(ctx, spec)
+		v, err = k.adopt(ctx, spec)
 	case err == nil && v.ID == "":
 		v, err = k.create(ctx, spec)
 	}
@@ -69,16 +69,16 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 	return found[0], nil
 }
 
-// create asks for a volume and then looks what there is: the answer may have been lost on the way, and
+// create asks for a volume and then maxLists what there is: the answer may have been lost on the way, and
 // another run may have asked too. It never asks twice.
 func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	made, err := k.backend.Create(ctx, spec)
 	if err != nil && !mayHaveHappened(err) {
 		return Volume{}, err
 	}
-	found, lookErr := k.look(ctx, spec.UID, made.ID)
-	if lookErr != nil {
-		return made, errors.Join(err, lookErr)
+	found, listErr := k.listWith(ctx, spec.UID, made.ID)
+	if listErr != nil {
+		return made, errors.Join(err, listErr)
 	}
 	if len(found) == 0 {
 		return Volume{}, err
@@ -88,14 +88,14 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 
 // A list may lag behind what the storage just made, as replicated databases do.
 const (
-	looks      = 5
+	maxLists   = 5
 	firstPause = 100 * time.Millisecond
 )
 
-// look lists the claim's volumes, and insists on seeing the one that was just made.
-func (k *Keeper) look(ctx context.Context, uid, id string) ([]Volume, error) {
+// listWith lists the claim's volumes, and insists on seeing the one that was just made.
+func (k *Keeper) listWith(ctx context.Context, uid, id string) ([]Volume, error) {
 	pause := firstPause
-	for range looks {
+	for range maxLists {
 		found, err := k.find(ctx, uid)
 		if err != nil || id == "" || slices.ContainsFunc(found, func(v Volume) bool { return v.ID == id }) {
 			return found, err

@@ -26,7 +26,7 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	var faults []error
 	for _, v := range found {
 		if t.Undo && v.isAdopted() {
-			faults = append(faults, k.giveBack(ctx, v, t.accessOf(v)))
+			faults = append(faults, k.releaseAdopted(ctx, v, t.accessOf(v)))
 			continue
 		}
 		faults = append(faults, k.remove(ctx, v, t.accessOf(v)))

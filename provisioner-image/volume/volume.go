@@ -60,8 +60,8 @@ type Spec struct {
 	Access Access
 }
 
-// Filled reports whether the volume has content from the beginning.
-func (s Spec) Filled() bool { return s.Source != Source{} || s.Adopt != "" }
+// HasContent reports whether the volume has content from the beginning.
+func (s Spec) HasContent() bool { return s.Source != Source{} || s.Adopt != "" }
 
 // Source is what a new volume is a clone of: another claim's volume, or a snapshot.
 type Source struct {

@@ -22,7 +22,7 @@ func (s *Server) action(r *http.Request, id string) answer {
 		case "os-reserve":
 			return v.reserve()
 		case "os-unreserve":
-			v.settle()
+			v.endReservation()
 			return answer{http.StatusAccepted, nil}
 		case "os-initialize_connection":
 			return v.initialize(args.Connector)
@@ -30,7 +30,7 @@ func (s *Server) action(r *http.Request, id string) answer {
 			return v.extend(args.NewSize, micro(r))
 		case "os-terminate_connection":
 			// tgt keeps the export; what changes is the reservation.
-			v.settle()
+			v.endReservation()
 			return answer{http.StatusAccepted, nil}
 		}
 	}
@@ -62,8 +62,8 @@ func (v *disk) extend(size, micro int) answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// settle ends a reservation. On any other volume it does nothing.
-func (v *disk) settle() {
+// endReservation ends a reservation. On any other volume it does nothing.
+func (v *disk) endReservation() {
 	if v.Status == "attaching" {
 		v.Status = "available"
 	}

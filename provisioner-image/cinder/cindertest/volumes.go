@@ -100,8 +100,8 @@ func (s *Server) Forget(id string) {
 	delete(s.volumes, id)
 }
 
-// Settle lets all time pass that volumes need.
-func (s *Server) Settle() {
+// LetTimePass lets all time pass that volumes need.
+func (s *Server) LetTimePass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.volumes {

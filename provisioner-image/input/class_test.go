@@ -140,7 +140,7 @@ func TestListNeedsNoClaim(t *testing.T) {
 		delete(files, "pv.json")
 	})
 	in.Verb = contract.List
-	if task, err := input.Read(in); err != nil || !task.Login.Noauth() {
+	if task, err := input.Read(in); err != nil || !task.Login.IsNoauth() {
 		t.Errorf("%+v, %v", task, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestPromises(t *testing.T) {
 			if (err == nil) != (tc.reason == "") {
 				t.Fatalf("got %v, want %q", err, tc.reason)
 			}
-			if u, ok := errors.AsType[*mapper.UnfitError](err); ok && (!u.Claim || !strings.Contains(err.Error(), tc.reason)) {
+			if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok && (!u.Claim || !strings.Contains(err.Error(), tc.reason)) {
 				t.Errorf("got %v (the claim's: %t), want %q", err, u.Claim, tc.reason)
 			}
 		})
@@ -105,7 +105,7 @@ func TestClassFaults(t *testing.T) {
 				t.Errorf("before the volume exists: %v", err)
 			}
 			_, err := mapper.Map(capture(t, tc.from, tc.change), w)
-			u, ok := errors.AsType[*mapper.UnfitError](err)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
 			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) {
 				t.Errorf("got %v, want %q", err, tc.reason)
 			}

@@ -18,11 +18,11 @@ const (
 	mostWaits   = 3
 )
 
-// patient repeats a request that was turned away before anything was done, when the answer says how
+// retryPolicy repeats a request that was turned away before anything was done, when the answer says how
 // soon it may come again.
-func patient(wait volume.Wait) gophercloud.RetryFunc {
+func retryPolicy(wait volume.Wait) gophercloud.RetryFunc {
 	return func(ctx context.Context, method, _ string, _ *gophercloud.RequestOpts, err error, failed uint) error {
-		pause, ok := askedToWait(method, err)
+		pause, ok := pauseAsked(method, err)
 		if !ok || failed > mostWaits || wait(ctx, pause) != nil {
 			return err
 		}
@@ -30,9 +30,9 @@ func patient(wait volume.Wait) gophercloud.RetryFunc {
 	}
 }
 
-// askedToWait: 429 turns every request away. 503 is also what a proxy says when the server behind it may
+// pauseAsked: 429 turns every request away. 503 is also what a proxy says when the server behind it may
 // have done what was asked, so that only what changes nothing is repeated.
-func askedToWait(method string, err error) (time.Duration, bool) {
+func pauseAsked(method string, err error) (time.Duration, bool) {
 	answer, ok := answerIn(err)
 	if !ok {
 		return 0, false
