@@ -25,9 +25,9 @@ type captured struct {
 	Answer       any             `json:"answer"`
 }
 
-// TestTheFakeAnswersLikeTheRealOne replays captured requests, in their order, to the Cinder in this
+// TestFakeAnswersLikeRealCinder replays captured requests, in their order, to the Cinder in this
 // process: statuses and messages are the same, and every field that it sends is of the captured type.
-func TestTheFakeAnswersLikeTheRealOne(t *testing.T) {
+func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
 	names := map[string]string{"fast-1795151137": cindertest.TypePlain}

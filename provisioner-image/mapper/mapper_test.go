@@ -49,7 +49,7 @@ func connection(t *testing.T, change map[string]any) volume.Connection {
 	return volume.NewConnection("iscsi", data)
 }
 
-func TestISCSI(t *testing.T) {
+func TestISCSISourceAndItsSecret(t *testing.T) {
 	m, err := mapper.Map(connection(t, nil), want())
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestISCSI(t *testing.T) {
 	}
 }
 
-func TestISCSIVariants(t *testing.T) {
+func TestISCSISourceFollowsConnectionAndClaim(t *testing.T) {
 	tests := map[string]struct {
 		change map[string]any
 		edit   func(*mapper.Want)
