@@ -77,7 +77,7 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	return root
 }
 
-// report writes the message where the kubelet reads it, and to the log.
+// report writes the message to the termination log, which the kubelet reads, and to the log.
 func report(result run.Result, log io.Writer) {
 	fmt.Print(result.Output)
 	fmt.Fprint(log, result.Message)

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// namespaceFile is where every pod finds its namespace.
+	// namespaceFile holds the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	// storageTimeout bounds one request. Cinder itself gives a backend a minute to export a volume.
+	// storageTimeout limits one request. Cinder itself allows a backend a minute to export a volume.
 	storageTimeout = 2 * time.Minute
 	kubeTimeout    = 30 * time.Second
 )
 
-// work puts the parts together and does the verb. It returns the task as far as it was read.
+// work wires the packages and executes the verb. It returns the task as far as it was read.
 func work(ctx context.Context, verb contract.Verb, opts options) (task input.Task, done run.Report, err error) {
 	if task, err = readTask(verb, opts); err != nil {
 		return task, done, err
@@ -62,7 +62,7 @@ func readTask(verb contract.Verb, opts options) (input.Task, error) {
 	})
 }
 
-// namespaceFor returns where the verb's Secrets go. To list needs nothing of Kubernetes.
+// namespaceFor returns the namespace of the verb's Secrets. A list needs nothing of Kubernetes.
 func namespaceFor(verb contract.Verb, opts options) (string, error) {
 	if verb == contract.List {
 		return "", nil
@@ -78,7 +78,8 @@ func kubeFor(verb contract.Verb, opts options) (kubernetes.Interface, error) {
 	return connectKube(opts.kubeconfig)
 }
 
-// ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.
+// ownNamespace returns the pod's namespace. A pod without a ServiceAccount token has no file with it, and could not
+// create a PV either.
 func ownNamespace(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -121,7 +122,7 @@ func environment() map[string]string {
 	return env
 }
 
-// wait is the domain's clock.
+// wait pauses for d, or until the context ends.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

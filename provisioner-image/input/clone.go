@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// checkClone refuses a copy that the class does not make. A claim that asks for one never gets an empty
-// volume instead.
+// checkClone refuses a clone that the class does not make. A claim that asks for a clone never gets an empty volume
+// instead.
 func checkClone(r contract.Request, c class) error {
 	smart, err := parseBool("smartclone", c.smartClone)
 	if err != nil {

@@ -21,7 +21,7 @@ type Sources struct {
 	// Dir is contract.Dir.
 	Dir fs.FS
 	Env map[string]string
-	// Namespace is the pod's own, where Secrets go.
+	// Namespace is the pod's own. Secrets are created there.
 	Namespace string
 	// Methods are the ways in which the storage can export a volume, the default first.
 	Methods []volume.Method
@@ -39,7 +39,7 @@ type Task struct {
 	// Options are what the class says about the PV's source.
 	mapper.Options
 
-	// Secret is where the PV's Secret goes, if its source needs one.
+	// Secret names the PV's own Secret, if its source needs one.
 	Secret corev1.SecretReference
 }
 
@@ -52,7 +52,7 @@ type Error struct {
 // Error says what is wrong with the task.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the faults below.
+// Unwrap returns the faults below.
 func (e *Error) Unwrap() error { return e.Err }
 
 func fault(code int, err error) error {
@@ -62,7 +62,7 @@ func fault(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Read reads the task. A request that no run of this image could fulfil is refused here.
+// Read reads the task. It refuses a request that this image can never do.
 func Read(in Sources) (Task, error) {
 	task := Task{Verb: in.Verb}
 	var err error
@@ -83,7 +83,7 @@ func Read(in Sources) (Task, error) {
 	return task, task.readClaim(in, class)
 }
 
-// readClaim reads what is about one claim.
+// readClaim reads the part of the task that is about one claim.
 func (task *Task) readClaim(in Sources, c class) error {
 	var err error
 	if task.PV, err = readPV(in, task.Request); err != nil {
@@ -94,7 +94,7 @@ func (task *Task) readClaim(in Sources, c class) error {
 	}
 	task.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: task.Request.PVName}
 	if in.Verb != contract.Provision {
-		// To grow a volume or take it back needs nothing of how it is mounted.
+		// Growing and deleting do not depend on how the volume is mounted.
 		return nil
 	}
 	if err := errors.Join(checkClone(task.Request, c), task.restrictToZone(c)); err != nil {
@@ -119,7 +119,7 @@ func readRequest(in Sources) (contract.Request, error) {
 			fmt.Errorf("the verb is %q by the argument and %q by the request", in.Verb, requests.Verb))
 	}
 	if in.Verb == contract.List {
-		// It is about no claim; a request may bring the class's properties.
+		// A list is about no claim. Its request may hold the class's properties.
 		return append(requests.Items, none)[0], nil
 	}
 	return only(requests.Items)
@@ -134,7 +134,7 @@ func only(requests []contract.Request) (contract.Request, error) {
 	return requests[0], fault(contract.ExitUsage, checkRequest(requests[0]))
 }
 
-// uidForm keeps anything out of Cinder's filters that they would read as syntax.
+// uidForm allows no character that Cinder's filters would read as syntax.
 var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
 func checkRequest(r contract.Request) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 )
 
-// options are what the class says about the PV's source.
+// options returns what the class says about the PV's source.
 func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
 	write, err := parseBool("write-initiator", c.writeInitiator)
@@ -51,8 +51,8 @@ func secretReference(text string) (corev1.SecretReference, error) {
 	return corev1.SecretReference{Namespace: namespace, Name: name}, nil
 }
 
-// cephKeyFile in the config's files-from-secret, or cephKeyVariable from its env-from-secret, hold the
-// key that Cinder never sends.
+// The file in the config's files-from-secret, and the variable from its env-from-secret, that hold the Ceph user's
+// key. Cinder never sends it.
 const (
 	cephKeyFile     = "ceph.key"
 	cephKeyVariable = "CEPH_KEY"
@@ -70,7 +70,7 @@ func cephKey(in Sources) (credentials.Secret, error) {
 	return keyIn(string(data)), nil
 }
 
-// keyIn finds the key in a file: alone, or in a keyring's line "key = …".
+// keyIn returns the key in a file: the whole text, or the line "key = …" of a keyring.
 func keyIn(text string) credentials.Secret {
 	for line := range strings.Lines(text) {
 		if name, key, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "key" {

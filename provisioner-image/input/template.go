@@ -13,8 +13,8 @@ import (
 // maxValue is Cinder's limit for a name, a metadata key and a metadata value.
 const maxValue = 255
 
-// volumeName is the volume's name in Cinder, where names need not be unique: volumes are found by
-// their metadata.
+// volumeName returns the volume's name in Cinder. Names need not be unique there: volumes are found by their
+// metadata.
 func volumeName(r contract.Request, c class) (string, error) {
 	if c.name == "" {
 		return r.PVName, nil
@@ -22,7 +22,7 @@ func volumeName(r contract.Request, c class) (string, error) {
 	return expandTemplate("volume-name", c.name, r, c)
 }
 
-// metadata names cluster, claim and PV, and holds what the class adds.
+// metadata returns the volume's metadata: cluster, claim and PV, and what the class adds.
 func metadata(r contract.Request, c class) (map[string]string, error) {
 	m, err := classMetadata(r, c)
 	m[volume.KeyUID] = r.UID
@@ -35,7 +35,7 @@ func metadata(r contract.Request, c class) (map[string]string, error) {
 	return m, err
 }
 
-// classMetadata is what the class adds to a volume's metadata: "key=value, key=value".
+// classMetadata returns what the class adds to a volume's metadata: "key=value, key=value".
 func classMetadata(r contract.Request, c class) (map[string]string, error) {
 	m := map[string]string{}
 	var faults []error
@@ -54,7 +54,7 @@ func classMetadata(r contract.Request, c class) (map[string]string, error) {
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// expandTemplate puts the claim's words into a template. A placeholder that nobody knows is a fault.
+// expandTemplate replaces the placeholders of a template. An unknown placeholder is a fault.
 func expandTemplate(property, template string, r contract.Request, c class) (string, error) {
 	words := placeholders(r, c)
 	var faults []error
@@ -68,7 +68,7 @@ func expandTemplate(property, template string, r contract.Request, c class) (str
 	return searchable(text), errors.Join(faults...)
 }
 
-// placeholders are what a template may hold, each with what stands for it.
+// placeholders returns the placeholders of a template with their values.
 func placeholders(r contract.Request, c class) map[string]string {
 	return map[string]string{
 		"{claim-name}":      r.Name,
@@ -80,8 +80,8 @@ func placeholders(r contract.Request, c class) map[string]string {
 	}
 }
 
-// searchable keeps what Cinder's filters can search for: they read values as Python literals, and a quote
-// or a backslash makes them find nothing.
+// searchable replaces the characters that Cinder's filters cannot search for: the filters read values as Python
+// literals, and find nothing where there is a quote or a backslash.
 func searchable(value string) string {
 	value = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`'"\`, r) {

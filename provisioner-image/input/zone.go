@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// selectedZone as availability stands for the zone of the node that the scheduler selected.
+// selectedZone is the value of availability that means the zone of the selected node.
 const selectedZone = "selected-node"
 
 func zone(r contract.Request, c class) string {
@@ -18,7 +18,7 @@ func zone(r contract.Request, c class) string {
 	return c.zone
 }
 
-// restrictToZone keeps pods where the volume is made, if that is the selected node's zone.
+// restrictToZone lets pods use the PV only in the volume's zone, if that is the selected node's zone.
 func (task *Task) restrictToZone(c class) error {
 	if c.zone != selectedZone {
 		return nil

@@ -15,7 +15,7 @@ import (
 // flexVolume maps to a FlexVolume driver that the class names and the nodes have installed.
 type flexVolume struct{}
 
-// Check refuses raw devices, which FlexVolume does not know.
+// Check refuses raw devices, which FlexVolume does not support.
 func (flexVolume) Check(w Want) error {
 	if w.IsBlock() {
 		return &UnsupportedError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
@@ -23,10 +23,10 @@ func (flexVolume) Check(w Want) error {
 	return promises{name: "a FlexVolume"}.check(w)
 }
 
-// secretName finds the details that may be secret, by their names.
+// secretName matches the names of options that may be secret.
 var secretName = regexp.MustCompile(`(?i)pass|secret|key|token|auth|credential`)
 
-// Map gives the driver every detail as an option, and those that may be secret in a Secret.
+// Map passes every detail of the connection to the driver as an option, and those that may be secret in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	var details map[string]any
 	if err := c.Decode(&details); err != nil {
@@ -57,7 +57,7 @@ func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	return m, nil
 }
 
-// driverSecret is of a type that the kubelet hands to the driver of this name only.
+// driverSecret returns a Secret of the type that the kubelet passes to this driver only.
 func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: w.secretMeta(),
@@ -66,7 +66,7 @@ func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-// optionText is text as it is, nothing for null, and JSON for the rest.
+// optionText returns a string as it is, nothing for null, and JSON for any other value.
 func optionText(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:

@@ -8,11 +8,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// iscsi maps to the kubelet's own iscsi plugin.
+// iscsi maps to the kubelet's iscsi plugin.
 type iscsi struct{}
 
-// target is what Cinder says about an iSCSI connection. The lists are there where the target has more
-// than one portal.
+// target is Cinder's description of an iSCSI connection. The lists are set where the target has more than one portal.
 type target struct {
 	Portal            string   `json:"target_portal"`
 	IQN               string   `json:"target_iqn"`
@@ -28,8 +27,8 @@ type target struct {
 	DiscoveryPassword string   `json:"discovery_auth_password"`
 }
 
-// Check allows many readers only where each node has its own name: two nodes with one name would end
-// each other's sessions.
+// Check allows many readers only where each node has an initiator name of its own: two nodes with the same name would
+// end each other's sessions.
 func (iscsi) Check(w Want) error {
 	if w.Initiator != "" {
 		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
@@ -56,7 +55,7 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	return mapping, nil
 }
 
-// complete takes the first portal of a list where a backend sends nothing else.
+// complete uses the first portal of the lists where a backend sends only the lists.
 func (t *target) complete() {
 	if t.Portal == "" && t.hasLists() {
 		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
@@ -67,10 +66,11 @@ func (t *target) hasLists() bool {
 	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
 }
 
-// maxInterface is open-iscsi's limit for the interface that the kubelet makes for an initiator name.
+// maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an initiator name.
 const maxInterface = 64
 
-// mountable refuses what the kubelet or the API server would refuse later, when nobody reads the reason.
+// mountable refuses what the kubelet or the API server would refuse only later, where the claim would not show the
+// reason.
 func (t *target) mountable(w Want) error {
 	switch {
 	case t.Portal == "" || t.IQN == "":
@@ -90,7 +90,7 @@ func (t *target) mountable(w Want) error {
 	}
 }
 
-// maxLUN is Kubernetes' limit.
+// maxLUN is the largest LUN that Kubernetes allows.
 const maxLUN = 255
 
 func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
@@ -112,7 +112,7 @@ func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 	return s
 }
 
-// otherPortals are further ways to the same disk. Kubernetes knows one IQN and one LUN for all of them.
+// otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
 func (t *target) otherPortals() []string {
 	if !t.hasLists() {
 		return nil
@@ -127,7 +127,7 @@ func (t *target) otherPortals() []string {
 	return others
 }
 
-// secret holds the credentials under the names that the kubelet reads.
+// secret returns the credentials under the keys that the kubelet reads.
 func (t *target) secret(w Want) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: w.secretMeta(),

@@ -10,11 +10,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// rbd maps to a static volume of ceph-csi, whose node plugin has to run in the cluster, or on request
-// to Kubernetes' own rbd source.
+// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run, or on request to the rbd source of
+// Kubernetes.
 type rbd struct{}
 
-// image is what Cinder says about an rbd connection. It never sends the key.
+// image is Cinder's description of an rbd connection. Cinder never sends the key.
 type image struct {
 	Name     string   `json:"name"`
 	Hosts    []string `json:"hosts"`
@@ -24,13 +24,13 @@ type image struct {
 	Keyring  string   `json:"keyring"`
 }
 
-// Driver names of the CSI node plugins.
+// Names of the CSI drivers.
 const (
 	cephDriver = "rbd.csi.ceph.com"
 	nvmeDriver = "csi.nvmf.com"
 )
 
-// Check wants to know what Cinder does not say: ceph-csi's name of the cluster, and the key.
+// Check requires what Cinder does not send: ceph-csi's name of the cluster, and the key.
 func (rbd) Check(w Want) error {
 	c := w.Ceph
 	if err := (promises{name: "an rbd image", manyRead: true, manyWrite: !c.Native}).check(w); err != nil {
@@ -46,7 +46,7 @@ func (rbd) Check(w Want) error {
 	return nil
 }
 
-// Map builds the source, and the Secret of its key.
+// Map builds the source, and the Secret with its key.
 func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	var i image
 	if err := c.Decode(&i); err != nil {
@@ -83,7 +83,7 @@ func csi(pool, name string, w Want) *corev1.CSIPersistentVolumeSource {
 	}
 }
 
-// staticVolume says to ceph-csi that the image is none of its own.
+// staticVolume marks the image for ceph-csi as one that ceph-csi did not make.
 func staticVolume(pool string, c Ceph) map[string]string {
 	attributes := map[string]string{
 		"clusterID":     c.ClusterID,
@@ -111,7 +111,8 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 	return s
 }
 
-// cephSecret has the names that ceph-csi reads, and the one that the kubelet's plugin read.
+// cephSecret returns the key under the names that ceph-csi reads, or under the one that the kubelet's rbd plugin
+// reads.
 func cephSecret(user string, w Want) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: w.secretMeta()}
 	if w.Ceph.Native {

@@ -12,15 +12,15 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Result is how a run ended: the exit code, the termination message, and what goes to standard output.
+// Result is how a run ended: the exit code, the termination message, and what is printed to standard output.
 type Result struct {
 	Code    int
 	Message string
 	Output  string
 }
 
-// Judge says how a run ended. The message's first line is for the claim's user: the cause and what to
-// do about it, in one sentence. The second is for the administrator.
+// Judge returns how a run ended. The first line of the message is for the claim's user: the cause and the remedy, in
+// one sentence. The second line is for the administrator.
 func Judge(task input.Task, done Report, err error) Result {
 	if err == nil {
 		return Result{Code: contract.ExitDone, Message: done.Message, Output: done.Output}
@@ -32,7 +32,7 @@ func Judge(task input.Task, done Report, err error) Result {
 	}
 }
 
-// oneLine makes one line of a text, no longer than limit bytes.
+// oneLine returns the text as one line of at most limit bytes.
 func oneLine(text string, limit int) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if len(text) <= limit {
@@ -41,7 +41,7 @@ func oneLine(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
-// sentence is for people who know their claim and its class, and nothing of Cinder.
+// sentence explains the error to a user who knows the claim and its class, and nothing of Cinder.
 func sentence(task input.Task, err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "the run was stopped before it was done; it is tried again"
@@ -61,8 +61,8 @@ func sentence(task input.Task, err error) string {
 	return "the provisioner could not do it; it is tried again, and an administrator finds the reason in the Job's event"
 }
 
-// faultSentence tells a user only what a user can change: the text of other faults is about the
-// config and its credentials.
+// faultSentence shows the text of a fault only if the user can correct it. Other faults are about the config and its
+// credentials.
 func faultSentence(task input.Task, f *input.Error) string {
 	if f.Code == contract.ExitBadRequest {
 		return f.Error()
