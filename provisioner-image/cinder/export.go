@@ -7,7 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Export reserves the volume, unless an earlier run has, and makes it reachable for the client.
+// Export reserves the volume, unless an earlier run did, and exports it to the client.
 func (b *Backend) Export(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -31,7 +31,7 @@ func (b *Backend) Export(
 	return c, a, err
 }
 
-// reach returns the connection of a volume that a run has exported.
+// reach returns the connection of a volume that an earlier run exported.
 func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume.Connection, error) {
 	if a.Method != Attachments {
 		return b.cinder.Initialize(ctx, id, a.Client)
@@ -52,7 +52,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 	}
 }
 
-// resolve turns Auto into what this Cinder can do.
+// resolve replaces Auto by the method that this Cinder supports.
 func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, error) {
 	if a.Method == Attachments || a.Method == Reserve {
 		return a, nil
@@ -68,8 +68,8 @@ func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, 
 	return a, nil
 }
 
-// reserve looks at the volume when Cinder refuses or does not answer: a run that overlaps with
-// this one, or this very request, may have reserved it for the same claim.
+// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may
+// have reserved it for the same claim.
 func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	err := b.cinder.Reserve(ctx, v.ID)
 	if err == nil {

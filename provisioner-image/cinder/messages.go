@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// message is what Cinder tells a user about something that went wrong after its answer.
+// message is Cinder's explanation to a user of what failed after its answer.
 type message struct {
 	EventID   string `json:"event_id"`
 	Text      string `json:"user_message"`
@@ -27,11 +27,12 @@ type message struct {
 const (
 	// filteredMessages is the first microversion whose messages can be asked for one resource.
 	filteredMessages = "3.5"
-	// schedulerFailed begins the event of a volume that the scheduler could not place.
+	// schedulerFailed is the beginning of the event IDs of volumes that the scheduler could not place.
 	schedulerFailed = "VOLUME_VOLUME_001_"
 )
 
-// FailureOf asks for Cinder's message about a volume in an error status. A volume's own fields never say it.
+// FailureOf returns an error with Cinder's message about a volume in an error status. The volume itself never holds
+// it.
 func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
 	failed := &volume.Error{
 		Kind:  volume.Unavailable,
@@ -40,7 +41,7 @@ func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
 	}
 	m, err := c.newestMessage(ctx, v.ID)
 	if err != nil {
-		// The status is the failure to report; that its reason cannot be had is a detail.
+		// The status is the failure to report. That its reason is unknown is a detail.
 		failed.Err = fmt.Errorf("its reason is not known: %w", err)
 		return failed
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Resize extends the volume unless it is large enough, and restores what holds it.
+// Resize extends the volume unless it is large enough, and restores its reservation.
 func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Resized, error) {
 	v, err := b.untilIdle(ctx, v)
 	if err == nil && v.SizeGiB < gib {
@@ -19,7 +19,7 @@ func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume
 	return volume.Resized{Volume: v, Caveat: caveat(a)}, err
 }
 
-// caveat: without an attachment some storages keep the size in the export as it was.
+// caveat returns what may hide the new size: without an attachment some storages keep the old size in the export.
 func caveat(a volume.Access) string {
 	if a.Method != Reserve {
 		return ""
@@ -27,8 +27,8 @@ func caveat(a volume.Access) string {
 	return "some storages show the new size only after they were restarted, as the volume is held by attach-api reserve"
 }
 
-// extend asks and waits. Cinder refuses a volume that is only reserved, so that the reservation
-// ends for that time; the export stays.
+// extend requests the new size and waits for it. Cinder does not extend a volume that is only reserved, so that the
+// reservation ends for that time. The export stays.
 func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.Volume, error) {
 	if isReserved(v) {
 		if err := b.cinder.Unreserve(ctx, v.ID); err != nil {
@@ -62,8 +62,8 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 	}
 }
 
-// restoreReservation restores a reservation that extending ended, in this run or in one that was killed, and
-// asks for the export again, by which some storages tell the new size.
+// restoreReservation reserves the volume again after extending ended the reservation, in this run or in one that was
+// killed. It requests the export again, which makes some storages announce the new size.
 func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if a.Method != Reserve {
 		return v, nil

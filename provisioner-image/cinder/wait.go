@@ -8,13 +8,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A Cinder that is quick is noticed quickly, one that is slow is not asked often.
+// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// poll asks for the volume again and again until done returns true or an error. It ends with the context.
+// poll gets the volume again and again until done returns true or an error, or the context ends.
 func (b *Backend) poll(
 	ctx context.Context, v volume.Volume, done func(volume.Volume) (bool, error),
 ) (volume.Volume, error) {
@@ -33,7 +33,7 @@ func (b *Backend) poll(
 	}
 }
 
-// untilIdle waits until Cinder has stopped working on the volume.
+// untilIdle waits until Cinder is no longer working on the volume.
 func (b *Backend) untilIdle(ctx context.Context, v volume.Volume) (volume.Volume, error) {
 	if !isBusy(v) {
 		return v, nil
