@@ -29,6 +29,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
 )
 
 // leaseName is shared by all replicas of one provisioner.
@@ -53,15 +54,17 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err := admin.CheckAccess(ctx, client, s.controller.Namespaces, s.controller.Lease); err != nil {
 		return err
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("start recording events: %w", err)
-	}
-	defer broadcaster.Shutdown()
-	c, err := controller.New(client, broadcaster.NewRecorder(scheme.Scheme, s.controller.Provisioner), clock.RealClock{}, s.controller)
+	limit := &eventlimit.Limit{Most: eventsWaiting}
+	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.controller.Provisioner)
 	if err != nil {
 		return err
 	}
+	defer stopEvents()
+	c, err := controller.New(client, recorder, clock.RealClock{}, s.controller)
+	if err != nil {
+		return err
+	}
+	limit.Dropped = c.CountDroppedEvent // before the first event: none is emitted before Run
 	c.RegisterMetrics(processMetrics{})
 	var ready atomic.Bool
 	if err := s.listenHealth(ctx, &ready); err != nil {
@@ -77,30 +80,72 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		c.Run(ctx)
 		return nil
 	}
-	return s.lead(ctx, client, c)
+	return s.lead(ctx, cfg, c)
 }
 
-// lead runs the controller while this replica holds the lease, and releases it when it ends, so
-// that another replica takes over at once.
-func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *controller.Controller) error {
-	host, err := os.Hostname()
+// Of the clients beside the controller's, each has a rate limiter of its own: events must not hold up the controller, nor either of them the
+// renewal of the lease.
+const (
+	eventQPS, eventBurst = 50, 100
+	// eventsWaiting is how many events may wait to be written, 20 s of work.
+	eventsWaiting      = 20 * eventQPS
+	leaseQPS           = 5
+	leaseDuration      = 15 * time.Second
+	leaseRenewDeadline = 10 * time.Second
+	leaseRetryPeriod   = 2 * time.Second
+)
+
+// clientFor makes a client with a rate limiter of its own.
+func clientFor(cfg *rest.Config, qps float32, burst int) (kubernetes.Interface, error) {
+	own := rest.CopyConfig(cfg)
+	own.QPS, own.Burst = qps, burst
+	client, err := kubernetes.NewForConfig(own)
 	if err != nil {
-		return fmt.Errorf("name this replica: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	id := host + "_" + string(uuid.NewUUID())
+	return client, nil
+}
+
+// recordEvents starts writing events, through a client of their own. stop ends that.
+func recordEvents(ctx context.Context, cfg *rest.Config, limit *eventlimit.Limit, provisioner string) (recorder *eventlimit.Recorder, stop func(), err error) {
+	client, err := clientFor(cfg, eventQPS, eventBurst)
+	if err != nil {
+		return nil, nil, err
+	}
+	broadcaster := events.NewBroadcaster(limit.Sink(&events.EventSinkImpl{Interface: client.EventsV1()}))
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return nil, nil, fmt.Errorf("start recording events: %w", err)
+	}
+	return limit.Recorder(broadcaster.NewRecorder(scheme.Scheme, provisioner)), broadcaster.Shutdown, nil
+}
+
+// lead runs the controller while this replica holds the lease, and gives the lease back on the way out, so that another replica takes over
+// at once. The elector's context outlives ctx: it ends when the workers have ended, since the elector gives the lease back as soon as its
+// context ends, and every rolling update would have two leaders for a moment.
+func (s *settings) lead(ctx context.Context, cfg *rest.Config, c *controller.Controller) error {
+	lock, id, err := s.lease(cfg)
+	if err != nil {
+		return err
+	}
+	electing, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
+	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName},
-			Client:     client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: id},
-		},
-		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		Lock:          lock,
+		LeaseDuration: leaseDuration, RenewDeadline: leaseRenewDeadline, RetryPeriod: leaseRetryPeriod,
 		ReleaseOnCancel: true,
 		Name:            leaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				klog.FromContext(ctx).Info("leading", "identity", id)
-				c.Run(ctx)
+			OnStartedLeading: func(leading context.Context) {
+				defer close(led)
+				if ctx.Err() != nil {
+					return // the process ends, and the lease came too late
+				}
+				leading, stop := context.WithCancel(leading)
+				defer stop()
+				defer context.AfterFunc(ctx, stop)()
+				klog.FromContext(ctx).Info("Leading", "identity", id)
+				c.Run(leading)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -108,11 +153,37 @@ func (s *settings) lead(ctx context.Context, client kubernetes.Interface, c *con
 	if err != nil {
 		return fmt.Errorf("set up leader election: %w", err)
 	}
-	elector.Run(ctx)
+	defer context.AfterFunc(ctx, func() {
+		if elector.IsLeader() {
+			<-led
+		}
+		release()
+	})()
+	elector.Run(electing)
 	if ctx.Err() == nil {
 		return errors.New("the lease was lost: another replica may lead now")
 	}
 	return nil
+}
+
+// lease returns the lock by which replicas elect a leader, and the name of this one.
+func (s *settings) lease(cfg *rest.Config) (lock *resourcelock.LeaseLock, id string, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, "", fmt.Errorf("name this replica: %w", err)
+	}
+	own := rest.CopyConfig(cfg)
+	own.Timeout = leaseRenewDeadline / 2 // one request that hangs must leave time for another
+	client, err := clientFor(own, leaseQPS, 2*leaseQPS)
+	if err != nil {
+		return nil, "", err
+	}
+	id = host + "_" + string(uuid.NewUUID())
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+	}, id, nil
 }
 
 // listenHealth serves /metrics, /healthz, and /readyz once the caches are filled.

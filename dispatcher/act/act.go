@@ -58,7 +58,7 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 		return a.requeueAt(d.Until), nil
 	case decide.ReportProblem:
 		a.reportProblem(o, d.Problem)
-		return a.requeueAt(d.Until), nil
+		return a.retold(a.requeueAt(d.Until)), nil
 	case decide.StoreRevision:
 		return Result{}, a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
@@ -99,6 +99,18 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 	default:
 		return Result{}, fmt.Errorf("no way to carry out the action %T", action)
 	}
+}
+
+// retellAfter is when a problem is reported again whose event was dropped.
+const retellAfter = time.Minute
+
+// retold makes a UID be observed again where the event about its problem was dropped, because too many were waiting.
+func (a *Actor) retold(result Result) Result {
+	full, bounded := a.Recorder.(interface{ IsFull() bool })
+	if !bounded || !full.IsFull() || result.RequeueAfter > 0 && result.RequeueAfter < retellAfter {
+		return result
+	}
+	return Result{RequeueAfter: retellAfter}
 }
 
 // requeueAt turns a time into a wait. It is a little long, never short: an observation too soon would only wait again.

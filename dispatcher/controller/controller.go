@@ -183,5 +183,8 @@ func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint,
 	return o, decide.Decide(o.View), nil
 }
 
+// CountDroppedEvent counts an event that was not recorded, because too many were waiting.
+func (c *Controller) CountDroppedEvent(eventType string) { c.series.CountDroppedEvent(eventType) }
+
 // RegisterMetrics adds the dispatcher's series to a registry. What is never registered is not counted.
 func (c *Controller) RegisterMetrics(r series.Registry) { c.series.Register(r, c.backlog) }

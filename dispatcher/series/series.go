@@ -16,6 +16,7 @@ const (
 	labelVerb    = "verb"    // contract.Verbs, and verbUndo
 	labelVerdict = "verdict" // contract's verdicts
 	labelPhase   = "phase"   // PhaseWait, PhaseStart, PhaseRun, PhaseBind
+	labelType    = "type"    // Normal, Warning: of an event
 	labelState   = "state"   // stateRunning, stateStuck
 )
 
@@ -32,8 +33,8 @@ var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 // Series are what is counted. Counts are kept by the process, as everywhere; what is counted is read from
 // the objects, so that a restart neither forgets a duration nor counts anything twice.
 type Series struct {
-	provisions, provisionsFailed, deletes, deletesFailed, runs *metrics.CounterVec
-	provisionSeconds, deleteSeconds, attempts, bound           *metrics.HistogramVec
+	provisions, provisionsFailed, deletes, deletesFailed, runs, droppedEvents *metrics.CounterVec
+	provisionSeconds, deleteSeconds, attempts, bound                          *metrics.HistogramVec
 }
 
 // New makes the series; none is registered. The first six carry the names that dashboards for other provisioners already ask for.
@@ -53,6 +54,8 @@ func New() Series {
 			"From the creation of a Job to its successful end", buckets, labelClass),
 		runs: counterVec("flex_dispatcher_runs_total",
 			"Runs that ended, by verb and verdict", labelClass, labelVerb, labelVerdict),
+		droppedEvents: counterVec("flex_dispatcher_events_dropped_total",
+			"Events that were not written, because too many were waiting", labelType),
 		attempts: histogramVec("flex_dispatcher_attempts",
 			"Counted runs that a success took, itself included", attemptBuckets, labelClass, labelVerb),
 		bound: histogramVec("flex_dispatcher_claim_to_bound_seconds",
@@ -77,7 +80,7 @@ type Registry interface {
 // Register adds the series to a registry, and the gauges of the backlog. What is never registered is not counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
-		s.runs, s.attempts, s.bound)
+		s.runs, s.droppedEvents, s.attempts, s.bound)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
@@ -112,6 +115,9 @@ func (s Series) CountRun(r Run) {
 		s.deletesFailed.WithLabelValues(r.Class).Inc()
 	}
 }
+
+// CountDroppedEvent counts an event of a type that was not written.
+func (s Series) CountDroppedEvent(eventType string) { s.droppedEvents.WithLabelValues(eventType).Inc() }
 
 // The phases of a claim on its way to be bound. One ends where the next begins.
 const (

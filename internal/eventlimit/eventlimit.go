@@ -1,0 +1,82 @@
+package eventlimit
+
+import (
+	"context"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+)
+
+// Limit is how many events may wait to be written: a Normal one is dropped when half of that wait, a Warning when all do.
+type Limit struct {
+	// Most is how many writes may be under way.
+	Most int64
+	// Dropped is called with the type of each event that is dropped; nil: it is not.
+	Dropped func(eventType string)
+
+	underWay atomic.Int64
+}
+
+// Sink returns a sink that counts the writes under way.
+func (l *Limit) Sink(inner events.EventSink) events.EventSink { return sink{inner, l} }
+
+// Recorder returns a recorder that drops events while too many wait.
+func (l *Limit) Recorder(inner events.EventRecorder) *Recorder { return &Recorder{inner, l} }
+
+func (l *Limit) isFull(eventType string) bool {
+	most := l.Most
+	if eventType == corev1.EventTypeNormal {
+		most /= 2
+	}
+	return l.underWay.Load() >= most
+}
+
+// Recorder is an events.EventRecorder that never waits and never queues more than its Limit.
+type Recorder struct {
+	inner events.EventRecorder
+	limit *Limit
+}
+
+// Eventf records an event, or drops it.
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	if r.limit.isFull(eventType) {
+		if r.limit.Dropped != nil {
+			r.limit.Dropped(eventType)
+		}
+		return
+	}
+	r.inner.Eventf(regarding, related, eventType, reason, action, note, args...)
+}
+
+// IsFull reports whether a Warning would be dropped now. What it says has to be said again later.
+func (r *Recorder) IsFull() bool { return r.limit.isFull(corev1.EventTypeWarning) }
+
+// sink counts the writes under way.
+type sink struct {
+	inner events.EventSink
+	limit *Limit
+}
+
+// Create implements events.EventSink.
+func (s sink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	s.limit.underWay.Add(1)
+	defer s.limit.underWay.Add(-1)
+	return s.inner.Create(ctx, event)
+}
+
+// Update implements events.EventSink.
+func (s sink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	s.limit.underWay.Add(1)
+	defer s.limit.underWay.Add(-1)
+	return s.inner.Update(ctx, event)
+}
+
+// Patch implements events.EventSink.
+func (s sink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	s.limit.underWay.Add(1)
+	defer s.limit.underWay.Add(-1)
+	return s.inner.Patch(ctx, event, data)
+}
