@@ -171,7 +171,7 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 // failureNote names the cause, in the image's own words where it has some, and what comes next.
 func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
 	out := d.Run.Outcome
-	parts := said(out, job)
+	parts := messageParts(out, job)
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -210,7 +210,7 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 }
 
 // said is what the image has said for the claim's user, or else where the administrator reads the rest.
-func said(out runs.Outcome, job *batchv1.Job) []string {
+func messageParts(out runs.Outcome, job *batchv1.Job) []string {
 	if words := contract.ForClaim(out.Message); words != "" {
 		return []string{words}
 	}

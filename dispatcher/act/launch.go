@@ -116,7 +116,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	default:
 		p.PV = o.PV
 		p.Request = jobs.RequestOf(o.PV, p.Config)
-		place(&p.Request, o.VolumeNode)
+		setTopology(&p.Request, o.VolumeNode)
 		p.Request.SelectedNode = o.VolumeNode.Name
 	}
 	if d.Verb == contract.Expand {
@@ -128,7 +128,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash = o.View.Provision.Hash
 	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config, "")
-	place(&p.Request, o.SelectedNode)
+	setTopology(&p.Request, o.SelectedNode)
 	p.Request.Source = o.Provision.Source
 	if a.TrustUsername {
 		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]
@@ -137,7 +137,7 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 }
 
 // place fills in where the run's node is.
-func place(r *contract.Request, node observe.NodeTopology) {
+func setTopology(r *contract.Request, node observe.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 

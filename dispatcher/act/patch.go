@@ -47,7 +47,7 @@ type outcome int
 const (
 	written outcome = iota
 	changed         // the object has changed since it was observed: the watch brings it as it is now
-	gone            // the object does not exist any more: the watch says so, too
+	deleted            // the object does not exist any more: the watch says so, too
 )
 
 // outcomeOf reads a conflict and a missing object off an error. Every other error is returned, with what was tried.
@@ -58,7 +58,7 @@ func outcomeOf(err error, format string, args ...any) (outcome, error) {
 	case apierrors.IsConflict(err):
 		return changed, nil
 	case apierrors.IsNotFound(err):
-		return gone, nil
+		return deleted, nil
 	default:
 		return written, fmt.Errorf(format+": %w", append(args, err)...)
 	}

@@ -21,7 +21,7 @@ func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d d
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
 	case decide.ResizeInfeasible:
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInfeasible,
-			corev1.PersistentVolumeClaimControllerResizeError, refusal(d.Run))
+			corev1.PersistentVolumeClaimControllerResizeError, infeasibleMessage(d.Run))
 	case decide.ResizeLeftToNode:
 		err = a.leaveToNode(ctx, o)
 	case decide.ResizeNone:
@@ -33,7 +33,7 @@ func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d d
 }
 
 // refusal is what a claim says of a size that its volume cannot have.
-func refusal(run decide.Run) string {
+func infeasibleMessage(run decide.Run) string {
 	said := contract.ForClaim(run.Outcome.Message)
 	if said == "" {
 		said = "the storage refuses this size"
@@ -83,9 +83,9 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet grows its file system where a pod uses it", o.PV.Spec.Capacity.Storage())
 	if o.View.Resize.Node == decide.NodeByHand {
-		kind, note = corev1.EventTypeWarning, byHand(o.PV)
+		kind, note = corev1.EventTypeWarning, byHandNote(o.PV)
 	}
-	note += saidOfResize(o)
+	note += resizeMessage(o)
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimFileSystemResizePending, note)
 	if wrote {
 		a.emit(o.Holder, o.PV, kind, reason.FileSystemResizeRequired, note)
@@ -94,14 +94,14 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 }
 
 // byHand is honest about a file system that nobody grows by himself, and names the remedy.
-func byHand(pv *corev1.PersistentVolume) string {
+func byHandNote(pv *corev1.PersistentVolume) string {
 	return fmt.Sprintf("the volume has %[1]s, but its file system is as small as before: the kubelet grows none on volumes of this kind. "+
 		"Remedy: an administrator lets the claim's node rescan the device, grows the file system there (resize2fs, xfs_growfs), and says so by: "+
 		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
 }
 
 // saidOfResize are the image's own words for the user after the newest expand, as long as its Job is there.
-func saidOfResize(o *observe.Observation) string {
+func resizeMessage(o *observe.Observation) string {
 	e := o.View.Newest(contract.Expand)
 	if e == nil || contract.ForClaim(e.Outcome.Message) == "" {
 		return ""
@@ -122,7 +122,7 @@ func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error 
 	}
 	wrote, err := a.patchStatus(ctx, o, status)
 	if wrote {
-		a.emit(o.Holder, o.PV, corev1.EventTypeNormal, reason.VolumeResizeSuccessful, "the claim has "+size+saidOfResize(o))
+		a.emit(o.Holder, o.PV, corev1.EventTypeNormal, reason.VolumeResizeSuccessful, "the claim has "+size+resizeMessage(o))
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func Survey(ctx context.Context, client kubernetes.Interface, provisioner string
 }
 
 // runOfAnother reports the same of a Job or its pod, by the first PV that it was given.
-func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
+func isRunOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
 	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
 }
@@ -63,7 +63,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -72,7 +72,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if runs.HasFinalizer(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !isRunOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}

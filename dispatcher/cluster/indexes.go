@@ -69,7 +69,7 @@ func classOfJob(obj any) ([]string, error) {
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
-	if runs.Finished(obj.(*batchv1.Job)) {
+	if runs.IsFinished(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classOfJob(obj)

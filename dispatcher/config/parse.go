@@ -218,15 +218,15 @@ func (p *parser) podTemplate() {
 		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
 	if p.cfg.Writer == DispatcherWrites {
-		p.noToken(template)
+		p.checkNoToken(template)
 	}
 	p.cfg.Template = []byte(text)
-	p.ownLabelsUntouched(template)
-	p.verdictUntouched(template)
+	p.checkLabels(template)
+	p.checkContainers(template)
 }
 
 // ownLabelsUntouched: a template's labels stand on the Job as well, and by ours the claim's Jobs are found.
-func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
+func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
 		if own := strings.TrimSuffix(contract.Domain, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
@@ -236,7 +236,7 @@ func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
 }
 
 // noToken: where the dispatcher writes the PV the container gets no token, by no way.
-func (p *parser) noToken(template corev1.PodTemplateSpec) {
+func (p *parser) checkNoToken(template corev1.PodTemplateSpec) {
 	if auto := template.Spec.AutomountServiceAccountToken; auto != nil && *auto {
 		p.invalid(keyPodTemplate, "automountServiceAccountToken", "with %s: %s the container gets no token", keyWritePV, DispatcherWrites)
 	}
@@ -248,7 +248,7 @@ func (p *parser) noToken(template corev1.PodTemplateSpec) {
 }
 
 // verdictUntouched refuses a template that reaches for what the contract fixes.
-func (p *parser) verdictUntouched(template corev1.PodTemplateSpec) {
+func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 	for _, c := range template.Spec.Containers {
 		if c.Name != contract.Container {
 			continue

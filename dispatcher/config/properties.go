@@ -33,7 +33,7 @@ func (p *parser) properties() {
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
 	}
-	p.propertiesFit()
+	p.checkPropertiesSize()
 	if _, found := p.src.Data[propServiceToken]; found {
 		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
 			"keep it in a Secret and name that with env-from-secret")
@@ -44,7 +44,7 @@ func (p *parser) properties() {
 // longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
 const maxProperties = 128 << 10
 
-func (p *parser) propertiesFit() {
+func (p *parser) checkPropertiesSize() {
 	if text, err := json.Marshal(p.cfg.Properties); err != nil || len(text) > maxProperties {
 		p.faults = append(p.faults, field.TooLong(field.NewPath("data and the class's parameters"), "", maxProperties))
 	}
@@ -64,7 +64,7 @@ func (p *parser) property(at *field.Path, name, value string, taken map[string]s
 // slip of the finger.
 func nearKey(name string) string {
 	for _, key := range Keys() {
-		if near(fold(key), fold(name)) {
+		if isNear(fold(key), fold(name)) {
 			return key
 		}
 	}
@@ -72,7 +72,7 @@ func nearKey(name string) string {
 }
 
 // near: equal but for one letter that is wrong, missing or too much, or two that are swapped.
-func near(a, b string) bool {
+func isNear(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

@@ -19,7 +19,7 @@ import (
 // launch creates the Job of a run, and of others that wait and can share it. Where the API server refuses the Job of all, perhaps for one
 // request's sake, the first is launched alone: a bad neighbour must not keep it from being launched.
 func (c *Controller) launch(ctx context.Context, first act.Member) error {
-	members, err := c.membersFor(ctx, first)
+	members, err := c.chooseMembers(ctx, first)
 	if err != nil {
 		return err
 	}
@@ -40,20 +40,20 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 }
 
 // membersFor returns those that share the Job of a first UID: as many as fit, and whose volumes have not changed meanwhile.
-func (c *Controller) membersFor(ctx context.Context, first act.Member) ([]act.Member, error) {
-	all := c.companions(ctx, first)
+func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act.Member, error) {
+	all := c.joinWaiters(ctx, first)
 	members, err := c.actor.Trim(first, all)
 	if err != nil {
 		c.dismiss(all)
 		return nil, err
 	}
 	c.dismiss(all[len(members):])
-	return c.unchanged(ctx, first, members)
+	return c.onlyUnchanged(ctx, first, members)
 }
 
 // companions are those that wait for the same and share the Job. A class with a free slot has no UID waiting, so none waits for company
 // either.
-func (c *Controller) companions(ctx context.Context, first act.Member) []act.Member {
+func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Member {
 	launch := first.Launch
 	group := act.GroupOf(first.O, launch.Verb, launch.MayBatch)
 	if group == "" {
@@ -62,7 +62,7 @@ func (c *Controller) companions(ctx context.Context, first act.Member) []act.Mem
 	cfg := act.ConfigFor(first.O, launch.Verb).Config
 	var out []act.Member
 	for _, uid := range c.slots.Join(slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
-		m, ready, err := c.member(ctx, uid, group, launch.AnyNode)
+		m, ready, err := c.decideMember(ctx, uid, group, launch.AnyNode)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to launch a claim together with another", "uid", uid)
 		}
@@ -78,11 +78,11 @@ func (c *Controller) companions(ctx context.Context, first act.Member) []act.Mem
 
 // member decides for a UID that has joined, as if it had a slot of its own. It shares the Job only if a launch of the same group comes out.
 // An expand is first written on its claim.
-func (c *Controller) member(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
+func (c *Controller) decideMember(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
 	withSlot := func(v *decide.View) { v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true }
 	for range 2 {
 		var action decide.Action
-		if m.O, action, err = c.look(ctx, uid, observe.Hint{}, withSlot); err != nil {
+		if m.O, action, err = c.observeAndDecide(ctx, uid, observe.Hint{}, withSlot); err != nil {
 			return m, false, err
 		}
 		if launch, launches := action.(decide.Launch); launches {
@@ -101,7 +101,7 @@ func (c *Controller) member(ctx context.Context, uid types.UID, group string, an
 
 // unchanged are those whose volumes are as they were observed. To gather a batch of deletes takes a while, in which an administrator may
 // have rescued one, and no event has said yet that it is about to be deleted.
-func (c *Controller) unchanged(ctx context.Context, first act.Member, members []act.Member) ([]act.Member, error) {
+func (c *Controller) onlyUnchanged(ctx context.Context, first act.Member, members []act.Member) ([]act.Member, error) {
 	if first.Launch.Verb != contract.Delete || len(members) == 0 {
 		return members, nil
 	}

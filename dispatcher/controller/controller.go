@@ -152,7 +152,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 
 // reconcile takes one step for one UID. It returns when to take the next; zero: when something changes.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	o, action, err := c.look(ctx, uid, c.hints.take(uid), func(*decide.View) {})
+	o, action, err := c.observeAndDecide(ctx, uid, c.hints.take(uid), func(*decide.View) {})
 	if err != nil {
 		return 0, err
 	}
@@ -166,14 +166,14 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 
 // look observes a UID and decides. An action that is not safe on stale facts is decided a second time, on live ones. assume may change what
 // is judged.
-func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
+func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
 	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}
 	assume(&o.View)
 	action := decide.Decide(o.View)
-	if decide.SafeOnStaleFacts(action) {
+	if decide.IsSafeOnStaleFacts(action) {
 		return o, action, nil
 	}
 	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At), uid, hint); err != nil {

@@ -44,7 +44,7 @@ func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.
 	}
 	var created, started metav1.Time
 	if job := c.provisionedBy(claim); job != nil {
-		created, started = job.CreationTimestamp, runs.Started(c.caches.PodsOf(job))
+		created, started = job.CreationTimestamp, runs.StartTime(c.caches.PodsOf(job))
 	}
 	phase(series.PhaseWait, claim.CreationTimestamp, created)
 	phase(series.PhaseStart, created, started)

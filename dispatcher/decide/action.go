@@ -144,7 +144,7 @@ func (SetPVCapacity) isAction()      {}
 
 // SafeOnStaleFacts tells whether an action does no harm when the facts it was decided on were a little old.
 // Every other action is decided again on live facts before it is carried out.
-func SafeOnStaleFacts(a Action) bool {
+func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer:
 		return true

@@ -53,33 +53,33 @@ import (
 
 // Decide names the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{unfinished, unrecorded, keptPod, unpublished, superseded} {
+	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, removePodFinalizer, publishResult, releaseSuperseded} {
 		if action := rule(v); action != nil {
 			return action
 		}
 	}
 	switch {
-	case v.deletedUnbound():
-		return reclaiming(v)
+	case v.isDeletedUnbound():
+		return reclaimVolume(v)
 	case v.Volume.Mismatch != "":
-		return mismatched(v)
+		return replaceVolume(v)
 	case v.Volume.Proven():
-		return proven(v)
+		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
-		return abandoned(v)
+		return undoOrRelease(v)
 	case v.Claim == ClaimPending:
-		return pending(v)
+		return provisionClaim(v)
 	default:
 		return Wait{Why: "the claim asks for nothing now"}
 	}
 }
 
 // unfinished (B): at most one unfinished Job per UID, whatever the verb.
-func unfinished(v View) Action {
+func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
 		case r.Unfinished && r.Stuck != nil:
-			return stuckRun(v, r)
+			return handleStuck(v, r)
 		case r.Unfinished:
 			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
 		}
@@ -87,7 +87,7 @@ func unfinished(v View) Action {
 	return nil
 }
 
-func stuckRun(v View, r Run) Action {
+func handleStuck(v View, r Run) Action {
 	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
 	switch {
 	case r.Terminating:
@@ -95,7 +95,7 @@ func stuckRun(v View, r Run) Action {
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
 	case idle && isPointless(v, r):
-		return abandonRun(r)
+		return cancelOrWaive(r)
 	default:
 		return reportStuck(r)
 	}
@@ -106,7 +106,7 @@ func reportStuck(r Run) Action {
 }
 
 // abandonRun gives up a run: the last one who waits for its Job cancels it.
-func abandonRun(r Run) Action {
+func cancelOrWaive(r Run) Action {
 	switch {
 	case !r.Others.Wanted:
 		return Cancel{Run: r}
@@ -138,7 +138,7 @@ func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&
 
 // unrecorded (C): what became of a run is written on its Job before anything hangs on it, since its pod
 // may go at any time.
-func unrecorded(v View) Action {
+func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.Recorded == nil {
 			if describesPV(v, r) {
@@ -147,7 +147,7 @@ func unrecorded(v View) Action {
 			success := hasSucceeded(v, r)
 			action := RecordOutcome{Run: r, Success: success}
 			if !success {
-				action.Retry = v.retry(&r)
+				action.Retry = v.retryAt(&r)
 			}
 			return action
 		}
@@ -172,7 +172,7 @@ func hasSucceeded(v View, r Run) bool {
 }
 
 // keptPod: a kept pod goes when its outcome is written, for every claim that it served.
-func keptPod(v View) Action {
+func removePodFinalizer(v View) Action {
 	for _, r := range v.Runs {
 		if !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
 			return RemovePodFinalizer{Run: r}
@@ -182,7 +182,7 @@ func keptPod(v View) Action {
 }
 
 // unpublished: the claim shows the result of its newest provision as long as that is its record.
-func unpublished(v View) Action {
+func publishResult(v View) Action {
 	p := v.Newest(contract.Provision)
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Published {
 		return nil
@@ -192,7 +192,7 @@ func unpublished(v View) Action {
 
 // superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
 // gone, when the provision does that came after it.
-func superseded(v View) Action {
+func releaseSuperseded(v View) Action {
 	p := v.Newest(contract.Provision)
 	for _, r := range v.Runs {
 		last := v.Newest(r.Verb)
@@ -205,11 +205,11 @@ func superseded(v View) Action {
 }
 
 // proven (D): the record has done its work; the PV is what remains.
-func proven(v View) Action {
+func keepOrReclaim(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return ReleaseRecord{Run: *p}
 	}
-	for _, action := range []Action{followPolicy(v.Volume), resizing(v)} {
+	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
 		if action != nil {
 			return action
 		}
@@ -221,7 +221,7 @@ func proven(v View) Action {
 		// A PV that was deleted while it is bound is still in use.
 		return Wait{Why: "the volume is in use"}
 	default:
-		return reclaiming(v)
+		return reclaimVolume(v)
 	}
 }
 
@@ -239,14 +239,14 @@ func followPolicy(vol Volume) Action {
 }
 
 // reclaiming (F, G).
-func reclaiming(v View) Action {
-	d, left := v.reclaim(), v.Delete.givenUp()
-	if succeededRun(d) {
+func reclaimVolume(v View) Action {
+	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
+	if isDone(d) {
 		left = ""
 	}
 	switch {
-	case !succeededRun(d) && left == "":
-		return deleteVolume(v, d, false)
+	case !isDone(d) && left == "":
+		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
 		return RemoveFinalizer{LeftBehind: left}
 	case v.Volume.Terminating:
@@ -258,9 +258,9 @@ func reclaiming(v View) Action {
 
 // abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
 // first: without its undo's Job it would only be undone once more.
-func abandoned(v View) Action {
+func undoOrRelease(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
-		return undoing(v, p)
+		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.Newest(verb); r != nil && r.Held {
@@ -270,21 +270,21 @@ func abandoned(v View) Action {
 	return Wait{Why: "nothing is left of it"}
 }
 
-func undoing(v View, p *Run) Action {
+func undoProvision(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return ReleaseRecord{Run: *p}
-	case v.Delete.givenUp() != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.givenUp()}
+	case v.Delete.whyGivenUp() != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.whyGivenUp()}
 	case v.Delete.Problem == nil && !v.Delete.Supported:
 		return ReleaseRecord{Run: *p, LeftBehind: "its image does not serve the verb delete"}
 	default:
-		return deleteVolume(v, v.undo(p), true)
+		return launchDelete(v, v.undoRun(p), true)
 	}
 }
 
 // deleteVolume launches a delete, again when due.
-func deleteVolume(v View, last *Run, undo bool) Action {
+func launchDelete(v View, last *Run, undo bool) Action {
 	number, after := 1, 0
 	if d := v.Newest(contract.Delete); d != nil {
 		number = d.Number + 1
@@ -304,31 +304,31 @@ func deleteVolume(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}
-	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo}
 	return launchWhenReady(v, target, last, launch)
 }
 
 // pending (A, E): provision, or provision again. Under another revision or on another node than before
 // it first undoes what the earlier run may have made there.
-func pending(v View) Action {
+func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
-	if action := rescheduling(v, p); action != nil {
+	if action := rescheduleClaim(v, p); action != nil {
 		return action
 	}
 	if p == nil {
 		d := v.Newest(contract.Delete)
-		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || succeededRun(d)})
+		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
-	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: attempt(p), NothingBefore: v.madeNothing(p)}
-	if v.Provision.Problem == nil && targetMoved(p, v.Provision) {
+	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
+	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
 		if v.canUndo(p) {
-			return deleteVolume(v, v.undo(p), true)
+			return launchDelete(v, v.undoRun(p), true)
 		}
 		if !launch.NothingBefore {
-			launch.LeftBehind = v.Delete.givenUp()
+			launch.LeftBehind = v.Delete.whyGivenUp()
 		}
 	}
-	if requestRenewed(p, v.Provision) {
+	if hasRequestChanged(p, v.Provision) {
 		launch.Attempt = 1
 	}
 	return launchWhenReady(v, v.Provision, p, launch)
@@ -336,17 +336,17 @@ func pending(v View) Action {
 
 // launchWhenReady launches unless something is in the way: a problem, the time, the class's other Jobs.
 func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
-	if t, launch.AnyNode = t.withoutNode(); t.Problem != nil {
-		return v.report(*t.Problem)
+	if t, launch.AnyNode = t.resolveMissingNode(); t.Problem != nil {
+		return v.reportProblem(*t.Problem)
 	}
-	if r := v.runMayContinue(); r != nil {
-		return ReportProblem{Problem: mayStillRun(*r), Until: r.Outcome.MayRunUntil}
+	if r := v.unconfirmedRun(); r != nil {
+		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
 	}
 	launch.MayBatch = mayBatch(launch, last)
 	queue := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
 	if last != nil {
-		if launch.Verb != contract.Delete && attemptsExhausted(last, t) {
-			return ReportProblem{Problem: stalled(last)}
+		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
+			return ReportProblem{Problem: stalledProblem(last)}
 		}
 		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
 			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
@@ -362,7 +362,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 }
 
 // report says what stands in the way, and comes back where nothing else would bring it.
-func (v View) report(p Problem) Action {
+func (v View) reportProblem(p Problem) Action {
 	if p.RetryAfter == 0 {
 		return ReportProblem{Problem: p}
 	}

@@ -11,16 +11,16 @@ import (
 // rescheduling (Q, R): gives a claim whose node cannot serve it back to the scheduler, once what was made there has
 // been undone. Nil: it stays where it is. The scheduler may choose the same node again; the run's Job tells that it
 // was asked, so that the node is tried again at the usual pace, and the scheduler is asked once a run.
-func rescheduling(v View, p *Run) Action {
+func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
 	}
 	gone := v.Provision.MissingNode != ""
 	switch {
-	case !gone && (p == nil || !nodeUnsuitable(p, v.Provision)):
+	case !gone && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
 	case p != nil && v.canUndo(p):
-		return deleteVolume(v, v.undo(p), true)
+		return launchDelete(v, v.undoRun(p), true)
 	case gone:
 		return Reschedule{Why: v.Provision.MissingNode + " does not exist any more"}
 	case p.Reschedule == RescheduleNone:
@@ -32,15 +32,15 @@ func rescheduling(v View, p *Run) Action {
 
 // nodeUnsuitable: the run's node had no room for the volume, or never took the run; nothing has changed since, and the
 // scheduler has not been asked.
-func nodeUnsuitable(p *Run, t Target) bool {
+func isNodeUnsuitable(p *Run, t Target) bool {
 	full := p.Outcome.Verdict == contract.NoCapacity
 	never := p.Outcome.Verdict == contract.NotStarted && t.OnSelectedNode
-	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !attemptsExhausted(p, t)
+	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !hasExhaustedAttempts(p, t)
 }
 
 // canUndo: the run may have made something, and that can be undone, or what stands in the way told.
 func (v View) canUndo(p *Run) bool {
-	return !v.madeNothing(p) && (v.Delete.Supported || v.Delete.Problem != nil) && v.Delete.givenUp() == ""
+	return !v.madeNothing(p) && (v.Delete.Supported || v.Delete.Problem != nil) && v.Delete.whyGivenUp() == ""
 }
 
 // waitsForMissingNode: the run waits for a node that has gone.
@@ -57,7 +57,7 @@ func (v View) waitsForMissingNode(r Run) bool {
 }
 
 // givenUp tells why a volume is given up with its node; empty: it is not.
-func (t Target) givenUp() string {
+func (t Target) whyGivenUp() string {
 	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
 		return ""
 	}
@@ -65,7 +65,7 @@ func (t Target) givenUp() string {
 }
 
 // withoutNode finds a way around a node that has gone: the run goes anywhere, or a problem stands in its way.
-func (t Target) withoutNode() (_ Target, anywhere bool) {
+func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	switch {
 	case t.Problem != nil || t.MissingNode == "":
 		return t, false

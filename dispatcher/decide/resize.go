@@ -41,7 +41,7 @@ const (
 )
 
 // resizing (I to N): gives the claim of a proven volume the size that it asks for. Nil: nothing to do.
-func resizing(v View) Action {
+func resizeVolume(v View) Action {
 	e, growth := v.Newest(contract.Expand), v.Resize
 	if v.Volume.Released {
 		growth.Stage = ResizeNone // whoever asked has gone
@@ -51,9 +51,9 @@ func resizing(v View) Action {
 	case held && e.Grew:
 		return SetPVCapacity{Run: *e}
 	case growth.Stage.Wanted():
-		return expanding(v, e)
+		return expandVolume(v, e)
 	}
-	if action := resizeStatus(growth); action != nil {
+	if action := setResizeStatus(growth); action != nil {
 		return action
 	}
 	if held {
@@ -63,7 +63,7 @@ func resizing(v View) Action {
 }
 
 // resizeStatus (L, M): the volume has the size; the claim says so when its file system has it, too.
-func resizeStatus(g Resize) Action {
+func setResizeStatus(g Resize) Action {
 	switch {
 	case g.Stage == ResizeStored && g.Node != NodeNothing:
 		return SetResizeStatus{To: ResizeLeftToNode}
@@ -76,16 +76,16 @@ func resizeStatus(g Resize) Action {
 
 // expanding (I, J, K, N): the claim says that it grows before the first run of it starts, and that it
 // cannot as long as the newest run says so of this very size.
-func expanding(v View, e *Run) Action {
+func expandVolume(v View, e *Run) Action {
 	refused := e != nil && e.Outcome.Verdict == contract.BadRequest && !hasChanged(e, v.Expand)
-	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(due(e, v.Expand)) {
+	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(dueAfter(e, v.Expand)) {
 		return SetResizeStatus{To: ResizeInfeasible, Run: *e}
 	}
 	launch := Launch{Verb: contract.Expand, Number: 1, Attempt: 1}
 	if e != nil {
 		launch.Number = e.Number + 1
 		if !hasChanged(e, v.Expand) {
-			launch.Attempt = attempt(e)
+			launch.Attempt = nextAttempt(e)
 		}
 	}
 	action := launchWhenReady(v, v.Expand, e, launch)

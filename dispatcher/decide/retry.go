@@ -19,11 +19,11 @@ const (
 
 // due is when a run may follow: at once when what was refused has changed. Where only the node has, after one that
 // was full, it is at the pace of any failure: else a claim would race around a cluster that has no room.
-func due(r *Run, t Target) time.Time {
+func dueAfter(r *Run, t Target) time.Time {
 	switch {
 	case t.Problem != nil || !hasChanged(r, t):
 		return r.Outcome.Finished.Add(pause(r))
-	case r.Outcome.Verdict == contract.NoCapacity && !requestRenewed(r, t):
+	case r.Outcome.Verdict == contract.NoCapacity && !hasRequestChanged(r, t):
 		return r.Outcome.Finished.Add(backoff(r.Attempt))
 	default:
 		return r.Outcome.Finished
@@ -32,7 +32,7 @@ func due(r *Run, t Target) time.Time {
 
 // due is when a run may follow the newest of its verb: not before a node where there was no room may have some.
 func (v View) due(r *Run, t Target) time.Time {
-	at := due(r, t)
+	at := dueAfter(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
 		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
@@ -66,7 +66,7 @@ func backoff(attempt int) time.Duration {
 }
 
 // attempt is the count of the run that follows; what others did to a run does not count.
-func attempt(last *Run) int {
+func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
@@ -83,19 +83,19 @@ func mayBatch(launch Launch, last *Run) bool {
 }
 
 // targetMoved: the target is another config, or another node, than the run's.
-func targetMoved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
 // requestRenewed: the claim asks for something else than the run was to make, or another config serves it.
-func requestRenewed(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
+func hasRequestChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
 
 // hasChanged: what the run was asked to do is not what would be asked now. A delete asks the same always,
 // and an expand goes to the volume's nodes, whichever the claim names.
 func hasChanged(r *Run, t Target) bool {
 	switch r.Verb {
 	case contract.Provision:
-		return targetMoved(r, t) || requestRenewed(r, t)
+		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
 	case contract.Expand:
-		return requestRenewed(r, t)
+		return hasRequestChanged(r, t)
 	case contract.Delete, contract.List:
 		return false
 	default:
@@ -105,12 +105,12 @@ func hasChanged(r *Run, t Target) bool {
 
 // retry is when a run that failed will be followed by another, to be told to whoever asked; zero: none
 // will be, or nobody asks any more.
-func (v View) retry(r *Run) time.Time {
+func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
 		t, asks = v.Expand, v.Resize.Stage.Wanted() && !v.Volume.Released
 	}
-	if !asks || attemptsExhausted(r, t) {
+	if !asks || hasExhaustedAttempts(r, t) {
 		return time.Time{}
 	}
 	if at := v.due(r, t); at.After(r.Outcome.MayRunUntil) {
@@ -121,7 +121,7 @@ func (v View) retry(r *Run) time.Time {
 
 // runMayContinue is a run whose container may still be at work although nobody can tell: the one whose deadline is the
 // last. Nil: there is none.
-func (v View) runMayContinue() *Run {
+func (v View) unconfirmedRun() *Run {
 	var last *Run
 	for i := range v.Runs {
 		if r := &v.Runs[i]; v.Now.Before(r.Outcome.MayRunUntil) && (last == nil || r.Outcome.MayRunUntil.After(last.Outcome.MayRunUntil)) {
@@ -132,16 +132,16 @@ func (v View) runMayContinue() *Run {
 }
 
 // mayStillRun tells why nothing is launched after a run whose pod was deleted by force.
-func mayStillRun(r Run) Problem {
+func unconfirmedProblem(r Run) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
 		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
 }
 
-func attemptsExhausted(r *Run, t Target) bool {
+func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
-func stalled(r *Run) Problem {
+func stalledProblem(r *Run) Problem {
 	next := "when the claim's request or the config changes"
 	if r.Verb == contract.Expand {
 		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"

@@ -164,7 +164,7 @@ func (v View) nextNumber() int {
 
 // undo returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too,
 // once that PV has gone.
-func (v View) undo(p *Run) *Run {
+func (v View) undoRun(p *Run) *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume != "" && v.Volume.Exists || d.After != p.Number {
 		return nil
@@ -174,7 +174,7 @@ func (v View) undo(p *Run) *Run {
 
 // reclaim returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that
 // appeared after an undo has another answer coming.
-func (v View) reclaim() *Run {
+func (v View) reclaimRun() *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
 		return nil
@@ -182,10 +182,10 @@ func (v View) reclaim() *Run {
 	return d
 }
 
-func succeededRun(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
+func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
 
 // madeNothing: neither this run nor one before it can have left anything in the storage, or that has
 // been undone.
 func (v View) madeNothing(p *Run) bool {
-	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || succeededRun(v.undo(p))
+	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
 }

@@ -145,7 +145,7 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			Containers:            []corev1.Container{c},
 			Volumes:               volumes,
 			// One that does not write its PV needs no API, and gets no token that could be stolen.
-			AutomountServiceAccountToken: noToken(p.Config.Writer),
+			AutomountServiceAccountToken: automountToken(p.Config.Writer),
 		},
 	}, nil
 }
@@ -180,7 +180,7 @@ func secretFiles(name string) corev1.Volume {
 	}}}
 }
 
-func noToken(w config.Writer) *bool {
+func automountToken(w config.Writer) *bool {
 	if w == config.DispatcherWrites {
 		return new(false)
 	}

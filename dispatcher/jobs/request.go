@@ -41,7 +41,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Name:          claim.Name,
 		Class:         class.Name,
 		Size:          claim.Spec.Resources.Requests.Storage().Value(),
-		AccessModes:   words(claim.Spec.AccessModes),
+		AccessModes:   texts(claim.Spec.AccessModes),
 		VolumeMode:    string(mode),
 		MountOptions:  class.MountOptions,
 		ReclaimPolicy: cfg.Source.Reclaim,
@@ -51,7 +51,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
-	r.AllowedTopologies = allowed(class)
+	r.AllowedTopologies = allowedTopologies(class)
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
@@ -62,7 +62,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 }
 
 // allowed are the topologies that a class allows.
-func allowed(class *storagev1.StorageClass) []map[string][]string {
+func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 	var out []map[string][]string
 	for _, term := range class.AllowedTopologies {
 		values := map[string][]string{}
@@ -97,7 +97,7 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 		PVName:        pv.Name,
 		Class:         pv.Spec.StorageClassName,
 		Size:          pv.Spec.Capacity.Storage().Value(),
-		AccessModes:   words(pv.Spec.AccessModes),
+		AccessModes:   texts(pv.Spec.AccessModes),
 		MountOptions:  pv.Spec.MountOptions,
 		ReclaimPolicy: string(pv.Spec.PersistentVolumeReclaimPolicy),
 		SelectedNode:  pvs.NodeOf(pv),
@@ -128,7 +128,7 @@ func withoutOwn(annotations map[string]string) map[string]string {
 	return out
 }
 
-func words[T ~string](in []T) []string {
+func texts[T ~string](in []T) []string {
 	out := make([]string, len(in))
 	for i, v := range in {
 		out[i] = string(v)

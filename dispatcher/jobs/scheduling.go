@@ -48,15 +48,15 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	var terms []corev1.NodeSelectorTerm
 	for _, a := range (*at).NodeSelectorTerms {
 		for _, b := range need.NodeSelectorTerms {
-			terms = append(terms, both(a, b))
+			terms = append(terms, bothTerms(a, b))
 		}
 	}
 	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
 // both holds where a and b hold. A term without requirements holds nowhere, so neither does the pair.
-func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
-	if empty(a) || empty(b) {
+func bothTerms(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	if isEmptyTerm(a) || isEmptyTerm(b) {
 		return corev1.NodeSelectorTerm{}
 	}
 	return corev1.NodeSelectorTerm{
@@ -65,4 +65,4 @@ func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	}
 }
 
-func empty(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
+func isEmptyTerm(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }

@@ -159,7 +159,7 @@ func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
 		faults = jobs.Check(cfg, b.Allowed)
 	}
 	if len(faults) > 0 {
-		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joined(faults))
+		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
 	}
 	if !b.Caches.Serves(src.Namespace) {
 		return cfg, problem(reason.NamespaceNotServed, "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
@@ -174,7 +174,7 @@ func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
 	return cfg, nil
 }
 
-func joined(faults field.ErrorList) string {
+func joinFaults(faults field.ErrorList) string {
 	var out []string
 	for _, f := range faults {
 		out = append(out, f.Error())

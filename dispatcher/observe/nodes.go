@@ -58,9 +58,9 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 		return nil
 	}
 	if o.View.Volume.Proven() {
-		t.MissingNode, err = missingNodesOf(ctx, reader, o)
+		t.MissingNode, err = missingVolumeNodes(ctx, reader, o)
 	} else {
-		t.MissingNode, err = missingNodeBefore(ctx, reader, o.View)
+		t.MissingNode, err = missingRunNode(ctx, reader, o.View)
 	}
 	t.NodeGonePolicy = b.nodeGonePolicy(o.Delete.Config)
 	return err
@@ -68,7 +68,7 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 
 // missingNodesOf tells from where a volume could be reached, if no such node is left. It is of interest only where a run
 // would have to go there.
-func missingNodesOf(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
+func missingVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
 	vol, grows := o.View.Volume, o.Claim != nil && WantsMore(o.Claim)
 	withdrawn := vol.Terminating && vol.Unbound
 	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !withdrawn {
@@ -86,7 +86,7 @@ func missingNodesOf(ctx context.Context, reader cluster.Reader, o *Observation) 
 }
 
 // missingNodeBefore names the node where a volume may have been made, of which there is no PV, if it has gone.
-func missingNodeBefore(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
+func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
 	last := v.Newest(contract.Provision)
 	if last == nil || !last.Held || last.Node == "" {
 		return "", nil

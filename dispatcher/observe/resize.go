@@ -116,7 +116,7 @@ func nodeWorkOf(pv *corev1.PersistentVolume) decide.NodeWork {
 		return decide.NodeKubelet
 	case s.NFS != nil, s.HostPath != nil, s.CephFS != nil, s.Glusterfs != nil, s.AzureFile != nil, s.Quobyte != nil:
 		return decide.NodeNothing // the storage's own file system: there is none on a device
-	case grownByHand(pv):
+	case isGrownByHand(pv):
 		return decide.NodeNothing
 	default:
 		return decide.NodeByHand
@@ -124,7 +124,7 @@ func nodeWorkOf(pv *corev1.PersistentVolume) decide.NodeWork {
 }
 
 // grownByHand: whoever has grown the file system has said so on the PV, which no user can write.
-func grownByHand(pv *corev1.PersistentVolume) bool {
+func isGrownByHand(pv *corev1.PersistentVolume) bool {
 	size, err := resource.ParseQuantity(pv.Annotations[contract.AnnFileSystem])
 	return err == nil && size.Cmp(*pv.Spec.Capacity.Storage()) >= 0
 }

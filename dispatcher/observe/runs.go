@@ -33,7 +33,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		run.Short = run.Record.Short(run.Outcome)
 		return run, nil
 	}
-	if run.Unfinished = !runs.Ended(job, pods, b.Clock.Now()); run.Unfinished {
+	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
 		return run, b.observeStuck(ctx, &run, job, pods)
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())

@@ -24,7 +24,7 @@ type DescribedPV struct {
 // ReadDescribedPV reads the offer of a finished pod. Its error is for people: what the image must write.
 func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
 	var offer DescribedPV
-	pod := newest(pods)
+	pod := newestPod(pods)
 	if pod == nil {
 		return offer, errors.New("no pod is left that could say where the volume is")
 	}

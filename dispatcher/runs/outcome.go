@@ -36,18 +36,18 @@ const maxKept = 1024
 
 // AnyUnfinished tells whether any of a Job's pods is waited for. One that was deleted by force is not: it may
 // still run, but nobody will ever tell when it has ended.
-func AnyUnfinished(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !hasEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod) })
+func hasUnfinishedPod(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !hasPodEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod) })
 }
 
-func hasEnded(pod *corev1.Pod) bool {
+func hasPodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // isForceDeleted: somebody has deleted the pod without waiting for its node's word. The word may still come.
 func isForceDeleted(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
-	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasEnded(pod) && !isDeletedUnscheduled(pod)
+	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasPodEnded(pod) && !isDeletedUnscheduled(pod)
 }
 
 // isDeletedUnscheduled: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
@@ -61,8 +61,8 @@ const inFlight = 15 * time.Second
 
 // Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
 // it runs any more, nor will. pods must be live where a decision hangs on the second.
-func Ended(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return Finished(job) || job.DeletionTimestamp != nil && !AnyUnfinished(pods) && !now.Before(noPodAfter(job, pods))
+func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
+	return IsFinished(job) || job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
 }
 
 // noPodAfter is when it is known of a deleted Job without a pod that none will come.
@@ -84,9 +84,9 @@ func neverHadPod(job *batchv1.Job) bool {
 }
 
 // Finished tells whether a Job is Complete or Failed.
-func Finished(job *batchv1.Job) bool { return finished(job) != nil }
+func IsFinished(job *batchv1.Job) bool { return finishedCondition(job) != nil }
 
-func finished(job *batchv1.Job) *batchv1.JobCondition {
+func finishedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			return &job.Status.Conditions[i]
@@ -98,7 +98,7 @@ func finished(job *batchv1.Job) *batchv1.JobCondition {
 // Read says what became of a Job that has ended. now is used only where nothing tells the time.
 func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	out := Outcome{Verdict: contract.Unknown, Finished: now}
-	c := finished(job)
+	c := finishedCondition(job)
 	if c != nil {
 		out.Finished = c.LastTransitionTime.Time
 		out.Reason = c.Reason
@@ -106,7 +106,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if out.Reason == batchv1.JobReasonBackoffLimitExceeded {
 		out.Reason = "" // with a limit of 0 it says only that the run failed
 	}
-	pod := newest(pods)
+	pod := newestPod(pods)
 	if pod != nil {
 		readPod(&out, pod)
 		readCapacity(&out, job, pod)
@@ -169,7 +169,7 @@ func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	}
 }
 
-func newest(pods []*corev1.Pod) *corev1.Pod {
+func newestPod(pods []*corev1.Pod) *corev1.Pod {
 	var last *corev1.Pod
 	for _, pod := range pods {
 		if last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
@@ -211,7 +211,7 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	terminated := terminatedState(pod)
 	if terminated != nil && job.Labels[jobs.LabelVerb] == string(contract.Expand) {
-		out.Capacity = reported(terminated.Message, job.Labels[contract.LabelClaimUID])
+		out.Capacity = reportedCapacity(terminated.Message, job.Labels[contract.LabelClaimUID])
 	}
 }
 

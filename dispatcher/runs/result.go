@@ -23,7 +23,7 @@ type result struct {
 }
 
 // results reads the lines that are results. All others are for people.
-func results(message string) []result {
+func parseResults(message string) []result {
 	var out []result
 	for line := range strings.Lines(message) {
 		var r result
@@ -34,11 +34,11 @@ func results(message string) []result {
 	return out
 }
 
-func (r result) done() bool { return *r.Code == contract.ExitDone }
+func (r result) isDone() bool { return *r.Code == contract.ExitDone }
 
 // capacity is the size that a volume has now, or nil.
-func (r result) capacity() *resource.Quantity {
-	if !r.done() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
+func (r result) reachedCapacity() *resource.Quantity {
+	if !r.isDone() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
 		return nil
 	}
 	return resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
@@ -50,7 +50,7 @@ func (r result) capacity() *resource.Quantity {
 // an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	out := readFor(job, uid, pods, now)
-	if out.Verdict.MadeNothing() && earlierPodRan(pods) {
+	if out.Verdict.MadeNothing() && hasEarlierPodRun(pods) {
 		out.Verdict = contract.TryAgain
 	}
 	return out
@@ -58,15 +58,15 @@ func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 
 // earlierPodRan tells whether a pod before the newest may have made something: a Job that is suspended and resumed
 // has another pod, and counts only that.
-func earlierPodRan(pods []*corev1.Pod) bool {
-	last := newest(pods)
+func hasEarlierPodRun(pods []*corev1.Pod) bool {
+	last := newestPod(pods)
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
 }
 
 func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
-	listed, whole := listedBy(newest(pods))
-	own := lastOf(listed, uid)
+	listed, whole := readResults(newestPod(pods))
+	own := lastResultOf(listed, uid)
 	if len(jobs.UIDs(job)) < 2 {
 		if own >= 0 && listed[own].Message != "" {
 			run.Message = printable(listed[own].Message + "\n" + run.Message)
@@ -75,9 +75,9 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	}
 	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil}
 	if own >= 0 {
-		return out.by(listed[own], job)
+		return out.withResult(listed[own], job)
 	}
-	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.done() })
+	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.isDone() })
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
 		out.ExitCode = run.ExitCode
@@ -89,16 +89,16 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 }
 
 // by is the outcome of a request with a result of its own.
-func (o Outcome) by(r result, job *batchv1.Job) Outcome {
+func (o Outcome) withResult(r result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
 	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
-		o.Capacity = r.capacity()
+		o.Capacity = r.reachedCapacity()
 	}
 	return o
 }
 
-func lastOf(listed []result, uid string) int {
+func lastResultOf(listed []result, uid string) int {
 	for i, r := range slices.Backward(listed) {
 		if r.UID == uid {
 			return i
@@ -109,7 +109,7 @@ func lastOf(listed []result, uid string) int {
 
 // OutputOf is the end of what a Job's container said, printable.
 func OutputOf(pods []*corev1.Pod) string {
-	if pod := newest(pods); pod != nil {
+	if pod := newestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
 			return printable(terminated.Message)
 		}
@@ -126,7 +126,7 @@ const (
 
 // listedBy reads the results in a pod's termination message, and tells whether the message is whole. A
 // line whose beginning may be cut off is none of them.
-func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
+func readResults(pod *corev1.Pod) (listed []result, whole bool) {
 	if pod == nil {
 		return nil, false
 	}
@@ -141,5 +141,5 @@ func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
 	if !whole {
 		_, message, _ = strings.Cut(message, "\n")
 	}
-	return results(message), whole
+	return parseResults(message), whole
 }

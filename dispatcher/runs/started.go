@@ -9,8 +9,8 @@ import (
 
 // Started is when the container "provisioner" of a Job's newest pod began to run, zero where that is not
 // known.
-func Started(pods []*corev1.Pod) metav1.Time {
-	pod := newest(pods)
+func StartTime(pods []*corev1.Pod) metav1.Time {
+	pod := newestPod(pods)
 	if pod == nil {
 		return metav1.Time{}
 	}

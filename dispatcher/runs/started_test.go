@@ -29,7 +29,7 @@ func TestStartedIsWhenTheContainerOfTheVerdictBegan(t *testing.T) {
 		"nothing is known":  {[]*corev1.Pod{{}}, metav1.Time{}},
 		"a newer pod waits": {[]*corev1.Pod{pod(contract.Container, running), {ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}}}, metav1.Time{}},
 	} {
-		if got := runs.Started(one.pods); !got.Equal(&one.want) {
+		if got := runs.StartTime(one.pods); !got.Equal(&one.want) {
 			t.Errorf("%s: started at %s, want %s", what, got, one.want)
 		}
 	}

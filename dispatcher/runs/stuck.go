@@ -42,30 +42,30 @@ type Warning struct{ Reason, Note string }
 // StuckOf tells why a live Job makes no progress, or nil; and when to look again, zero if a change
 // will tell. warning is the newest event about it; a trouble without a Note asks for one.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
-	pod := newest(pods)
+	pod := newestPod(pods)
 	switch {
 	case pod == nil && job.DeletionTimestamp != nil:
 		return nil, noPodAfter(job, pods)
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		return suspended(job, now)
+		return stuckSuspended(job, now)
 	case pod == nil:
-		return withoutStatus(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
+		return stuckWithoutCause(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
-		return terminating(pod, now)
+		return stuckTerminating(pod, now)
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}
-	if t := unscheduled(pod); t != nil {
+	if t := stuckUnscheduled(pod); t != nil {
 		return t, time.Time{}
 	}
-	if t := unstarted(pod); t != nil {
+	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
 	}
-	return withoutStatus(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
+	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
 
 // withoutStatus is a trouble whose cause only an event can tell. Without one it has no words and is not told.
-func withoutStatus(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
+func stuckWithoutCause(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if at := since.Add(stuckAfter); now.Before(at) {
 		return nil, at
 	}
@@ -86,7 +86,7 @@ func withoutPodName(w *Warning, job string) *Warning {
 	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
-func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
+func stuckSuspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
 	t := &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
 	// The Job's own deadline does not run while it is suspended.
 	if at := job.CreationTimestamp.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
@@ -97,7 +97,7 @@ func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
 }
 
 // unscheduled quotes the scheduler, and the selector that its words do not repeat.
-func unscheduled(pod *corev1.Pod) *Stuck {
+func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 	for _, c := range pod.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse {
 			continue
@@ -121,7 +121,7 @@ func selectorText(selector map[string]string) string {
 
 // unstarted reads the reason for which the kubelet does not start a container: an image that cannot be
 // pulled, a Secret or a key of it that does not exist.
-func unstarted(pod *corev1.Pod) *Stuck {
+func stuckUnstarted(pod *corev1.Pod) *Stuck {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		w := s.State.Waiting
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
@@ -134,7 +134,7 @@ func unstarted(pod *corev1.Pod) *Stuck {
 
 // terminating: a pod that goes on terminating is on a node that does not answer. Only once the node is
 // back, or somebody has made sure that it is off, is it known that nothing runs there any more.
-func terminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
+func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 	if at := pod.DeletionTimestamp.Add(nodeLostAfter); now.Before(at) {
 		return nil, at
 	}

@@ -38,7 +38,7 @@ func collected(pod *corev1.Pod) {
 func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	created := ended.Add(-5 * time.Minute)
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
-		j := terminating(jobThat("", ""))
+		j := stuckTerminating(jobThat("", ""))
 		j.CreationTimestamp, j.Spec.ActiveDeadlineSeconds = metav1.NewTime(created), new(int64(660))
 		for _, change := range changes {
 			change(j)
@@ -69,7 +69,7 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !runs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
+			if !runs.HasEnded(tt.job, tt.pods, ended.Add(time.Minute)) {
 				t.Fatal("its Job is waited for")
 			}
 			got := runs.Read(tt.job, tt.pods, ended)
@@ -89,10 +89,10 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 
 func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 	pods := []*corev1.Pod{started(byForce)}
-	if runs.Ended(jobThat("", ""), pods, ended) {
+	if runs.HasEnded(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
 	}
-	if !runs.Ended(terminating(jobThat("", "")), pods, ended) {
+	if !runs.HasEnded(stuckTerminating(jobThat("", "")), pods, ended) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }

@@ -130,7 +130,7 @@ func (l *Queue) Take(group string, load Load, most int) []Waiter {
 	for _, flow := range l.flows {
 		for _, w := range flow {
 			if group != "" && w.Group == group {
-				same.add(w)
+				same.appendWaiter(w)
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (l *Queue) Take(group string, load Load, most int) []Waiter {
 }
 
 // add appends to a flow, in order.
-func (l *Queue) add(w Waiter) {
+func (l *Queue) appendWaiter(w Waiter) {
 	if l.at == nil {
 		l.flows, l.at = map[Flow][]Waiter{}, map[string]Waiter{}
 	}

@@ -88,10 +88,10 @@ func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	for _, job := range s.caches.JobsOfUID(string(uid)) {
 		s.Assign(KeyOfJob(job))
 	}
-	return s.waits(uid)
+	return s.waitsOrHasSlot(uid)
 }
 
-func (s *Slots) waits(uid types.UID) bool {
+func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, queue := range s.queues {
@@ -114,11 +114,11 @@ func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
 
 // Await adds a UID to the queue of a class. It may be assigned a slot at once.
 func (s *Slots) Await(at ClassKey, w Waiter) {
-	s.join(at, w)
+	s.addWaiter(at, w)
 	s.Assign(at)
 }
 
-func (s *Slots) join(at ClassKey, w Waiter) {
+func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.joined[types.UID(w.UID)] {
@@ -171,7 +171,7 @@ func (s *Slots) load(at ClassKey) Load {
 // HoldsSlot reports whether a Job uses a slot of its class. A Job that cannot start does not.
 func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
 	pods, now := s.caches.PodsOf(job), s.clock.Now()
-	if runs.Ended(job, pods, now) {
+	if runs.HasEnded(job, pods, now) {
 		return false
 	}
 	stuck, _ := runs.StuckOf(job, pods, nil, now)
@@ -183,21 +183,21 @@ func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.assigned, uid)
-	s.launched[keyOf(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
+	s.launched[jobKey(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
 }
 
 // Unused gives back the slot of a Job that was not created after all.
 func (s *Slots) Unused(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.launched, keyOf(job))
+	delete(s.launched, jobKey(job))
 }
 
 // Observe notes that the cache shows a Job, and when its flows were served.
 func (s *Slots) Observe(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.launched, keyOf(job))
+	delete(s.launched, jobKey(job))
 	at := KeyOfJob(job)
 	if s.served[at] == nil {
 		s.served[at] = map[Flow]time.Time{}
@@ -259,4 +259,4 @@ func flowsOf(job *batchv1.Job) map[Flow]bool {
 	return out
 }
 
-func keyOf(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }
+func jobKey(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }
