@@ -36,7 +36,7 @@ func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 
 func failed() *batchv1.Job { return jobThat(batchv1.JobFailed, "BackoffLimitExceeded") }
 
-func stuckTerminating(job *batchv1.Job) *batchv1.Job {
+func terminating(job *batchv1.Job) *batchv1.Job {
 	job.DeletionTimestamp = new(metav1.NewTime(ended))
 	return job
 }
@@ -209,19 +209,19 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 			runs.Outcome{Verdict: contract.Done, ExitCode: new(int32(0)), Finished: ended},
 		},
 		"a Job deleted by hand, its pod ended by itself": {
-			stuckTerminating(jobThat("", "")),
+			terminating(jobThat("", "")),
 			[]*corev1.Pod{exited(75, "again")},
 			runs.Outcome{Verdict: contract.TryAgain, ExitCode: new(int32(75)), Message: "again", Finished: now},
 		},
 		"a Job deleted by hand before it had a pod": {
-			stuckTerminating(jobThat("", "")), nil,
+			terminating(jobThat("", "")), nil,
 			runs.Outcome{Verdict: contract.NotStarted, Finished: now},
 		},
 		"a Job deleted by hand whose pod nobody kept": {
-			unkept(stuckTerminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
+			unkept(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"a Job deleted by hand, and its pod without a trace": {
-			counted(stuckTerminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
+			counted(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},
 		},
 		"an init container failed": {
 			failed(), []*corev1.Pod{exited(1, "", neverRan)}, runs.Outcome{Verdict: contract.TryAgain, Finished: ended},
@@ -279,17 +279,17 @@ func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 		"suspended":                          {suspended, nil, false},
 		"complete":                           {jobThat(batchv1.JobComplete, ""), nil, true},
 		"failed":                             {failed(), nil, true},
-		"deleted, its pod runs":              {stuckTerminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
-		"deleted, its pod waits":             {stuckTerminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
-		"deleted, its node is lost":          {stuckTerminating(jobThat("", "")), []*corev1.Pod{lost}, false},
-		"deleted, its pods have ended":       {stuckTerminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
-		"deleted, its pod without a trace":   {counted(stuckTerminating(jobThat("", ""))), nil, true},
+		"deleted, its pod runs":              {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), running}, false},
+		"deleted, its pod waits":             {terminating(jobThat("", "")), []*corev1.Pod{waiting}, false},
+		"deleted, its node is lost":          {terminating(jobThat("", "")), []*corev1.Pod{lost}, false},
+		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
+		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
 	} {
 		if got := runs.HasEnded(test.job, test.pods, ended); got != test.want {
 			t.Errorf("%s: Ended = %v", name, got)
 		}
 	}
-	never := stuckTerminating(jobThat("", ""))
+	never := terminating(jobThat("", ""))
 	if runs.HasEnded(never, nil, ended.Add(14*time.Second)) || !runs.HasEnded(never, nil, ended.Add(15*time.Second)) {
 		t.Error("a Job that was deleted while its first pod may be under way")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// result is what a container reports of one request, as one line of JSON in its termination message.
+// result is what a container reports about one request, as one line of JSON in its termination message.
 type result struct {
 	UID      string             `json:"uid"`
 	Code     *int32             `json:"code"`
@@ -22,7 +22,7 @@ type result struct {
 	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
 }
 
-// results reads the lines that are results. All others are for people.
+// parseResults returns the results among the lines of a message. All other lines are for people.
 func parseResults(message string) []result {
 	var out []result
 	for line := range strings.Lines(message) {
@@ -36,7 +36,7 @@ func parseResults(message string) []result {
 
 func (r result) isDone() bool { return *r.Code == contract.ExitDone }
 
-// capacity is the size that a volume has now, or nil.
+// reachedCapacity returns the size that a volume has now, or nil.
 func (r result) reachedCapacity() *resource.Quantity {
 	if !r.isDone() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
 		return nil
@@ -44,10 +44,10 @@ func (r result) reachedCapacity() *resource.Quantity {
 	return resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
 }
 
-// ReadFor says what became of one request of a Job that has ended. In a batch a request's own result
-// counts, and without one the run's only where it holds for every request: a bad neighbour must not make a
-// request fail, nor succeed. Alone, its exit code counts; what its result says is read all the same, so that
-// an image need not know whether it serves a batch.
+// ReadFor returns what happened to one request of a Job that has ended. In a batch a request's own result counts.
+// Without one, the run's verdict counts only where it holds for every request: a bad request must not make another
+// one fail, nor succeed. For a single request the exit code counts. The message of its result is read all the same,
+// so that an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	out := readFor(job, uid, pods, now)
 	if out.Verdict.MadeNothing() && hasEarlierPodRun(pods) {
@@ -56,8 +56,8 @@ func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	return out
 }
 
-// earlierPodRan tells whether a pod before the newest may have made something: a Job that is suspended and resumed
-// has another pod, and counts only that.
+// hasEarlierPodRun reports whether a pod before the newest may have made something. A Job that is suspended and
+// resumed has another pod, and its status is about that one only.
 func hasEarlierPodRun(pods []*corev1.Pod) bool {
 	last := newestPod(pods)
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
@@ -88,7 +88,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	return out
 }
 
-// by is the outcome of a request with a result of its own.
+// withResult returns the outcome of a request with a result of its own.
 func (o Outcome) withResult(r result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
@@ -98,6 +98,7 @@ func (o Outcome) withResult(r result, job *batchv1.Job) Outcome {
 	return o
 }
 
+// lastResultOf returns the index of the last result of a request, or -1.
 func lastResultOf(listed []result, uid string) int {
 	for i, r := range slices.Backward(listed) {
 		if r.UID == uid {
@@ -107,7 +108,7 @@ func lastResultOf(listed []result, uid string) int {
 	return -1
 }
 
-// OutputOf is the end of what a Job's container said, printable.
+// OutputOf returns the end of the output of a Job's container, printable.
 func OutputOf(pods []*corev1.Pod) string {
 	if pod := newestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
@@ -117,15 +118,15 @@ func OutputOf(pods []*corev1.Pod) string {
 	return ""
 }
 
-// What the kubelet keeps of a message: the end of the file, or of the log where there is none; and of that
-// the beginning, where a pod has many containers.
+// What the kubelet keeps of a message: the end of the file, or of the log where there is no file. If a pod has many
+// containers, it keeps only the beginning of that.
 const (
 	keptOfLog = 2048
 	keptOfPod = 12 * 1024
 )
 
-// listedBy reads the results in a pod's termination message, and tells whether the message is whole. A
-// line whose beginning may be cut off is none of them.
+// readResults returns the results in a pod's termination message, and whether the message is whole. A line whose
+// beginning may be cut off is not a result.
 func readResults(pod *corev1.Pod) (listed []result, whole bool) {
 	if pod == nil {
 		return nil, false

@@ -7,8 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Started is when the container "provisioner" of a Job's newest pod began to run, zero where that is not
-// known.
+// StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if that is unknown.
 func StartTime(pods []*corev1.Pod) metav1.Time {
 	pod := newestPod(pods)
 	if pod == nil {

@@ -38,7 +38,7 @@ func collected(pod *corev1.Pod) {
 func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	created := ended.Add(-5 * time.Minute)
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
-		j := stuckTerminating(jobThat("", ""))
+		j := terminating(jobThat("", ""))
 		j.CreationTimestamp, j.Spec.ActiveDeadlineSeconds = metav1.NewTime(created), new(int64(660))
 		for _, change := range changes {
 			change(j)
@@ -92,7 +92,7 @@ func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
 	if runs.HasEnded(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
 	}
-	if !runs.HasEnded(stuckTerminating(jobThat("", "")), pods, ended) {
+	if !runs.HasEnded(terminating(jobThat("", "")), pods, ended) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }
