@@ -1,49 +1,3 @@
-// Package decide is the dispatcher's judgement: from all that is known of one claim's UID it names the
-// one thing to do next. It is pure, so every combination of facts can be walked in a test.
-//
-// The states of a UID, by letter; the code cites them.
-//
-//	           launch            ends             settle, show
-//	A untouched ────► B running ─────► C unsettled ───────────┬─► D proven ──► (claim lives on)
-//	                    ▲                                     │      │ claim gone, policy Delete
-//	                    │ due                                 │      ▼
-//	                    └─────────── E failed ◄───────────────┤   F reclaiming ─► G deleted: remove the PV
-//	                                    │ abandoned,          │      ▲   │ fails: again when due
-//	                                    │ or another target   │      └───┘
-//	                                    ▼                     │
-//	                                 H undoing ───────────────┘ done: release the record,
-//	                                                            or A again under the new target
-//
-// A PV that carries the UID and that the claim can never be bound to is no proof. Nobody was ever bound to it,
-// so it is taken back, and E goes on:
-//
-//	C unsettled ───► E failed ───► O unfit ───────────► P withdrawn ───► F reclaiming ───► G deleted ───► E
-//	                                 │       withdraw                                      let go of the PV
-//	                                 └ in use by others, or retained: told, and left to an administrator
-//
-// A run in B that makes no progress is told on the claim. When nobody waits for it any more its Job is
-// cancelled, and C reads from the pod, which is kept for that, whether its container was ever made. A pod that
-// was deleted by force is not waited for, and may still run: nothing is launched from any state until its
-// own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own; it is
-// cancelled when all have waived it.
-//
-// A claim whose node the scheduler has chosen (WaitForFirstConsumer) goes back to it when the node has no room,
-// never takes the run, or has gone:
-//
-//	E failed ─► H undoing ─► Q announced on the Job ─► R without a node ─► A (another node: at once; the same: when due)
-//	A or E, its node has gone ─► H if need be ──────────────────┘
-//
-// F and H go around a node that has gone as the config says: they wait for it, run on any other, or give up
-// what is there: the record is released, or the PV let go (G), and an event says so.
-//
-// A volume that is proven (D) and in use may be asked to grow:
-//
-//	           begin           launch             ends, settle, grow             finish
-//	I asked ─────────► J begun ──────► K expanding ──────────────────► L stored ───────► D
-//	    ▲  ▲                 ▲ due         │ fails                        │ hand over      ▲
-//	    │  └ due, or         └─────────────┤                              ▼                │
-//	    │    another size                  ▼ exit 65: refuse           M left to a node ───┘
-//	    └───────────────────────────── N refused
 package decide
 
 import (
@@ -51,7 +5,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Decide names the one thing to do next.
+// Decide returns the one thing to do next.
 func Decide(v View) Action {
 	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, removePodFinalizer, publishResult, releaseSuperseded} {
 		if action := rule(v); action != nil {
@@ -74,7 +28,7 @@ func Decide(v View) Action {
 	}
 }
 
-// unfinished (B): at most one unfinished Job per UID, whatever the verb.
+// awaitRuns waits while a run is unfinished (running). A UID has at most one unfinished Job, whatever its verb.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
@@ -87,6 +41,7 @@ func awaitRuns(v View) Action {
 	return nil
 }
 
+// handleStuck decides about a run that makes no progress.
 func handleStuck(v View, r Run) Action {
 	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
 	switch {
@@ -105,7 +60,7 @@ func reportStuck(r Run) Action {
 	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
 }
 
-// abandonRun gives up a run: the last one who waits for its Job cancels it.
+// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
 func cancelOrWaive(r Run) Action {
 	switch {
 	case !r.Others.Wanted:
@@ -117,9 +72,9 @@ func cancelOrWaive(r Run) Action {
 	}
 }
 
-// isPointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
-// all the same, since it may have made something. An undo by the same image, on the same nodes, would start no
-// better.
+// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
+// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
+// same nodes, would start no better, so it is not pointless.
 func isPointless(v View, r Run) bool {
 	switch {
 	case v.waitsForMissingNode(r):
@@ -133,11 +88,11 @@ func isPointless(v View, r Run) bool {
 	}
 }
 
-// wouldDiffer: the run would be launched, but not as it was.
+// wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
 
-// unrecorded (C): what became of a run is written on its Job before anything hangs on it, since its pod
-// may go at any time.
+// recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
+// outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.Recorded == nil {
@@ -155,15 +110,16 @@ func recordOutcome(v View) Action {
 	return nil
 }
 
-// describesPV: the PV is the dispatcher's to write, and the claim still wants it. The run is settled after
-// that: the container's words are lost with its pod, and a PV that is there needs them no more.
+// describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
+// the dispatcher, and the claim still needs the volume. The outcome is recorded after that, since the container's
+// output is lost with its pod, and is no longer needed once the PV exists.
 func describesPV(v View, r Run) bool {
 	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
 		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
-// hasSucceeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
-// the volume is as large as it was to be.
+// hasSucceeded reports whether a run that has ended succeeded. A provision succeeded if its PV exists and fits,
+// whatever the exit code. Any other run succeeded by its exit code, if the volume is as large as it was to be.
 func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.Fits()
@@ -171,7 +127,7 @@ func hasSucceeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
-// keptPod: a kept pod goes when its outcome is written, for every claim that it served.
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
 func removePodFinalizer(v View) Action {
 	for _, r := range v.Runs {
 		if !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
@@ -181,7 +137,7 @@ func removePodFinalizer(v View) Action {
 	return nil
 }
 
-// unpublished: the claim shows the result of its newest provision as long as that is its record.
+// publishResult keeps the result of the newest provision on the claim as long as that provision's record is held.
 func publishResult(v View) Action {
 	p := v.Newest(contract.Provision)
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Published {
@@ -190,8 +146,8 @@ func publishResult(v View) Action {
 	return PublishResult{Run: *p, Success: v.Volume.Fits()}
 }
 
-// superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
-// gone, when the provision does that came after it.
+// releaseSuperseded releases the record of an older Job when its successor exists. It also releases the record of an
+// undo, and of the delete of a PV that no longer exists, when a later provision exists.
 func releaseSuperseded(v View) Action {
 	p := v.Newest(contract.Provision)
 	for _, r := range v.Runs {
@@ -204,7 +160,8 @@ func releaseSuperseded(v View) Action {
 	return nil
 }
 
-// proven (D): the record has done its work; the PV is what remains.
+// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
+// is the record now.
 func keepOrReclaim(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return ReleaseRecord{Run: *p}
@@ -218,15 +175,15 @@ func keepOrReclaim(v View) Action {
 	case !v.Volume.PolicyDelete:
 		return Wait{Why: "the volume is retained"}
 	case !v.Volume.Released || !v.Volume.Orphaned:
-		// A PV that was deleted while it is bound is still in use.
+		// A PV that is terminating while it is bound is still in use.
 		return Wait{Why: "the volume is in use"}
 	default:
 		return reclaimVolume(v)
 	}
 }
 
-// followPolicy: the finalizer follows the policy both ways when an administrator changes it. A PV that
-// is already leaving takes no new one.
+// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
+// takes no new finalizer.
 func followPolicy(vol Volume) Action {
 	switch {
 	case vol.HasFinalizer && !vol.PolicyDelete:
@@ -238,7 +195,7 @@ func followPolicy(vol Volume) Action {
 	}
 }
 
-// reclaiming (F, G).
+// reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).
 func reclaimVolume(v View) Action {
 	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
 	if isDone(d) {
@@ -256,8 +213,8 @@ func reclaimVolume(v View) Action {
 	}
 }
 
-// abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
-// first: without its undo's Job it would only be undone once more.
+// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
+// records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return undoProvision(v, p)
@@ -270,6 +227,8 @@ func undoOrRelease(v View) Action {
 	return Wait{Why: "nothing is left of it"}
 }
 
+// undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
+// possible.
 func undoProvision(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
@@ -283,7 +242,7 @@ func undoProvision(v View, p *Run) Action {
 	}
 }
 
-// deleteVolume launches a delete, again when due.
+// launchDelete launches a delete, or launches it again when it is due.
 func launchDelete(v View, last *Run, undo bool) Action {
 	number, after := 1, 0
 	if d := v.Newest(contract.Delete); d != nil {
@@ -308,8 +267,8 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	return launchWhenReady(v, target, last, launch)
 }
 
-// pending (A, E): provision, or provision again. Under another revision or on another node than before
-// it first undoes what the earlier run may have made there.
+// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another
+// node than before, it first undoes what the earlier run may have made there.
 func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
 	if action := rescheduleClaim(v, p); action != nil {
@@ -334,7 +293,7 @@ func provisionClaim(v View) Action {
 	return launchWhenReady(v, v.Provision, p, launch)
 }
 
-// launchWhenReady launches unless something is in the way: a problem, the time, the class's other Jobs.
+// launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
 func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if t, launch.AnyNode = t.resolveMissingNode(); t.Problem != nil {
 		return v.reportProblem(*t.Problem)
@@ -343,25 +302,25 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	queue := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}
 		}
-		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
-			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
+		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
+			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
 		}
 	}
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
 	if !t.HasSlot {
-		return queue
+		return await
 	}
 	return launch
 }
 
-// report says what stands in the way, and comes back where nothing else would bring it.
+// reportProblem reports what is in the way of a launch. It rechecks after a while if no change would enqueue the UID.
 func (v View) reportProblem(p Problem) Action {
 	if p.RetryAfter == 0 {
 		return ReportProblem{Problem: p}

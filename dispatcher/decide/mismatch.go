@@ -4,8 +4,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// mismatched (O): the claim waits, and the PV that was written for it can never be bound to it. Without the PV the
-// next attempt may do better; with it that would only find it there.
+// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). Once that PV
+// is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	released := vol.Released && vol.Orphaned
@@ -23,7 +23,8 @@ func replaceVolume(v View) Action {
 	}
 }
 
-// deletingUnbound: what is loose goes before its volume does, or it might be bound to a claim meanwhile.
+// deleteUnbound deletes a PV that was never bound before its volume: while the PV exists it might be bound to a
+// claim.
 func deleteUnbound(v View) Action {
 	if action := followPolicy(v.Volume); action != nil {
 		return action
@@ -34,8 +35,9 @@ func deleteUnbound(v View) Action {
 	return reclaimVolume(v)
 }
 
-// deletedUnbound (P): nobody can be bound to the PV any more, and its volume may be half deleted. That goes on
-// whatever has become of the claim.
+// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
+// bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
+// claim.
 func (v View) isDeletedUnbound() bool {
 	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaimRun() != nil || v.Volume.NeverBound) &&
 		v.Claim != ClaimTerminating
