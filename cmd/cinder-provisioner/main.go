@@ -1,5 +1,3 @@
-// Command cinder-provisioner is the provisioning image for OpenStack Cinder. It does one verb of the
-// contract and exits; the exit code is the verdict.
 package main
 
 import (
@@ -15,7 +13,8 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
@@ -36,7 +35,10 @@ func execute(ctx context.Context, args []string) run.Result {
 	})
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
-		return run.Judge(order.Order{}, run.Report{}, &order.Error{Code: contract.ExitUsage, Err: err})
+		return run.Judge(input.Task{}, run.Report{}, &input.Error{Code: contract.ExitUsage, Err: err})
+	}
+	if asked, _ := root.Flags().GetBool("version"); asked {
+		return run.Result{} // cobra has printed it, and no verb ran
 	}
 	return result
 }
@@ -50,6 +52,7 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	var o options
 	root := &cobra.Command{
 		Use:           "cinder-provisioner",
+		Version:       version.Get().String(),
 		Short:         "Provision Kubernetes volumes from OpenStack Cinder, one verb a run",
 		SilenceErrors: true,
 		SilenceUsage:  true,

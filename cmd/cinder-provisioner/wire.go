@@ -14,8 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -29,38 +30,41 @@ const (
 	kubeTimeout    = 30 * time.Second
 )
 
-// work puts the parts together and does the verb. It returns the order as far as it was read.
-func work(ctx context.Context, verb contract.Verb, opts options) (o order.Order, done run.Report, err error) {
+// work puts the parts together and does the verb. It returns the task as far as it was read.
+func work(ctx context.Context, verb contract.Verb, opts options) (task input.Task, done run.Report, err error) {
 	// To list needs nothing of Kubernetes.
 	list := verb == contract.List
 	var namespace string
 	if !list {
 		if namespace, err = ownNamespace(opts.namespace); err != nil {
-			return o, done, err
+			return task, done, err
 		}
 	}
-	o, err = order.Read(order.Input{
+	task, err = input.Read(input.Sources{
 		Verb:      verb,
 		Dir:       os.DirFS(opts.dir),
 		Env:       environment(),
 		Namespace: namespace,
+		Methods:   cinder.Methods(),
 	})
 	if err != nil {
-		return o, done, err
+		return task, done, err
 	}
 	var kube kubernetes.Interface
 	if !list {
 		if kube, err = connectKube(opts.kubeconfig); err != nil {
-			return o, done, err
+			return task, done, err
 		}
 	}
-	storage, err := cinder.Connect(ctx, o.Login, http.Client{Timeout: storageTimeout}, wait)
+	storage, err := cinder.Connect(ctx, task.Login, http.Client{Timeout: storageTimeout}, wait)
 	if err != nil {
-		return o, done, err
+		return task, done, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	done, err = run.New(volume.NewKeeper(storage, wait), pv.NewStore(kube), log).Run(ctx, o)
-	return o, done, err
+	build := version.Get()
+	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
+	done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log).Run(ctx, task)
+	return task, done, err
 }
 
 // ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.
@@ -70,7 +74,7 @@ func ownNamespace(flag string) (string, error) {
 	}
 	data, err := os.ReadFile(namespaceFile)
 	if err != nil {
-		return "", &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf(
+		return "", &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf(
 			"find the pod's namespace: %w; this image writes PVs and Secrets itself, so its config needs a"+
 				" service-account-name and no write-pv: dispatcher", err)}
 	}
@@ -80,12 +84,12 @@ func ownNamespace(flag string) (string, error) {
 func connectKube(kubeconfig string) (kubernetes.Interface, error) {
 	config, err := kubeConfig(kubeconfig)
 	if err != nil {
-		return nil, &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf("find the Kubernetes API: %w", err)}
+		return nil, &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf("find the Kubernetes API: %w", err)}
 	}
 	config.Timeout = kubeTimeout
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, &order.Error{Code: contract.ExitConfig, Err: fmt.Errorf("prepare requests to Kubernetes: %w", err)}
+		return nil, &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf("prepare requests to Kubernetes: %w", err)}
 	}
 	return kube, nil
 }

@@ -61,7 +61,7 @@ var documented = map[string]struct {
 	"contract.Requests": {table: "variable", column: 1},
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
-	"runs.result":       {table: "field of a result"},
+	"contract.Result":   {table: "field of a result"},
 	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},

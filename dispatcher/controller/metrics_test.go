@@ -244,8 +244,8 @@ func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		who := "claim=app/data uid=" + string(claim.UID) + " job=" + fakecluster.ConfigNamespace + "/provision-" + string(claim.UID)
 		for word, want := range map[string][]string{
-			"launched": {"launched " + who + "-1 attempt=1", "launched " + who + "-2 attempt=2"},
-			"ended":    {"ended " + who + "-1 verdict=TryAgain success=false", "ended " + who + "-2 verdict=Done success=true"},
+			"Launched Job": {"Launched Job " + who + "-1 attempt=1", "Launched Job " + who + "-2 attempt=2"},
+			"Run ended":    {"Run ended " + who + "-1 verdict=TryAgain success=false", "Run ended " + who + "-2 verdict=Done success=true"},
 		} {
 			if got := w.Log.Lines(word); !slices.Equal(got, want) {
 				w.T.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

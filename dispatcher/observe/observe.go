@@ -56,8 +56,8 @@ type Observation struct {
 	StoredRevision *appsv1.ControllerRevision
 }
 
-// Hint is what the last action for a UID has learned from a refused write, and no object shows. It is valid for the
-// next observation only, and losing it costs one more refused write.
+// Hint is what an action for a UID has learned from a refused write, and no object shows. It is valid for a moment, and
+// losing it costs one more refused write.
 type Hint struct {
 	// Unpublishable names the run whose result the API server does not allow the dispatcher to write on the claim.
 	Unpublishable string

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -14,34 +13,22 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// result is what a container reports about one request, as one line of JSON in its termination message.
-type result struct {
-	UID      string             `json:"uid"`
-	Code     *int32             `json:"code"`
-	Message  string             `json:"message"`
-	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
+// resultsIn returns the results in a termination message. A result whose capacity is not a quantity is damaged, and
+// is skipped.
+func resultsIn(message string) []contract.Result {
+	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
+		_, err := resource.ParseQuantity(string(r.Capacity))
+		return r.Capacity != "" && err != nil
+	})
 }
 
-// parseResults returns the results among the lines of a message. All other lines are for people.
-func parseResults(message string) []result {
-	var out []result
-	for line := range strings.Lines(message) {
-		var r result
-		if json.Unmarshal([]byte(line), &r) == nil && r.UID != "" && r.Code != nil {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func (r result) isDone() bool { return *r.Code == contract.ExitDone }
-
-// reachedCapacity returns the size that a volume has now, or nil.
-func (r result) reachedCapacity() *resource.Quantity {
-	if !r.isDone() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
+// capacityOf returns the size that a volume has now by its result, or nil.
+func capacityOf(r contract.Result) *resource.Quantity {
+	size, err := resource.ParseQuantity(string(r.Capacity))
+	if !r.Done() || err != nil || size.Sign() <= 0 {
 		return nil
 	}
-	return resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
+	return resource.NewQuantity(size.Value(), resource.BinarySI)
 }
 
 // ReadFor returns what happened to one request of a Job that has ended. In a batch a request's own result counts.
@@ -77,7 +64,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	if own >= 0 {
 		return out.withResult(listed[own], job)
 	}
-	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.isDone() })
+	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.Done() })
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
 		out.ExitCode = run.ExitCode
@@ -89,17 +76,17 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 }
 
 // withResult returns the outcome of a request with a result of its own.
-func (o Outcome) withResult(r result, job *batchv1.Job) Outcome {
+func (o Outcome) withResult(r contract.Result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
 	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
-		o.Capacity = r.reachedCapacity()
+		o.Capacity = capacityOf(r)
 	}
 	return o
 }
 
 // lastResultOf returns the index of the last result of a request, or -1.
-func lastResultOf(listed []result, uid string) int {
+func lastResultOf(listed []contract.Result, uid string) int {
 	for i, r := range slices.Backward(listed) {
 		if r.UID == uid {
 			return i
@@ -127,7 +114,7 @@ const (
 
 // readResults returns the results in a pod's termination message, and whether the message is whole. A line whose
 // beginning may be cut off is not a result.
-func readResults(pod *corev1.Pod) (listed []result, whole bool) {
+func readResults(pod *corev1.Pod) (listed []contract.Result, whole bool) {
 	if pod == nil {
 		return nil, false
 	}
@@ -142,5 +129,5 @@ func readResults(pod *corev1.Pod) (listed []result, whole bool) {
 	if !whole {
 		_, message, _ = strings.Cut(message, "\n")
 	}
-	return parseResults(message), whole
+	return resultsIn(message), whole
 }

@@ -47,8 +47,8 @@ type attachment struct {
 }
 
 // ours keeps Cinder's details of the connection, in which the kind stands among the rest.
-func (a attachment) ours() (volume.Attachment, error) {
-	made := volume.Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
+func (a attachment) ours() (Attachment, error) {
+	made := Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
 	if len(a.Info) == 0 {
 		return made, nil
 	}
@@ -65,7 +65,7 @@ func (a attachment) ours() (volume.Attachment, error) {
 }
 
 // Attachments lists a volume's. Cinder may ignore the filter, so the answer is checked.
-func (c *Cinder) Attachments(ctx context.Context, id string) ([]volume.Attachment, error) {
+func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, error) {
 	doing := "list the attachments of volume " + id
 	pages, err := attachments.List(c.at(completeAttachments), attachments.ListOpts{VolumeID: id}).AllPages(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]volume.Attachmen
 	if err := attachments.ExtractAttachmentsInto(pages, &all); err != nil {
 		return nil, failure(err, doing, nil)
 	}
-	var found []volume.Attachment
+	var found []Attachment
 	for _, a := range all {
 		if a.VolumeID != id {
 			continue
@@ -90,17 +90,17 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]volume.Attachmen
 }
 
 // Attach makes an attachment without a server, which keeps Nova's rules for deleting one away from it.
-func (c *Cinder) Attach(ctx context.Context, id string) (volume.Attachment, error) {
+func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
 	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
 	if err != nil {
-		return volume.Attachment{}, failure(err, "attach volume "+id, nil)
+		return Attachment{}, failure(err, "attach volume "+id, nil)
 	}
 	return made.ours()
 }
 
 // Connect exports the volume for an attachment.
-func (c *Cinder) Connect(ctx context.Context, id string, k volume.Connector) (volume.Connection, error) {
+func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volume.Connection, error) {
 	doing := "connect attachment " + id
 	var answer attachment
 	err := attachments.Update(ctx, c.at(completeAttachments), id, connect(k)).ExtractInto(&answer)
@@ -129,7 +129,7 @@ func (c *Cinder) Detach(ctx context.Context, id string) error {
 // Own builders: gophercloud's always names a server, and Cinder refuses an empty one.
 type (
 	attachTo string
-	connect  volume.Connector
+	connect  volume.Client
 )
 
 // ToAttachmentCreateMap is gophercloud's way to ask for the request's body.

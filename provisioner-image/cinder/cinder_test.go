@@ -8,7 +8,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -22,7 +22,7 @@ func TestProjectInURL(t *testing.T) {
 		server := cindertest.New()
 		var asked string
 		server.Gate = func(r *http.Request) cindertest.Fate { asked = r.URL.Path; return cindertest.Answer }
-		c := connect(t, cloud.Login{Endpoint: server.Endpoint(), Project: project})
+		c := connect(t, credentials.Login{Endpoint: server.Endpoint(), Project: project})
 		if _, err := c.Find(t.Context(), "x"); err != nil || asked != path {
 			t.Errorf("project %q: asked %s (%v), want %s", project, asked, err, path)
 		}
@@ -57,7 +57,7 @@ func TestAnswers(t *testing.T) {
 				_, _ = w.Write([]byte(tc.body))
 			}))
 			defer server.Close()
-			_, err := connect(t, cloud.Login{Endpoint: server.URL + "/v3"}).Find(t.Context(), "uid-1")
+			_, err := connect(t, credentials.Login{Endpoint: server.URL + "/v3"}).Find(t.Context(), "uid-1")
 			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || !strings.Contains(err.Error(), "claim uid-1") {
 				t.Errorf("error %v, want kind %d and %q", err, tc.kind, tc.said)
 			}
@@ -68,11 +68,11 @@ func TestAnswers(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	_, err := connect(t, cloud.Login{Endpoint: server.URL + "/v3"}).Find(t.Context(), "x")
+	_, err := connect(t, credentials.Login{Endpoint: server.URL + "/v3"}).Find(t.Context(), "x")
 	if !volume.Is(err, volume.Unavailable) {
 		t.Error(err)
 	}
-	_, err = cinder.Connect(t.Context(), cloud.Login{AuthURL: server.URL + "/v3", Username: "u", Password: "hush"}, http.Client{}, wait)
+	_, err = cinder.Connect(t.Context(), credentials.Login{AuthURL: server.URL + "/v3", Username: "u", Password: "hush"}, http.Client{}, wait)
 	if !volume.Is(err, volume.Unavailable) || strings.Contains(err.Error(), "hush") {
 		t.Error(err)
 	}

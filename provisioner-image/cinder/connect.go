@@ -1,5 +1,3 @@
-// Package cinder speaks OpenStack Block Storage v3 for the domain. It is the only package that imports
-// gophercloud.
 package cinder
 
 import (
@@ -12,13 +10,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing. It
 // waits where Cinder asks for a little patience.
-func Connect(ctx context.Context, login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
+func Connect(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	config, err := login.TLS()
 	if err != nil {
 		return nil, &volume.Error{Kind: volume.Misconfigured, Doing: "prepare TLS", Err: err}
@@ -38,7 +36,7 @@ func Connect(ctx context.Context, login cloud.Login, client http.Client, wait vo
 // among them, works only with URLs that leave it out.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
-func connectNoauth(login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
+func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	project := cmp.Or(login.ProjectID, login.Project, "admin")
 	provider, err := noauth.NewClient(gophercloud.AuthOptions{
 		Username:   cmp.Or(login.Username, "admin"),
@@ -59,7 +57,7 @@ func connectNoauth(login cloud.Login, client http.Client, wait volume.Wait) (*Ci
 	}}, nil
 }
 
-func connectKeystone(ctx context.Context, login cloud.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
+func connectKeystone(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	provider, err := openstack.NewClient(login.AuthURL)
 	if err != nil {
 		return nil, failure(err, "prepare requests to keystone", nil)
@@ -80,7 +78,7 @@ func connectKeystone(ctx context.Context, login cloud.Login, client http.Client,
 }
 
 // authOptions leaves a user domain out only where the user is known without one.
-func authOptions(login cloud.Login) gophercloud.AuthOptions {
+func authOptions(login credentials.Login) gophercloud.AuthOptions {
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: login.AuthURL,
 		Username:         login.Username,
@@ -106,7 +104,7 @@ func authOptions(login cloud.Login) gophercloud.AuthOptions {
 }
 
 // scope names the project. Its domain is the user's unless it has one of its own.
-func scope(login cloud.Login, user gophercloud.AuthOptions) *gophercloud.AuthScope {
+func scope(login credentials.Login, user gophercloud.AuthOptions) *gophercloud.AuthScope {
 	if login.ProjectID != "" {
 		return &gophercloud.AuthScope{ProjectID: login.ProjectID}
 	}

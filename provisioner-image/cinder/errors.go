@@ -10,7 +10,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -104,7 +104,7 @@ func requestID(answer gophercloud.ErrUnexpectedResponseCode) string {
 }
 
 // noEndpoint says which part of keystone's catalog was looked in.
-func noEndpoint(err error, login cloud.Login) error {
+func noEndpoint(err error, login credentials.Login) error {
 	return &volume.Error{
 		Kind:  volume.Misconfigured,
 		Doing: "find Cinder in keystone's catalog",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -26,30 +26,30 @@ func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {
 // TestKeystone: what each form of a login asks of keystone. A user's domain left out is "default".
 func TestKeystone(t *testing.T) {
 	tests := map[string]struct {
-		login cloud.Login
+		login credentials.Login
 		asks  []string
 	}{
 		"password": {
-			cloud.Login{Username: "u", Password: "Passw0rd!", Project: "p"},
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p"},
 			[]string{`"domain":{"id":"default"},"name":"u"`, `"scope":{"project":{"domain":{"id":"default"},"name":"p"}}`},
 		},
 		"password, numbered project": {
-			cloud.Login{Username: "u", Password: "Passw0rd!", ProjectID: "1f", UserDomainName: "d"},
+			credentials.Login{Username: "u", Password: "Passw0rd!", ProjectID: "1f", UserDomainName: "d"},
 			[]string{`"domain":{"name":"d"},"name":"u"`, `"scope":{"project":{"id":"1f"}}`},
 		},
 		"password, two domains": {
-			cloud.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainID: "a", ProjectDomainName: "b"},
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainID: "a", ProjectDomainName: "b"},
 			[]string{`"domain":{"id":"a"},"name":"u"`, `"scope":{"project":{"domain":{"name":"b"},"name":"p"}}`},
 		},
 		"numbered user": {
-			cloud.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
+			credentials.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
 		},
 		"application credential": {
-			cloud.Login{AppCredentialID: "i", AppCredentialSecret: "Passw0rd!"},
+			credentials.Login{AppCredentialID: "i", AppCredentialSecret: "Passw0rd!"},
 			[]string{`"application_credential":{"id":"i","secret":"Passw0rd!"}`},
 		},
 		"named application credential": {
-			cloud.Login{AppCredentialName: "n", AppCredentialSecret: "Passw0rd!", Username: "u", UserDomainID: "d"},
+			credentials.Login{AppCredentialName: "n", AppCredentialSecret: "Passw0rd!", Username: "u", UserDomainID: "d"},
 			[]string{`"name":"n"`, `"user":{"domain":{"id":"d"},"name":"u"}`},
 		},
 	}
@@ -78,27 +78,27 @@ func TestExpiredToken(t *testing.T) {
 		}
 		return cindertest.Answer
 	}
-	c := connect(t, cloud.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"})
+	c := connect(t, credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"})
 	s := spec(t, c)
-	if _, err := volume.NewKeeper(c, wait).Ensure(t.Context(), s); err != nil || k.Tokens.Load() != 2 {
+	if _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil || k.Tokens.Load() != 2 {
 		t.Errorf("%v, %d tokens", err, k.Tokens.Load())
 	}
 }
 
 // TestLoginRefused: each refusal says what to correct, and never shows the password.
 func TestLoginRefused(t *testing.T) {
-	good := func(k *cindertest.Keystone) cloud.Login {
-		return cloud.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
+	good := func(k *cindertest.Keystone) credentials.Login {
+		return credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
 	}
 	tests := map[string]struct {
-		edit func(*cloud.Login, *cindertest.Server)
+		edit func(*credentials.Login, *cindertest.Server)
 		kind volume.Kind
 		said string
 	}{
-		"wrong password": {func(l *cloud.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
-		"no keystone":    {func(l *cloud.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
-		"wrong region":   {func(l *cloud.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
-		"wrong type":     {func(l *cloud.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
+		"wrong password": {func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
+		"no keystone":    {func(l *credentials.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
+		"wrong region":   {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
+		"wrong type":     {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,12 +125,12 @@ func TestTLS(t *testing.T) {
 	t.Cleanup(front.Close)
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
 	for name, tc := range map[string]struct {
-		login cloud.Login
+		login credentials.Login
 		works bool
 	}{
-		"unknown authority": {cloud.Login{}, false},
-		"its authority":     {cloud.Login{CA: ca}, true},
-		"believes all":      {cloud.Login{Insecure: true}, true},
+		"unknown authority": {credentials.Login{}, false},
+		"its authority":     {credentials.Login{CA: ca}, true},
+		"believes all":      {credentials.Login{Insecure: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.login.Endpoint, tc.login.Project = front.URL+"/v3", "admin"

@@ -4,13 +4,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // TestThirtyAtOnce: thirty claims at a time become thirty exported volumes, and none is left of them.
 func TestThirtyAtOnce(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		const claims = 30
 		specs, ids := make([]volume.Spec, claims), make([]string, claims)
@@ -21,10 +22,10 @@ func TestThirtyAtOnce(t *testing.T) {
 		for i, s := range specs {
 			all.Go(func() {
 				// A run of its own: with a login and connections of its own.
-				keeper := volume.NewKeeper(connect(t, login), wait)
+				keeper := volume.NewKeeper(cinder.NewBackend(connect(t, login), wait), wait)
 				v, err := keeper.Ensure(t.Context(), s)
 				if err == nil {
-					_, _, err = keeper.Export(t.Context(), v, s.Hold)
+					_, _, err = keeper.Export(t.Context(), v, s.Access)
 				}
 				if err != nil {
 					t.Errorf("claim %d: %v", i, err)

@@ -5,32 +5,33 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // TestGrow grows a volume that is held, in either way, and the export stays.
 func TestGrow(t *testing.T) {
-	for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) {
-			onEachCinder(t, func(t *testing.T, login cloud.Login) { t.Helper(); testGrow(t, login, api) })
+			onEachCinder(t, func(t *testing.T, login credentials.Login) { t.Helper(); testGrow(t, login, api) })
 		})
 	}
 }
 
-func testGrow(t *testing.T, login cloud.Login, api volume.API) {
+func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	t.Helper()
 	c := connect(t, login)
 	s := spec(t, c)
-	s.Hold.API = api
-	keeper := volume.NewKeeper(c, wait)
+	s.Access.Method = api
+	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 	v, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, held := export(t, keeper, v, s)
 	for range 2 {
-		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: s.UID, ID: v.ID, SizeGiB: 2, Hold: held})
+		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: s.UID, ID: v.ID, SizeGiB: 2, Access: held})
 		if err != nil || grown.SizeGiB != 2 {
 			t.Fatalf("%+v, %v", grown, err)
 		}
@@ -50,16 +51,16 @@ func testGrow(t *testing.T, login cloud.Login, api volume.API) {
 
 // TestCopy copies a volume that is in use.
 func TestCopy(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		one, two := spec(t, c), spec(t, c)
-		keeper := volume.NewKeeper(c, wait)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		from, err := keeper.Ensure(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, held, err := keeper.Export(t.Context(), from, one.Hold)
+		_, held, err := keeper.Export(t.Context(), from, one.Access)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%+v, %v", made, err)
 		}
 		// A copy goes before its source: some storages keep the source for it.
-		for _, target := range []volume.Target{{UID: two.UID, Hold: two.Hold}, {UID: one.UID, ID: from.ID, Hold: held}} {
+		for _, target := range []volume.Target{{UID: two.UID, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
 			if err := keeper.Remove(t.Context(), target); err != nil {
 				t.Error(err)
 			}
@@ -81,10 +82,10 @@ func TestCopy(t *testing.T) {
 
 // TestAdoptAndList: an existing volume becomes a claim's, is listed as the cluster's, and is given back.
 func TestAdoptAndList(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
-		keeper := volume.NewKeeper(c, wait)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		old := spec(t, c)
 		there, err := keeper.Ensure(t.Context(), old)
 		if err != nil {
@@ -109,13 +110,13 @@ func TestAdoptAndList(t *testing.T) {
 			t.Errorf("listed %d, %v", len(everybody), err)
 		}
 		_, held := export(t, keeper, v, s)
-		if err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Hold: held, Undo: true}); err != nil {
+		if err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Access: held, Undo: true}); err != nil {
 			t.Error(err)
 		}
 		if back, err := c.Get(t.Context(), there.ID); err != nil || back.UID() != "" || back.Status != "available" {
 			t.Errorf("given back as %+v, %v", back, err)
 		}
-		if err := keeper.Remove(t.Context(), volume.Target{UID: old.UID, ID: there.ID, Hold: old.Hold}); err != nil {
+		if err := keeper.Remove(t.Context(), volume.Target{UID: old.UID, ID: there.ID, Access: old.Access}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -12,26 +12,26 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // onEachCinder runs a test on the Cinder in this process and, where FLEX_TEST_CINDER names an openrc
 // file, on the real one that it leads to.
-func onEachCinder(t *testing.T, test func(t *testing.T, login cloud.Login)) {
+func onEachCinder(t *testing.T, test func(t *testing.T, login credentials.Login)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {
 		server := cindertest.New()
 		t.Cleanup(server.Close)
 		server.Quota = 30
-		test(t, cloud.Login{Endpoint: server.Endpoint(), Project: "admin"})
+		test(t, credentials.Login{Endpoint: server.Endpoint(), Project: "admin"})
 	})
 	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" {
 		t.Run("real", func(t *testing.T) { test(t, readOpenrc(t, openrc)) })
 	}
 }
 
-func readOpenrc(t *testing.T, path string) cloud.Login {
+func readOpenrc(t *testing.T, path string) credentials.Login {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -45,14 +45,14 @@ func readOpenrc(t *testing.T, path string) cloud.Login {
 			env[name] = strings.Trim(value, `"'`)
 		}
 	}
-	login, err := cloud.FromEnv(env, os.ReadFile)
+	login, err := credentials.FromEnv(env, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return login
 }
 
-func connect(t *testing.T, login cloud.Login) *cinder.Cinder {
+func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
 	t.Helper()
 	c, err := cinder.Connect(t.Context(), login, http.Client{Timeout: time.Minute}, wait)
 	if err != nil {
@@ -78,14 +78,14 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	s := volume.Spec{
 		UID: uid, Name: "pvc-" + uid, SizeGiB: 1,
 		Metadata: map[string]string{volume.KeyUID: uid, "flex-provisioner.io/claim-name": t.Name()},
-		Hold: volume.Hold{
-			API:       volume.Auto,
-			Connector: volume.Connector{Initiator: "iqn.2026-11.io.flex-provisioner:nodes", Host: "test", OSType: "linux"},
+		Access: volume.Access{
+			Method: cinder.Auto,
+			Client: volume.Client{Initiator: "iqn.2026-11.io.flex-provisioner:nodes", Host: "test", OSType: "linux"},
 		},
 	}
 	t.Cleanup(func() {
-		target := volume.Target{UID: uid, Hold: s.Hold}
-		if err := volume.NewKeeper(c, wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
+		target := volume.Target{UID: uid, Access: s.Access}
+		if err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
@@ -94,19 +94,19 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 
 // TestLife takes a volume through every step twice: each can be repeated.
 func TestLife(t *testing.T) {
-	for _, api := range []volume.API{volume.Auto, volume.Attachments, volume.Reserve} {
+	for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) { testLife(t, api) })
 	}
 }
 
-func testLife(t *testing.T, api volume.API) {
+func testLife(t *testing.T, api volume.Method) {
 	t.Helper()
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		s := spec(t, c)
-		s.Hold.API = api
-		keeper := volume.NewKeeper(c, wait)
+		s.Access.Method = api
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		first, err := keeper.Ensure(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -124,13 +124,13 @@ func testLife(t *testing.T, api volume.API) {
 			t.Fatal(err)
 		}
 		two, heldAgain := export(t, keeper, first, s)
-		if held.API != heldAgain.API || held.Attachment != heldAgain.Attachment || held.API == volume.Auto {
+		if held.Method != heldAgain.Method || held.ID != heldAgain.ID || held.Method == cinder.Auto {
 			t.Errorf("held by %+v, then by %+v", held, heldAgain)
 		}
 		if one.IQN == "" || one.Portal == "" || one.Password == "" || one != two {
 			t.Errorf("the connection is %q at %q, then %q at %q", one.IQN, one.Portal, two.IQN, two.Portal)
 		}
-		target := volume.Target{UID: s.UID, ID: first.ID, Hold: held}
+		target := volume.Target{UID: s.UID, ID: first.ID, Access: held}
 		for range 2 {
 			if err := keeper.Remove(t.Context(), target); err != nil {
 				t.Fatal(err)
@@ -148,9 +148,9 @@ type target struct {
 	Password string `json:"auth_password"`
 }
 
-func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (target, volume.Hold) {
+func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (target, volume.Access) {
 	t.Helper()
-	c, held, err := k.Export(t.Context(), v, s.Hold)
+	c, held, err := k.Export(t.Context(), v, s.Access)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +162,11 @@ func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (tar
 }
 
 func TestFindSeesOnlyTheClaimsVolumes(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		mine, other := spec(t, c), spec(t, c)
-		keeper := volume.NewKeeper(c, wait)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		for _, s := range []volume.Spec{mine, other} {
 			if _, err := keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -203,9 +203,9 @@ func TestRefusals(t *testing.T) {
 		},
 		"a connector without initiator": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, err := volume.NewKeeper(c, wait).Ensure(ctx, s)
+				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
 				if err == nil {
-					_, err = c.Initialize(ctx, v.ID, volume.Connector{Host: "h"})
+					_, err = c.Initialize(ctx, v.ID, volume.Client{Host: "h"})
 				}
 				return err
 			},
@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"a reserved volume, reserved again": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, err := volume.NewKeeper(c, wait).Ensure(ctx, s)
+				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
 				if err == nil {
 					err = c.Reserve(ctx, v.ID)
 				}
@@ -225,7 +225,7 @@ func TestRefusals(t *testing.T) {
 			volume.Busy, "status must be available to reserve, but the status is attaching",
 		},
 	}
-	onEachCinder(t, func(t *testing.T, login cloud.Login) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		for name, tc := range tests {
 			t.Run(name, func(t *testing.T) {

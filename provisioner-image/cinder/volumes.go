@@ -11,10 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Cinder is a storage backend of the domain.
+// Cinder is one Cinder. Each method is one request, as often as its answer has pages.
 type Cinder struct{ api *gophercloud.ServiceClient }
-
-var _ volume.Backend = (*Cinder)(nil)
 
 // Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return
 // everything, so the answer is checked.
@@ -121,6 +119,7 @@ func ours(v *volumes.Volume) volume.Volume {
 	return volume.Volume{
 		ID:       v.ID,
 		Name:     v.Name,
+		State:    stateOf(v.Status),
 		Status:   v.Status,
 		SizeGiB:  v.Size,
 		Type:     v.VolumeType,

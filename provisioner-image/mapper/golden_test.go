@@ -185,9 +185,9 @@ func frame(uid string, w mapper.Want) *corev1.PersistentVolume {
 }
 
 func record(m mapper.Mapping, w mapper.Want) pv.Record {
-	r := pv.Record{VolumeID: w.VolumeID, Hold: volume.Hold{
-		API: volume.Attachments, Attachment: "0e48500e-dd3d-4966-9d5e-ae5983d969cb",
-		Connector: volume.Connector{Initiator: w.Initiator, Host: "flex-provisioner"},
+	r := pv.Record{VolumeID: w.VolumeID, Access: volume.Access{
+		Method: "attachments", ID: "0e48500e-dd3d-4966-9d5e-ae5983d969cb",
+		Client: volume.Client{Initiator: w.Initiator, Host: "flex-provisioner"},
 	}}
 	if m.Secret != nil {
 		r.Secret = w.SecretRef

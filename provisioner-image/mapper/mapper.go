@@ -1,5 +1,3 @@
-// Package mapper turns what a storage says about a connection into a volume source that a node can
-// mount, with the Secret that it needs. One mapper knows one kind of connection.
 package mapper
 
 import (
@@ -26,27 +24,40 @@ type Mapper interface {
 	Map(c volume.Connection, w Want) (Mapping, error)
 }
 
-// mappers by the kind of connection, in Cinder's words. Some backends write iSCSI in capitals.
-func mappers() map[string]Mapper {
-	return map[string]Mapper{
-		"iscsi":         iscsi{},
-		"fibre_channel": fibreChannel{},
-		"rbd":           rbd{},
-		"nvmeof":        nvmeof{},
-	}
+// kinds is the one list of the connections that can be mapped, by Cinder's word for each.
+var kinds = []struct {
+	name   string
+	mapper Mapper
+}{
+	{"iscsi", iscsi{}},
+	{"fibre_channel", fibreChannel{}},
+	{"rbd", rbd{}},
+	{"nvmeof", nvmeof{}},
 }
 
 // find returns the mapper of a kind, or the one of every other kind where the class has a FlexVolume
-// driver for it.
+// driver for it. Some backends write a kind in capitals.
 func find(kind string, o Options) (Mapper, error) {
-	if m, ok := mappers()[strings.ToLower(kind)]; ok {
-		return m, nil
+	for _, k := range kinds {
+		if k.name == strings.ToLower(kind) {
+			return k.mapper, nil
+		}
 	}
 	if o.FlexDriver != "" {
 		return flexVolume{}, nil
 	}
 	return nil, unfit("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
-		" iscsi, fibre_channel, rbd and nvmeof can, others by a FlexVolume driver (flex-driver)", kind)
+		" %s can, others by a FlexVolume driver (flex-driver)", kind, kindNames())
+}
+
+// kindNames lists the kinds as text: "a, b and c".
+func kindNames() string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // Map builds the source of a connection.
@@ -101,8 +112,8 @@ func Check(w Want) error {
 		return m.Check(w)
 	}
 	var faults []error
-	for _, kind := range []string{"iscsi", "fibre_channel", "rbd", "nvmeof"} {
-		err := mappers()[kind].Check(w)
+	for _, k := range kinds {
+		err := k.mapper.Check(w)
 		if err == nil {
 			return nil
 		}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cloud"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // Options are what class and config say about the source.
@@ -31,7 +31,7 @@ type Ceph struct {
 	Native bool
 	// Secret exists already and holds the key; else Key is written to a Secret of the PV's own.
 	Secret corev1.SecretReference
-	Key    cloud.Secret
+	Key    credentials.Secret
 	// User is the cephx user, if it is not the one that Cinder names.
 	User string
 }

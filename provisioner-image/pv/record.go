@@ -1,5 +1,3 @@
-// Package pv builds and writes the PersistentVolume and its Secret, and reads back what a run noted on
-// the PersistentVolume.
 package pv
 
 import (
@@ -27,24 +25,24 @@ const (
 // Record is what a run notes on the PV.
 type Record struct {
 	VolumeID string
-	Hold     volume.Hold
+	Access   volume.Access
 	Secret   corev1.SecretReference
 	CloneOf  string
 }
 
 // annotations are the record's form on the PV.
 func (r Record) annotations() (map[string]string, error) {
-	connector, err := json.Marshal(r.Hold.Connector)
+	connector, err := json.Marshal(r.Access.Client)
 	if err != nil {
 		return nil, fmt.Errorf("note the connector on the PV: %w", err)
 	}
 	notes := map[string]string{
 		AnnVolumeID:  r.VolumeID,
-		AnnAttachAPI: string(r.Hold.API),
+		AnnAttachAPI: string(r.Access.Method),
 		AnnConnector: string(connector),
 	}
-	if r.Hold.Attachment != "" {
-		notes[AnnAttachment] = r.Hold.Attachment
+	if r.Access.ID != "" {
+		notes[AnnAttachment] = r.Access.ID
 	}
 	if r.CloneOf != "" {
 		notes[contract.AnnCloneOf] = r.CloneOf
@@ -61,13 +59,13 @@ func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	notes := of.GetAnnotations()
 	r.VolumeID, r.CloneOf = notes[AnnVolumeID], notes[contract.AnnCloneOf]
-	r.Hold.Attachment = notes[AnnAttachment]
+	r.Access.ID = notes[AnnAttachment]
 	if noted := notes[AnnAttachAPI]; noted != "" {
-		r.Hold.API = volume.API(noted)
+		r.Access.Method = volume.Method(noted)
 	}
 	if noted := notes[AnnConnector]; noted != "" {
-		r.Hold.Connector = volume.Connector{}
-		if err := json.Unmarshal([]byte(noted), &r.Hold.Connector); err != nil {
+		r.Access.Client = volume.Client{}
+		if err := json.Unmarshal([]byte(noted), &r.Access.Client); err != nil {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnConnector, of.Name, err)
 		}
 	}

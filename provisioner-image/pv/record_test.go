@@ -22,13 +22,13 @@ func skeleton() *corev1.PersistentVolume {
 func TestRecordRoundTrip(t *testing.T) {
 	noted := pv.Record{
 		VolumeID: "v",
-		Hold: volume.Hold{
-			API: volume.Attachments, Attachment: "a", Connector: volume.Connector{Initiator: "iqn.then", Host: "h"},
+		Access: volume.Access{
+			Method: "attachments", ID: "a", Client: volume.Client{Initiator: "iqn.then", Host: "h"},
 		},
 		Secret: corev1.SecretReference{Namespace: "ours", Name: "pvc-1"},
 	}
 	now := pv.Record{
-		Hold:   volume.Hold{API: volume.Reserve, Connector: volume.Connector{Initiator: "iqn.now", IP: "192.0.2.1"}},
+		Access: volume.Access{Method: "reserve", Client: volume.Client{Initiator: "iqn.now", IP: "192.0.2.1"}},
 		Secret: corev1.SecretReference{Namespace: "moved", Name: "pvc-1"},
 	}
 	built, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 3, noted)

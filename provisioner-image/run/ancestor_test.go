@@ -10,7 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
@@ -167,8 +167,8 @@ func TestAncestorsDefects(t *testing.T) {
 			t.Helper()
 			in := w.input(t, w.request(contract.Provision, nil), skeleton())
 			in.Env["OS_CINDER_ENDPOINT"] = w.cinder.URL + "/v2"
-			o, err := order.Read(in)
-			result := run.Judge(o, run.Report{}, err)
+			task, err := input.Read(in)
+			result := run.Judge(task, run.Report{}, err)
 			if result.Code != contract.ExitConfig || !strings.Contains(result.Message, "which is gone: write \""+w.cinder.URL+"/v3\"") {
 				t.Errorf("%+v", result)
 			}

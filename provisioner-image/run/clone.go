@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // findSource finds the volume that the claim's is to be a copy of: by the PV that the source claim is
 // bound to, which no user can write. What a claim says about volumes is never read.
-func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
-	from := o.Request.Source
+func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
+	from := task.Request.Source
 	if from == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
 	if !boundTo(there, from) {
 		return cannotCopy(from, "its PersistentVolume %s is not bound to it", from.PVName)
 	}
-	if class := there.Spec.StorageClassName; class != o.Request.Class {
+	if class := there.Spec.StorageClassName; class != task.Request.Class {
 		return cannotCopy(from, "it is of storage class %q, ask for the same class", class)
 	}
 	notes, err := pv.ReadRecord(there, pv.Record{})
@@ -39,8 +39,8 @@ func (r *Runner) findSource(ctx context.Context, o *order.Order) error {
 	if notes.VolumeID == "" {
 		return cannotCopy(from, "its volume was not made by this provisioner")
 	}
-	o.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
-	return r.keeper.CheckSource(ctx, o.Volume)
+	task.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
+	return r.keeper.CheckSource(ctx, task.Volume)
 }
 
 // boundTo goes by the source claim's UID: its owner can delete the claim and make another of the same name.
@@ -51,7 +51,7 @@ func boundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
 }
 
 func cannotCopy(from *contract.Source, format string, args ...any) error {
-	return &order.Error{
+	return &input.Error{
 		Code: contract.ExitBadRequest,
 		Err:  fmt.Errorf("claim %s/%s cannot be copied: %s", from.Namespace, from.Name, fmt.Sprintf(format, args...)),
 	}

@@ -8,38 +8,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// grown is the result of an expand: the size that the storage really gave, in bytes, and what has to
-// happen before a pod sees it.
-type grown struct {
-	UID      string `json:"uid"`
-	Code     int    `json:"code"`
-	Capacity int64  `json:"capacity"`
-	Pending  string `json:"pending,omitempty"`
+// result is the result of an expand, with what has to happen before a pod sees the new size: for people, the
+// dispatcher reads it as a line for the claim's user.
+type result struct {
+	contract.Result
+	Pending string `json:"pending,omitempty"`
 }
 
 // expand grows the volume and writes nothing to Kubernetes: the dispatcher does, by what is reported.
-func (r *Runner) expand(ctx context.Context, o order.Order) (Report, error) {
-	notes, err := pv.ReadRecord(o.PV, pv.Record{Hold: o.Volume.Hold})
+func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
+	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {
 		return Report{}, err
 	}
-	v, err := r.keeper.Grow(ctx, volume.Growth{
-		UID:     o.Request.UID,
+	grown, err := r.keeper.Grow(ctx, volume.Growth{
+		UID:     task.Request.UID,
 		ID:      notes.VolumeID,
-		SizeGiB: o.Volume.SizeGiB,
-		Hold:    notes.Hold,
+		SizeGiB: task.Volume.SizeGiB,
+		Access:  notes.Access,
 	})
 	if err != nil {
 		return Report{}, err
 	}
-	r.log.InfoContext(ctx, "the volume has grown", "volume", v.ID, "gib", v.SizeGiB)
-	pending := pendingGrowth(o.PV, notes.Hold.API)
-	text, err := json.Marshal(grown{UID: o.Request.UID, Capacity: int64(v.SizeGiB) << 30, Pending: pending})
+	r.log.InfoContext(ctx, "the volume has grown", "volume", grown.ID, "gib", grown.SizeGiB)
+	pending := pendingGrowth(task.PV, grown.Caveat)
+	done := result{Result: contract.NewResult(task.Request.UID, contract.ExitDone), Pending: pending}
+	done.Capacity = contract.Bytes(int64(grown.SizeGiB) << 30)
+	text, err := json.Marshal(done)
 	if err != nil {
 		return Report{}, fmt.Errorf("report the new size: %w", err)
 	}
@@ -52,7 +52,10 @@ func (r *Runner) expand(ctx context.Context, o order.Order) (Report, error) {
 
 // pendingGrowth is honest about what the storage cannot do: the kubelet grows file systems only for
 // CSI, FlexVolume and local volumes, and a node learns a disk's new size when it asks again.
-func pendingGrowth(v *corev1.PersistentVolume, api volume.API) string {
+func pendingGrowth(v *corev1.PersistentVolume, caveat string) string {
+	if caveat != "" {
+		caveat = "; " + caveat
+	}
 	block := v.Spec.VolumeMode != nil && *v.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	switch {
 	case v.Spec.FlexVolume != nil:
@@ -60,17 +63,9 @@ func pendingGrowth(v *corev1.PersistentVolume, api volume.API) string {
 	case v.Spec.CSI != nil:
 		return "the disk has grown; the node plugin grows the file system when the pods that use the volume are started again"
 	case block:
-		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew" + stale(api)
+		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew" + caveat
 	default:
 		return "the disk has grown, its file system has not: Kubernetes does not grow it on this kind of volume; stop the pods" +
-			" that use it, start them again, and grow it on the node by resize2fs or xfs_growfs" + stale(api)
+			" that use it, start them again, and grow it on the node by resize2fs or xfs_growfs" + caveat
 	}
-}
-
-// stale: without an attachment some storages keep the size in the export as it was.
-func stale(api volume.API) string {
-	if api != volume.Reserve {
-		return ""
-	}
-	return "; some storages show the new size only after they were restarted, as the volume is held by attach-api reserve"
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -15,7 +16,7 @@ import (
 // request arrives and after it was served, and runs again: one volume, one Secret and one PV are left
 // after provision, and none after delete.
 func TestKillPoints(t *testing.T) {
-	for _, api := range []volume.API{volume.Auto, volume.Reserve} {
+	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		held := func(w *world) { w.api = api }
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
 			t.Run(fmt.Sprintf("%s, provision, %s", api, name), func(t *testing.T) {
@@ -34,7 +35,7 @@ func TestKillPoints(t *testing.T) {
 // TestKillPointsOfAdoption: an existing volume becomes the claim's, whatever request was the last; and
 // after an undo at any point it is what it was.
 func TestKillPointsOfAdoption(t *testing.T) {
-	for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		before := func(w *world) {
 			id := w.cinder.Add("available", map[string]string{"kept": "yes"})
 			w.cinder.Resize(id, 5)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -37,7 +38,7 @@ func TestEveryKind(t *testing.T) {
 		},
 	}
 	for name, tc := range tests {
-		for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
+		for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 			t.Run(name+", "+string(api), func(t *testing.T) {
 				w := newWorld(t)
 				w.api, w.also, w.cephKey = api, tc.properties, tc.env

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -27,8 +27,8 @@ type listed struct {
 }
 
 // list writes every volume that carries a claim's UID, and the cluster's name where the config has one.
-func (r *Runner) list(ctx context.Context, o order.Order) (Report, error) {
-	all, err := r.keeper.List(ctx, o.Volume.Cluster)
+func (r *Runner) list(ctx context.Context, task input.Task) (Report, error) {
+	all, err := r.keeper.List(ctx, task.Volume.Cluster)
 	if err != nil {
 		return Report{}, err
 	}

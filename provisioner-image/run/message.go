@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -21,13 +21,13 @@ type Result struct {
 
 // Judge says how a run ended. The message's first line is for the claim's user: the cause and what to
 // do about it, in one sentence. The second is for the administrator.
-func Judge(o order.Order, done Report, err error) Result {
+func Judge(task input.Task, done Report, err error) Result {
 	if err == nil {
 		return Result{Code: contract.ExitDone, Message: done.Message, Output: done.Output}
 	}
 	return Result{
 		Code: exitCode(err),
-		Message: contract.ClaimPrefix + line(sentence(o, err), contract.MaxMessage/4) + "\n" +
+		Message: contract.ClaimPrefix + line(sentence(task, err), contract.MaxMessage/4) + "\n" +
 			line(err.Error(), contract.MaxMessage/2) + "\n",
 	}
 }
@@ -42,18 +42,18 @@ func line(text string, limit int) string {
 }
 
 // sentence is for people who know their claim and its class, and nothing of Cinder.
-func sentence(o order.Order, err error) string {
+func sentence(task input.Task, err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "the run was stopped before it was done; it is tried again"
 	}
-	if f, ok := errors.AsType[*order.Error](err); ok {
-		return faultSentence(o, f)
+	if f, ok := errors.AsType[*input.Error](err); ok {
+		return faultSentence(task, f)
 	}
 	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
 		return u.Reason
 	}
 	if e, ok := errors.AsType[*volume.Error](err); ok {
-		return storageSentence(o, e)
+		return storageSentence(task, e)
 	}
 	if kubeRefuses(err) {
 		return "Kubernetes refuses what the provisioner writes; an administrator finds the reason in the Job's event"
@@ -63,15 +63,15 @@ func sentence(o order.Order, err error) string {
 
 // faultSentence tells a user only what a user can change: the text of other faults is about the
 // config and its credentials.
-func faultSentence(o order.Order, f *order.Error) string {
+func faultSentence(task input.Task, f *input.Error) string {
 	if f.Code == contract.ExitBadRequest {
 		return f.Error()
 	}
 	return fmt.Sprintf("storage class %q is not set up correctly; an administrator finds the reason in the"+
-		" Job's event and has to correct its config", o.Request.Class)
+		" Job's event and has to correct its config", task.Request.Class)
 }
 
-func storageSentence(o order.Order, e *volume.Error) string {
+func storageSentence(task input.Task, e *volume.Error) string {
 	said := e.Said
 	if said == "" {
 		said = "it does not answer"
@@ -79,7 +79,7 @@ func storageSentence(o order.Order, e *volume.Error) string {
 	if e.RequestID != "" {
 		said += " (request " + e.RequestID + ")"
 	}
-	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", o.Request.Class, kind(o), e.Doing)
+	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, kind(task), e.Doing)
 	switch e.Kind {
 	case volume.Denied:
 		return what + said + "; the credentials were refused and an administrator has to correct them"
@@ -96,9 +96,9 @@ func storageSentence(o order.Order, e *volume.Error) string {
 	}
 }
 
-func kind(o order.Order) string {
-	if o.Volume.Type == "" {
+func kind(task input.Task) string {
+	if task.Volume.Type == "" {
 		return ""
 	}
-	return fmt.Sprintf(" with volume type %q", o.Volume.Type)
+	return fmt.Sprintf(" with volume type %q", task.Volume.Type)
 }

@@ -7,60 +7,60 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 // provision makes the volume, exports it and writes the PV. A PV that is there ends it: everything
 // else was done before it was written.
-func (r *Runner) provision(ctx context.Context, o order.Order) error {
-	there, err := r.store.Get(ctx, o.PV.Name)
+func (r *Runner) provision(ctx context.Context, task input.Task) error {
+	there, err := r.store.Get(ctx, task.PV.Name)
 	if err != nil {
 		return err
 	}
 	if there != nil {
 		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
-		return pv.Serves(there, o.Request.UID)
+		return pv.Serves(there, task.Request.UID)
 	}
-	if err := r.findSource(ctx, &o); err != nil {
+	if err := r.findSource(ctx, &task); err != nil {
 		return err
 	}
-	if err := mapper.Check(want(o, "")); err != nil {
+	if err := mapper.Check(want(task, "")); err != nil {
 		return err
 	}
-	v, err := r.keeper.Ensure(ctx, o.Volume)
+	v, err := r.keeper.Ensure(ctx, task.Volume)
 	if err != nil {
-		return r.rollBack(ctx, o, v, err)
+		return r.rollBack(ctx, task, v, err)
 	}
 	r.log.InfoContext(ctx, "the volume is there", "volume", v.ID, "status", v.Status, "gib", v.SizeGiB)
-	made, err := r.publish(ctx, o, v)
+	made, err := r.publish(ctx, task, v)
 	if err != nil {
-		return r.rollBack(ctx, o, v, err)
+		return r.rollBack(ctx, task, v, err)
 	}
-	return r.yield(ctx, o, v, made)
+	return r.yield(ctx, task, v, made)
 }
 
 // publish exports the volume and writes Secret and PV, in this order: a PV without its Secret would be
 // taken for a finished provision. It returns the PV that is there then.
-func (r *Runner) publish(ctx context.Context, o order.Order, v volume.Volume) (*corev1.PersistentVolume, error) {
-	c, hold, err := r.keeper.Export(ctx, v, o.Volume.Hold)
+func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
+	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
 	if err != nil {
 		return nil, err
 	}
-	m, err := r.source(ctx, o, v.ID, c)
+	m, err := r.source(ctx, task, v.ID, c)
 	if err != nil {
 		return nil, err
 	}
-	notes := pv.Record{VolumeID: v.ID, Hold: hold}
-	if from := o.Request.Source; from != nil {
+	notes := pv.Record{VolumeID: v.ID, Access: access}
+	if from := task.Request.Source; from != nil {
 		notes.CloneOf = from.Namespace + "/" + from.Name
 	}
 	if m.Secret != nil {
-		notes.Secret = o.Secret
+		notes.Secret = task.Secret
 	}
-	complete, err := pv.Build(o.PV, m.Source, v.SizeGiB, notes)
+	complete, err := pv.Build(task.PV, m.Source, v.SizeGiB, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -68,73 +68,73 @@ func (r *Runner) publish(ctx context.Context, o order.Order, v volume.Volume) (*
 }
 
 // source maps the connection and writes its Secret.
-func (r *Runner) source(ctx context.Context, o order.Order, id string, c volume.Connection) (mapper.Mapping, error) {
+func (r *Runner) source(ctx context.Context, task input.Task, id string, c volume.Connection) (mapper.Mapping, error) {
 	if asked := mapper.Unenforced(c); asked != "" {
 		r.log.WarnContext(ctx, "nodes do not enforce what the volume type asks", "asked", asked)
 	}
-	m, err := mapper.Map(c, want(o, id))
+	m, err := mapper.Map(c, want(task, id))
 	if err != nil || m.Secret == nil {
 		return m, err
 	}
-	m.Secret.Labels = map[string]string{contract.LabelClaimUID: o.Request.UID}
+	m.Secret.Labels = map[string]string{contract.LabelClaimUID: task.Request.UID}
 	return m, r.store.PutSecret(ctx, m.Secret)
 }
 
 // yield gives up our volume where an overlapping run wrote the PV over another one. The Secret has one
 // name for both, so it is written again for the volume that stays.
-func (r *Runner) yield(ctx context.Context, o order.Order, ours volume.Volume, made *corev1.PersistentVolume) error {
-	if err := pv.Serves(made, o.Request.UID); err != nil {
+func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
+	if err := pv.Serves(made, task.Request.UID); err != nil {
 		return err
 	}
-	kept, err := pv.ReadRecord(made, pv.Record{Hold: o.Volume.Hold})
+	kept, err := pv.ReadRecord(made, pv.Record{Access: task.Volume.Access})
 	if err != nil || kept.VolumeID == ours.ID {
 		return err
 	}
 	r.log.WarnContext(ctx, "another run was faster, its volume stays", "kept", kept.VolumeID, "removed", ours.ID)
-	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Hold)
+	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Access)
 	if err != nil {
 		return err
 	}
-	if _, err := r.source(ctx, o, kept.VolumeID, c); err != nil {
+	if _, err := r.source(ctx, task, kept.VolumeID, c); err != nil {
 		return err
 	}
-	return r.keeper.Discard(ctx, ours, o.Volume.Hold)
+	return r.keeper.Discard(ctx, ours, task.Volume.Access)
 }
 
 // rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what
 // was made stays for the next run to find.
-func (r *Runner) rollBack(ctx context.Context, o order.Order, v volume.Volume, cause error) error {
+func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume, cause error) error {
 	if v.ID == "" || !lasting(exitCode(cause)) {
 		return cause
 	}
 	r.log.WarnContext(ctx, "rolling back", "volume", v.ID, "cause", cause)
-	if err := r.takeBack(ctx, o, v); err != nil {
+	if err := r.takeBack(ctx, task, v); err != nil {
 		return &leftoverError{cause: cause, err: fmt.Errorf("roll back volume %s: %w", v.ID, err)}
 	}
 	return cause
 }
 
 // takeBack removes the volume unless an overlapping run has written a PV over it in the meantime.
-func (r *Runner) takeBack(ctx context.Context, o order.Order, v volume.Volume) error {
-	if err := r.noVolume(ctx, o.PV.Name); err != nil {
+func (r *Runner) takeBack(ctx context.Context, task input.Task, v volume.Volume) error {
+	if err := r.noVolume(ctx, task.PV.Name); err != nil {
 		return err
 	}
-	return r.remove(ctx, o, removal{id: v.ID, undo: true})
+	return r.remove(ctx, task, removal{id: v.ID, undo: true})
 }
 
 // want is what the source of volume id must keep; before the volume is there, id is empty.
-func want(o order.Order, id string) mapper.Want {
+func want(task input.Task, id string) mapper.Want {
 	w := mapper.Want{
-		Options:     o.Options,
-		PVName:      o.PV.Name,
+		Options:     task.Options,
+		PVName:      task.PV.Name,
 		VolumeID:    id,
-		AccessModes: o.PV.Spec.AccessModes,
+		AccessModes: task.PV.Spec.AccessModes,
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		Filled:      o.Volume.Filled(),
-		SecretRef:   o.Secret,
+		Filled:      task.Volume.Filled(),
+		SecretRef:   task.Secret,
 	}
-	if o.PV.Spec.VolumeMode != nil {
-		w.VolumeMode = *o.PV.Spec.VolumeMode
+	if task.PV.Spec.VolumeMode != nil {
+		w.VolumeMode = *task.PV.Spec.VolumeMode
 	}
 	return w
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -15,15 +15,15 @@ type removal struct {
 	undo bool
 }
 
-// delete follows the order to delete. An undo is asked where no PV ever was: if there is one after all, by a run
+// delete removes what was made for the claim. An undo is asked where no PV ever was: if there is one after all, by a run
 // that overlapped, its volume is in use.
-func (r *Runner) delete(ctx context.Context, o order.Order) error {
-	if o.Request.Undo {
-		if err := r.noVolume(ctx, o.PV.Name); err != nil {
+func (r *Runner) delete(ctx context.Context, task input.Task) error {
+	if task.Request.Undo {
+		if err := r.noVolume(ctx, task.PV.Name); err != nil {
 			return err
 		}
 	}
-	return r.remove(ctx, o, removal{undo: o.Request.Undo})
+	return r.remove(ctx, task, removal{undo: task.Request.Undo})
 }
 
 func (r *Runner) noVolume(ctx context.Context, name string) error {
@@ -39,8 +39,8 @@ func (r *Runner) noVolume(ctx context.Context, name string) error {
 
 // remove takes back what provision made: the volume with its export, then the Secret. The PV is the
 // dispatcher's to remove. On an undo and on a roll back nothing is noted on one.
-func (r *Runner) remove(ctx context.Context, o order.Order, what removal) error {
-	notes, err := pv.ReadRecord(o.PV, pv.Record{Hold: o.Volume.Hold, Secret: o.Secret})
+func (r *Runner) remove(ctx context.Context, task input.Task, what removal) error {
+	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
 	if err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func (r *Runner) remove(ctx context.Context, o order.Order, what removal) error 
 		notes.VolumeID = what.id
 	}
 	err = r.keeper.Remove(ctx, volume.Target{
-		UID:  o.Request.UID,
-		ID:   notes.VolumeID,
-		Hold: notes.Hold,
-		Undo: what.undo,
+		UID:    task.Request.UID,
+		ID:     notes.VolumeID,
+		Access: notes.Access,
+		Undo:   what.undo,
 	})
 	if err != nil {
 		return err
 	}
-	r.log.InfoContext(ctx, "the volume is gone", "volume", notes.VolumeID, "claim", o.Request.UID)
+	r.log.InfoContext(ctx, "the volume is gone", "volume", notes.VolumeID, "claim", task.Request.UID)
 	return r.store.DeleteSecret(ctx, notes.Secret)
 }

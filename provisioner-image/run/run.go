@@ -1,4 +1,3 @@
-// Package run does one run of one verb, and turns how it ended into an exit code and a message.
 package run
 
 import (
@@ -7,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -32,21 +31,21 @@ type Report struct {
 	Message string
 }
 
-// Run follows the order. The same order can be followed again after any interruption.
-func (r *Runner) Run(ctx context.Context, o order.Order) (Report, error) {
-	switch o.Verb {
+// Run does the task. The same task can be done again after any interruption.
+func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
+	switch task.Verb {
 	case contract.Provision:
-		return Report{}, r.provision(ctx, o)
+		return Report{}, r.provision(ctx, task)
 	case contract.Delete:
-		return Report{}, r.delete(ctx, o)
+		return Report{}, r.delete(ctx, task)
 	case contract.Expand:
-		return r.expand(ctx, o)
+		return r.expand(ctx, task)
 	case contract.List:
-		return r.list(ctx, o)
+		return r.list(ctx, task)
 	default:
-		return Report{}, &order.Error{
+		return Report{}, &input.Error{
 			Code: contract.ExitUsage,
-			Err:  fmt.Errorf("this image does not know the verb %q: remove it from the config's verbs", o.Verb),
+			Err:  fmt.Errorf("this image does not know the verb %q: remove it from the config's verbs", task.Verb),
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -21,7 +22,7 @@ func (w *world) expand(t *testing.T) run.Result {
 
 // TestItem07Expand grows a volume in use, however it is held, twice, and tells the new size.
 func TestItem07Expand(t *testing.T) {
-	for api, status := range map[volume.API]string{volume.Attachments: "in-use", volume.Reserve: "attaching"} {
+	for api, status := range map[volume.Method]string{cinder.Attachments: "in-use", cinder.Reserve: "attaching"} {
 		w := newWorld(t)
 		w.api = api
 		w.provision(t)
@@ -31,7 +32,7 @@ func TestItem07Expand(t *testing.T) {
 				t.Fatalf("%s: %+v", api, result)
 			}
 			claim := contract.ForClaim(result.Message)
-			if !strings.Contains(claim, "resize2fs") || strings.Contains(claim, "attach-api reserve") != (api == volume.Reserve) {
+			if !strings.Contains(claim, "resize2fs") || strings.Contains(claim, "attach-api reserve") != (api == cinder.Reserve) {
 				t.Errorf("%s: the user reads %q", api, claim)
 			}
 			if v := w.own(t); v.SizeGiB != 7 || v.Status != status {
@@ -44,7 +45,7 @@ func TestItem07Expand(t *testing.T) {
 
 // TestKillPointsOfExpand: the volume has the size and is held, whatever request was the last.
 func TestKillPointsOfExpand(t *testing.T) {
-	for _, api := range []volume.API{volume.Attachments, volume.Reserve} {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
 			t.Run(fmt.Sprintf("%s, %s", api, name), func(t *testing.T) {
 				killEverywhere(t, fate, func(w *world) { w.api = api; w.provision(t) }, (*world).expand, func(t *testing.T, w *world) {

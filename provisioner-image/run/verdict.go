@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -30,7 +30,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*leftoverError](err); ok || errors.Is(err, context.Canceled) {
 		return contract.ExitTempFail
 	}
-	if f, ok := errors.AsType[*order.Error](err); ok {
+	if f, ok := errors.AsType[*input.Error](err); ok {
 		return f.Code
 	}
 	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {

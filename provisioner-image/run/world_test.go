@@ -23,7 +23,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/order"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -40,7 +40,7 @@ type world struct {
 	cinder *cindertest.Server
 	kube   *fake.Clientset
 	// api is how volumes are held.
-	api volume.API
+	api volume.Method
 	// also are further properties of every request.
 	also map[string]string
 	// cephKey comes from the config's Secret.
@@ -60,7 +60,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: volume.Reserve}
+	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: cinder.Reserve}
 	t.Cleanup(w.cinder.Close)
 	w.cinder.Gate = func(*http.Request) cindertest.Fate { return w.next() }
 	serve := w.kube.ReactionChain
@@ -148,25 +148,25 @@ func skeleton(modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolu
 // run does one run as the command does it.
 func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) run.Result {
 	t.Helper()
-	o, err := order.Read(w.input(t, requests, object))
+	task, err := input.Read(w.input(t, requests, object))
 	var done run.Report
 	if err == nil {
 		var storage *cinder.Cinder
-		storage, err = cinder.Connect(t.Context(), o.Login, http.Client{
+		storage, err = cinder.Connect(t.Context(), task.Login, http.Client{
 			Transport: &http.Transport{DisableKeepAlives: true}, Timeout: w.timeout,
 		}, w.wait)
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.NewTextHandler(&w.printed, nil))
-		done, err = run.New(volume.NewKeeper(storage, atOnce), pv.NewStore(w.kube), log).Run(t.Context(), o)
+		done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log).Run(t.Context(), task)
 	}
-	result := run.Judge(o, done, err)
+	result := run.Judge(task, done, err)
 	w.printed.WriteString(result.Message)
 	return result
 }
 
-func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) order.Input {
+func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) input.Sources {
 	t.Helper()
 	request, err := requests.Encode()
 	if err != nil {
@@ -176,9 +176,10 @@ func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	return order.Input{
+	return input.Sources{
 		Verb:      requests.Verb,
 		Namespace: namespace,
+		Methods:   cinder.Methods(),
 		Dir:       fstest.MapFS{"request.json": {Data: []byte(request)}, "pv.json": {Data: pvText}},
 		Env:       map[string]string{"OS_CINDER_ENDPOINT": w.cinder.Endpoint(), "OS_PROJECT_NAME": "admin", "CEPH_KEY": w.cephKey},
 	}

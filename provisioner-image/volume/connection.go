@@ -17,7 +17,7 @@ func NewConnection(kind string, data json.RawMessage) Connection {
 	return Connection{Kind: kind, data: data}
 }
 
-// Empty tells whether there are no details yet.
+// Empty reports whether there are no details yet.
 func (c Connection) Empty() bool { return c.Kind == "" }
 
 // Decode reads the details into a value of the caller's.

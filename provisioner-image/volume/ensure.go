@@ -1,11 +1,11 @@
 package volume
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new
@@ -21,7 +21,7 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
 	if err != nil {
 		return v, err
 	}
-	return k.ready(ctx, v, spec.Hold)
+	return k.backend.Ready(ctx, v, spec.Access)
 }
 
 // existing returns the volume that an earlier run made, or none. Volumes that the storage gave up are
@@ -33,11 +33,11 @@ func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
 	}
 	var usable []Volume
 	for _, v := range found {
-		if !v.failed() || v.adopted() {
+		if v.State != Failed || v.isAdopted() {
 			usable = append(usable, v)
 			continue
 		}
-		if err := k.remove(ctx, v, spec.Hold); err != nil {
+		if err := k.remove(ctx, v, spec.Access); err != nil {
 			return v, err
 		}
 	}
@@ -46,16 +46,14 @@ func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
 
 // find lists the claim's volumes, oldest first, without those that are being deleted.
 func (k *Keeper) find(ctx context.Context, uid string) ([]Volume, error) {
-	found, err := k.storage.Find(ctx, uid)
+	found, err := k.backend.List(ctx, Filter{UID: uid})
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(v Volume) bool { return v.UID() != uid || v.Status == deleting })
+	found = slices.DeleteFunc(found, func(v Volume) bool { return v.UID() != uid || v.State == Deleting })
 	slices.SortFunc(found, byAge)
 	return found, nil
 }
-
-func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
 // keepOldest removes all but the first: two runs can overlap and both create. They agree on which is
 // the oldest, so that both go on with the same one.
@@ -64,7 +62,7 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 		return Volume{}, nil
 	}
 	for _, spare := range found[1:] {
-		if err := k.remove(ctx, spare, spec.Hold); err != nil {
+		if err := k.remove(ctx, spare, spec.Access); err != nil {
 			return found[0], fmt.Errorf("remove a second volume of the same claim: %w", err)
 		}
 	}
@@ -74,8 +72,8 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 // create asks for a volume and then looks what there is: the answer may have been lost on the way, and
 // another run may have asked too. It never asks twice.
 func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
-	made, err := k.storage.Create(ctx, spec)
-	if err != nil && !ambiguous(err) {
+	made, err := k.backend.Create(ctx, spec)
+	if err != nil && !mayHaveHappened(err) {
 		return Volume{}, err
 	}
 	found, lookErr := k.look(ctx, spec.UID, made.ID)
@@ -88,8 +86,11 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	return k.keepOldest(ctx, found, spec)
 }
 
-// looks is how often a list may lag behind what the storage just made (replicated databases do).
-const looks = 5
+// A list may lag behind what the storage just made, as replicated databases do.
+const (
+	looks      = 5
+	firstPause = 100 * time.Millisecond
+)
 
 // look lists the claim's volumes, and insists on seeing the one that was just made.
 func (k *Keeper) look(ctx context.Context, uid, id string) ([]Volume, error) {
@@ -114,27 +115,5 @@ func unfindable(id string) error {
 		Kind:  Misconfigured,
 		Doing: "find volume " + id + " by the claim's UID after creating it",
 		Said:  "the list of volumes does not show it: the storage must allow to filter volumes by metadata",
-	}
-}
-
-// ready waits until the storage has made the volume, and stops at once when it gave up.
-func (k *Keeper) ready(ctx context.Context, v Volume, h Hold) (Volume, error) {
-	v, err := k.settled(ctx, v)
-	switch {
-	case err != nil:
-		return v, err
-	case v.failed():
-		return v, k.storage.Why(ctx, v)
-	case v.Status == available || v.held():
-		return v, nil
-	case v.Status == inUse && h.API != Reserve:
-		// In use by our own attachment, or Export will say by whose.
-		return v, nil
-	default:
-		return v, &Error{
-			Kind:  Busy,
-			Doing: "use volume " + v.ID,
-			Said:  fmt.Sprintf("its status is %q, which is neither available nor ours", v.Status),
-		}
 	}
 }

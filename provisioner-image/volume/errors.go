@@ -60,20 +60,20 @@ func (e *Error) Error() string {
 // Unwrap gives the cause below.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is tells whether err is a failure of this kind.
+// Is reports whether err is a failure of this kind.
 func Is(err error, kind Kind) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Kind == kind
 }
 
-// ambiguous tells whether what failed may have happened all the same.
-func ambiguous(err error) bool {
+// mayHaveHappened reports whether what failed may have been done all the same.
+func mayHaveHappened(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return !ok || e.Kind == Unavailable
 }
 
-// unlessGone turns "it is not there" into success, for whoever wants it gone.
-func unlessGone(err error) error {
+// IgnoreGone returns nil where err says that what was named does not exist, and err otherwise.
+func IgnoreGone(err error) error {
 	if Is(err, Gone) {
 		return nil
 	}

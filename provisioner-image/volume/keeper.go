@@ -1,58 +1,42 @@
 package volume
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
 
-// Wait pauses for d, or until the context ends, which it reports as an error.
+// Wait pauses for d, or until the context ends, which it returns as an error.
 type Wait func(ctx context.Context, d time.Duration) error
 
-// Keeper makes, exports and removes the volumes of claims. Whatever it does can be repeated.
+// Keeper makes, exports, grows and removes the volumes of claims. Whatever it does can be repeated.
 type Keeper struct {
-	storage Backend
+	backend Backend
 	wait    Wait
 }
 
 // NewKeeper returns a Keeper over a storage.
-func NewKeeper(storage Backend, wait Wait) *Keeper { return &Keeper{storage: storage, wait: wait} }
+func NewKeeper(backend Backend, wait Wait) *Keeper { return &Keeper{backend: backend, wait: wait} }
 
 // List lists the volumes of all claims, oldest first: a cluster's, or everybody's where none is named.
 func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
-	all, err := k.storage.List(ctx, cluster)
+	all, err := k.backend.List(ctx, Filter{Cluster: cluster})
 	slices.SortFunc(all, byAge)
 	return all, err
 }
 
-// A storage that is quick is noticed quickly, one that is slow is not asked often.
-const (
-	firstPause = 100 * time.Millisecond
-	longest    = 5 * time.Second
-)
+func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
-// until asks for the volume again and again until done says so or fails. It ends with the context.
-func (k *Keeper) until(ctx context.Context, v Volume, done func(Volume) (bool, error)) (Volume, error) {
-	for pause := firstPause; ; pause = min(pause*3/2, longest) {
-		now, err := k.storage.Get(ctx, v.ID)
-		if err != nil {
-			return v, err
-		}
-		v = now
-		if ok, err := done(v); ok || err != nil {
-			return v, err
-		}
-		if err := k.wait(ctx, pause); err != nil {
-			return v, fmt.Errorf("wait for volume %s (%s), which is %q: %w", v.ID, v.Name, v.Status, err)
-		}
-	}
+// Export makes the volume reachable, unless an earlier run has. The Access that it returns is what can take
+// the export back.
+func (k *Keeper) Export(ctx context.Context, v Volume, a Access) (Connection, Access, error) {
+	return k.backend.Export(ctx, v, a)
 }
 
-// settled waits until the storage has stopped working on the volume.
-func (k *Keeper) settled(ctx context.Context, v Volume) (Volume, error) {
-	if !v.moving() {
-		return v, nil
-	}
-	return k.until(ctx, v, func(v Volume) (bool, error) { return !v.moving(), nil })
+// Reach returns the connection of a volume that a run has exported.
+func (k *Keeper) Reach(ctx context.Context, id string, a Access) (Connection, error) {
+	a.Recorded = true
+	c, _, err := k.backend.Export(ctx, Volume{ID: id}, a)
+	return c, err
 }

@@ -3,15 +3,15 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // Target says what to remove: every volume of the claim, and the one that was noted when it was made,
 // whose metadata someone may have edited since.
 type Target struct {
-	UID  string
-	ID   string
-	Hold Hold
+	UID string
+	ID  string
+	// Access is how the noted volume was exported.
+	Access Access
 	// Undo takes back what never came to a PV, so that adopted volumes keep their content.
 	Undo bool
 }
@@ -25,35 +25,35 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	}
 	var faults []error
 	for _, v := range found {
-		if t.Undo && v.adopted() {
-			faults = append(faults, k.giveBack(ctx, v, t.holdOf(v)))
+		if t.Undo && v.isAdopted() {
+			faults = append(faults, k.giveBack(ctx, v, t.accessOf(v)))
 			continue
 		}
-		faults = append(faults, k.remove(ctx, v, t.holdOf(v)))
+		faults = append(faults, k.remove(ctx, v, t.accessOf(v)))
 	}
 	return errors.Join(faults...)
 }
 
-// holdOf is how one of the volumes is held: what was noted is about the noted one.
-func (t Target) holdOf(v Volume) Hold {
-	h := t.Hold
+// accessOf returns how one of the volumes was exported. The noted export is the noted volume's.
+func (t Target) accessOf(v Volume) Access {
+	a := t.Access
 	if t.ID != "" && v.ID != t.ID {
-		h.Attachment = ""
+		a.ID = ""
 	}
-	return h
+	return a
 }
 
 // Discard removes one volume that lost against another of the same claim.
-func (k *Keeper) Discard(ctx context.Context, v Volume, h Hold) error {
-	v, err := k.storage.Get(ctx, v.ID)
+func (k *Keeper) Discard(ctx context.Context, v Volume, a Access) error {
+	v, err := k.backend.Get(ctx, v.ID)
 	if err != nil {
-		return unlessGone(err)
+		return IgnoreGone(err)
 	}
-	return k.remove(ctx, v, h)
+	return k.remove(ctx, v, a)
 }
 
 func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, error) {
-	found, err := k.storage.Find(ctx, t.UID)
+	found, err := k.backend.List(ctx, Filter{UID: t.UID})
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func (k *Keeper) withNoted(ctx context.Context, found []Volume, t Target) ([]Vol
 	if t.ID == "" {
 		return found, nil
 	}
-	v, err := k.storage.Get(ctx, t.ID)
+	v, err := k.backend.Get(ctx, t.ID)
 	if err != nil {
-		return found, unlessGone(err)
+		return found, IgnoreGone(err)
 	}
 	if owner := v.UID(); owner != "" && owner != t.UID {
 		return nil, notOurs(v, "remove volume", t.UID)
@@ -80,33 +80,7 @@ func (k *Keeper) withNoted(ctx context.Context, found []Volume, t Target) ([]Vol
 	return append(found, v), nil
 }
 
-// remove takes one volume back: release, delete, and wait until it is gone.
-func (k *Keeper) remove(ctx context.Context, v Volume, h Hold) error {
-	v, err := k.settled(ctx, v)
-	if err == nil {
-		v, err = k.release(ctx, v, h)
-	}
-	if err == nil && v.Status == inUse {
-		err = inUseBy(v, "someone else")
-	}
-	if err == nil && v.Status != deleting {
-		err = k.storage.Delete(ctx, v.ID)
-	}
-	if err == nil {
-		_, err = k.until(ctx, v, stillThere)
-	}
-	return unlessGone(err)
-}
-
-// stillThere waits for the storage's "not found". A volume that comes back from deleting was not
-// deleted: it has a snapshot or a clone, or the storage failed.
-func stillThere(v Volume) (bool, error) {
-	if v.Status == deleting {
-		return false, nil
-	}
-	return false, &Error{
-		Kind:  Busy,
-		Doing: "delete volume " + v.ID,
-		Said:  fmt.Sprintf("the storage did not delete it and left it %q; something may depend on it", v.Status),
-	}
+// remove takes one volume's export back and deletes the volume.
+func (k *Keeper) remove(ctx context.Context, v Volume, a Access) error {
+	return IgnoreGone(k.backend.Delete(ctx, v, a))
 }

@@ -14,7 +14,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	refuse := func(format string, args ...any) error {
 		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
 	}
-	v, err := k.storage.Get(ctx, spec.Source.VolumeID)
+	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
 	switch {
 	case Is(err, Gone):
 		return refuse("the source's volume is not in this storage")
@@ -22,7 +22,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 		return err
 	case v.UID() != spec.Source.UID:
 		return refuse("it does not belong to the source claim")
-	case v.failed():
+	case v.State == Failed:
 		return refuse("the source's volume is in status %q", v.Status)
 	case spec.Type != "" && v.Type != spec.Type:
 		return refuse("the source is of volume type %q, the storage class has %q", v.Type, spec.Type)

@@ -1,5 +1,3 @@
-// Package cindertest is a Cinder in the test's own process. What it answers follows the requests and
-// answers that were captured from a real Cinder (Zed, API 3.70) with auth_strategy = noauth and tgt.
 package cindertest
 
 import (

@@ -1,0 +1,167 @@
+package cinder_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// TestAuto takes attachments where Cinder can complete them, and the older workflow where it cannot.
+func TestAuto(t *testing.T) {
+	for micro, want := range map[int]volume.Method{70: cinder.Attachments, 44: cinder.Attachments, 43: cinder.Reserve, 0: cinder.Reserve} {
+		keeper, server := start(t)
+		server.MaxMicro = micro
+		v, err := keeper.Ensure(t.Context(), wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, held, err := keeper.Export(t.Context(), v, volume.Access{Method: cinder.Auto, Client: connector})
+		if err != nil || held.Method != want || (held.ID != "") != (want == cinder.Attachments) {
+			t.Errorf("3.%d: held by %+v, %v", micro, held, err)
+		}
+		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Access: held}); err != nil || ids(server) != "" {
+			t.Errorf("3.%d: %v, left %s", micro, err, ids(server))
+		}
+	}
+}
+
+// TestAttachGoesOn: what an earlier run left decides which steps are missing.
+func TestAttachGoesOn(t *testing.T) {
+	tests := map[string]struct {
+		left  func(t *testing.T, s *cindertest.Server, v volume.Volume)
+		posts int
+	}{
+		"nothing":                           {func(*testing.T, *cindertest.Server, volume.Volume) {}, 2},
+		"reserved by an attachment":         {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "reserved") }, 1},
+		"an attachment that failed":         {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "error_attaching") }, 2},
+		"reserved by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.SetStatus(v.ID, "attaching") }, 4},
+		"attached, and the answer was lost": {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "attached") }, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			keeper, server := start(t)
+			v, err := keeper.Ensure(t.Context(), wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.left(t, server, v)
+			posts := 0
+			server.Gate = func(r *http.Request) cindertest.Fate {
+				if r.Method == http.MethodPost {
+					posts++
+				}
+				return cindertest.Answer
+			}
+			s := wanted
+			s.Access = attach
+			if v, err = keeper.Ensure(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			c, held, err := keeper.Export(t.Context(), v, attach)
+			if err != nil || c.Kind != "iscsi" || len(server.Attachments()) != 1 || held.ID != server.Attachments()[0] {
+				t.Errorf("%v, held by %+v, attached %v, %v", c, held, server.Attachments(), err)
+			}
+			if got := server.Volumes()[0].Status; got != "in-use" || posts != tc.posts {
+				t.Errorf("status %s after %d POSTs, want in-use after %d", got, posts, tc.posts)
+			}
+		})
+	}
+}
+
+// TestLostAnswerOfAttach: what was asked is looked for, not asked again.
+func TestLostAnswerOfAttach(t *testing.T) {
+	keeper, server := start(t)
+	v, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := false
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if r.Method == http.MethodPost && !lost {
+			lost = true
+			return cindertest.DropAnswer
+		}
+		return cindertest.Answer
+	}
+	if _, _, err := keeper.Export(t.Context(), v, attach); err != nil || len(server.Attachments()) != 1 {
+		t.Errorf("%v, attached %v", err, server.Attachments())
+	}
+}
+
+// TestNovaKeepsItsVolume: what a server uses is neither taken over nor detached.
+func TestNovaKeepsItsVolume(t *testing.T) {
+	keeper, server := start(t)
+	id := server.Add("available", owned(uid))
+	server.AttachServer(id, "vm-1")
+	s := wanted
+	s.Access = attach
+	v, err := keeper.Ensure(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doing, err := range map[string]error{
+		"export": exportErr(t, keeper, v),
+		"remove": keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}),
+	} {
+		if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "server vm-1") {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	if got := ids(server); !strings.HasSuffix(got, "in-use") {
+		t.Errorf("left %s", got)
+	}
+}
+
+func exportErr(t *testing.T, k *volume.Keeper, v volume.Volume) error {
+	t.Helper()
+	_, _, err := k.Export(t.Context(), v, attach)
+	return err
+}
+
+// TestRemoveByNotedAttachment: another attachment than the noted one is somebody else's.
+func TestRemoveByNotedAttachment(t *testing.T) {
+	keeper, server := start(t)
+	id := server.Add("available", owned(uid))
+	server.Attach(id, "attached")
+	held := attach
+	held.ID = "gone"
+	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Access: held})
+	if !volume.Is(err, volume.Busy) || len(server.Attachments()) != 1 {
+		t.Errorf("%v, attached %v", err, server.Attachments())
+	}
+}
+
+// TestReach tells again what was exported, and says when it is gone.
+func TestReach(t *testing.T) {
+	keeper, _ := start(t)
+	v, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, held, err := keeper.Export(t.Context(), v, attach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := keeper.Reach(t.Context(), v.ID, held); err != nil || c.Kind != "iscsi" {
+		t.Errorf("%v, %v", c, err)
+	}
+	held.ID = "other"
+	if _, err := keeper.Reach(t.Context(), v.ID, held); !volume.Is(err, volume.Busy) {
+		t.Error(err)
+	}
+}
+
+// TestRemoveAfterAFailedAttachment: the attachment goes first, else the storage keeps the volume.
+func TestRemoveAfterAFailedAttachment(t *testing.T) {
+	keeper, server := start(t)
+	id := server.Add("available", owned(uid))
+	server.Attach(id, "error_attaching")
+	server.SetStatus(id, "error_attaching")
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}); err != nil || ids(server) != "" {
+		t.Errorf("%v, left %s", err, ids(server))
+	}
+}

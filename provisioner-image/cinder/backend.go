@@ -1,0 +1,84 @@
+package cinder
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Backend is Cinder as a storage of the domain: each method is as many requests as Cinder needs for one step of the
+// domain's, and waits until Cinder has done it.
+type Backend struct {
+	cinder *Cinder
+	wait   volume.Wait
+}
+
+var _ volume.Backend = (*Backend)(nil)
+
+// NewBackend returns a Backend over a Cinder. It waits between two looks at a volume.
+func NewBackend(cinder *Cinder, wait volume.Wait) *Backend {
+	return &Backend{cinder: cinder, wait: wait}
+}
+
+// List lists a claim's volumes or a cluster's.
+func (b *Backend) List(ctx context.Context, f volume.Filter) ([]volume.Volume, error) {
+	if f.UID != "" {
+		return b.cinder.Find(ctx, f.UID)
+	}
+	return b.cinder.List(ctx, f.Cluster)
+}
+
+// Get asks for one volume.
+func (b *Backend) Get(ctx context.Context, id string) (volume.Volume, error) {
+	return b.cinder.Get(ctx, id)
+}
+
+// Create asks for a new volume, which Cinder makes later.
+func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
+	return b.cinder.Create(ctx, spec)
+}
+
+// Ready waits until Cinder has made the volume, and stops at once when it gave up.
+func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	v, err := b.settled(ctx, v)
+	switch {
+	case err != nil:
+		return v, err
+	case v.State == volume.Failed:
+		return v, b.cinder.Why(ctx, v)
+	case v.Status == available || isReserved(v):
+		return v, nil
+	case v.Status == inUse && a.Method != Reserve:
+		// Our own attachment uses it, or Export will say who else does.
+		return v, nil
+	default:
+		return v, &volume.Error{
+			Kind:  volume.Busy,
+			Doing: "use volume " + v.ID,
+			Said:  fmt.Sprintf("its status is %q, which is neither available nor ours", v.Status),
+		}
+	}
+}
+
+// Assign waits until Cinder has stopped working on the volume, releases it and replaces its metadata.
+func (b *Backend) Assign(
+	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
+) (volume.Volume, error) {
+	v, err := b.settled(ctx, v)
+	if err == nil {
+		v, err = b.release(ctx, v, a)
+	}
+	if err != nil {
+		return v, err
+	}
+	metadata := map[string]string{}
+	maps.Copy(metadata, v.Metadata)
+	change(metadata)
+	if err := b.cinder.SetMetadata(ctx, v.ID, metadata); err != nil {
+		return v, err
+	}
+	v.Metadata = metadata
+	return v, nil
+}

@@ -1,0 +1,8 @@
+// Package cindertest is a Cinder, and a keystone before it, in the test's own process. What it answers follows the
+// requests and answers that were captured from a real Cinder (Zed, API 3.70) with auth_strategy = noauth and tgt:
+// captures_test.go of package cinder compares the two.
+//
+// It may not import what it tests. No code but tests may import it.
+//
+// Start at Server in server.go, and at its fields, by which a test disturbs it.
+package cindertest

@@ -1,0 +1,10 @@
+// Package cinder is OpenStack Block Storage v3 as a storage of the domain.
+//
+// It has two halves. Cinder (volumes.go, attachments.go, reservations.go, messages.go) is Cinder's API: a method is one
+// request, and its error is in the terms of the domain. Backend (backend.go) takes the steps of the domain with it: it
+// knows Cinder's statuses, waits for them, and exports volumes by attachments or by the older reservation.
+//
+// It is the only package that may import gophercloud, and it knows neither claims nor Kubernetes.
+//
+// Start at Backend in backend.go; Connect in connect.go logs in.
+package cinder

@@ -1,0 +1,134 @@
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// Login is where a Cinder is and who we are to it: either Endpoint is set, and nobody checks who we
+// are, or AuthURL is, and keystone does.
+type Login struct {
+	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
+	Endpoint string
+	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
+	AuthURL string
+
+	Username, UserID             string
+	Password                     Secret
+	UserDomainName, UserDomainID string
+	Project, ProjectID           string
+	ProjectDomainName            string
+	ProjectDomainID              string
+	DomainName, DomainID         string
+	AppCredentialID              string
+	AppCredentialName            string
+	AppCredentialSecret          Secret
+	Region                       string
+	// EndpointType chooses among keystone's endpoints: public, internal or admin.
+	EndpointType string
+
+	// CA replaces the authorities that are known to everybody, in PEM.
+	CA string
+	// ClientCert and ClientKey show who we are to TLS, in PEM.
+	ClientCert string
+	ClientKey  Secret
+	// Insecure believes every server.
+	Insecure bool
+}
+
+// Noauth tells whether Cinder is used without keystone.
+func (l Login) Noauth() bool { return l.Endpoint != "" }
+
+// check finds every fault of the login at once.
+func (l Login) check() error {
+	var faults []error
+	switch {
+	case l.Endpoint == "" && l.AuthURL == "":
+		faults = append(faults, errors.New("neither a Cinder endpoint (cinder-endpoint, OS_CINDER_ENDPOINT)"+
+			" nor a keystone (auth-url, OS_AUTH_URL) is named"))
+	case l.Endpoint != "" && l.AuthURL != "":
+		faults = append(faults, errors.New("both a Cinder endpoint and a keystone are named: remove one,"+
+			" the endpoint is for a Cinder without keystone"))
+	case l.Noauth():
+		faults = append(faults, l.checkNoauth())
+	default:
+		faults = append(faults, l.checkKeystone())
+	}
+	_, err := l.TLS()
+	return errors.Join(append(faults, err)...)
+}
+
+func (l Login) checkNoauth() error {
+	if strings.Contains(l.Username+l.Project+l.ProjectID, ":") {
+		return errors.New("user and tenant of a Cinder without keystone may hold no colon")
+	}
+	return checkVersion("Cinder endpoint", l.Endpoint, "v2")
+}
+
+func (l Login) checkKeystone() error {
+	var faults []error
+	faults = append(faults, checkVersion("keystone URL", l.AuthURL, "v2.0"))
+	switch l.EndpointType {
+	case "", "public", "internal", "admin":
+	default:
+		faults = append(faults, fmt.Errorf("endpoint type %q is none of public, internal and admin", l.EndpointType))
+	}
+	if l.AppCredentialSecret != "" {
+		return errors.Join(append(faults, l.checkAppCredential())...)
+	}
+	if l.Username == "" && l.UserID == "" {
+		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
+	}
+	if l.Password == "" {
+		faults = append(faults, errors.New("no password is given (password, OS_PASSWORD)"))
+	}
+	if l.Project == "" && l.ProjectID == "" {
+		faults = append(faults, errors.New("no project is named (tenant-name, OS_PROJECT_NAME)"))
+	}
+	return errors.Join(faults...)
+}
+
+// checkAppCredential wants what names the credential: its ID, or its name and its user.
+func (l Login) checkAppCredential() error {
+	if l.AppCredentialID == "" && l.AppCredentialName == "" {
+		return errors.New("the application credential has a secret, but neither ID nor name")
+	}
+	if l.AppCredentialID == "" && l.Username == "" && l.UserID == "" {
+		return errors.New("an application credential that is named, not numbered, needs its user")
+	}
+	return nil
+}
+
+// withVersion completes a keystone URL that names no version, as many clients' files have it.
+func withVersion(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || strings.HasPrefix(path.Base(u.Path), "v") {
+		return raw
+	}
+	return withV3(*u, "")
+}
+
+// checkVersion wants an http URL that ends in /v3. The dead version is told apart, since every old
+// example names it.
+func checkVersion(what, raw, dead string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("%s %q is no http or https URL", what, raw)
+	}
+	last := path.Base(u.Path)
+	if last == "v3" {
+		return nil
+	}
+	if last == dead {
+		return fmt.Errorf("%s %q names the API %s, which is gone: write %q", what, raw, dead, withV3(*u, dead))
+	}
+	return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, withV3(*u, ""))
+}
+
+func withV3(u url.URL, dead string) string {
+	u.Path = path.Join("/", strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), dead), "v3")
+	return u.String()
+}

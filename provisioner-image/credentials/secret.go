@@ -1,0 +1,25 @@
+package credentials
+
+import "log/slog"
+
+// redacted is what every printer of a Secret shows.
+const redacted = "[redacted]"
+
+// Secret is a password or its like. No way of printing it shows its text, so that neither a log line
+// nor an error can leak it; Reveal is the one way to read it.
+type Secret string
+
+// Reveal returns the text, for the one place that sends it.
+func (s Secret) Reveal() string { return string(s) }
+
+// String hides the text from %s and %v.
+func (s Secret) String() string { return redacted }
+
+// GoString hides the text from %#v.
+func (s Secret) GoString() string { return redacted }
+
+// LogValue hides the text from slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText hides the text from JSON and YAML, as a value and as a map's key.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -1,0 +1,64 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// access returns how the volume is exported, and how the nodes present themselves.
+func access(in Sources, c class) (volume.Access, error) {
+	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
+	multipath, multipathErr := truth("multipath", c.multipath)
+	a := volume.Access{
+		Method: method,
+		Client: volume.Client{
+			Initiator: c.initiator,
+			Host:      c.host,
+			IP:        c.ip,
+			Platform:  "x86_64",
+			OSType:    "linux",
+			Multipath: multipath,
+			WWPNs:     worldWide(c.wwpns),
+			WWNNs:     worldWide(c.wwnns),
+			NQN:       c.nqn,
+		},
+	}
+	return a, errors.Join(methodErr, multipathErr, checkClient(a.Client))
+}
+
+// worldWide spells names as the OpenStack connector does.
+func worldWide(text string) []string {
+	return list(strings.ToLower(strings.ReplaceAll(text, ":", "")))
+}
+
+var (
+	wwnForm       = regexp.MustCompile(`^[0-9a-f]{16}$`)
+	initiatorForm = regexp.MustCompile(`^(iqn\.[0-9]{4}-[0-9]{2}\.[[:alnum:].:-]+|eui\.[[:xdigit:]]{16}|naa\.[[:xdigit:]]{16,32})$`)
+)
+
+// checkClient finds what a backend or Kubernetes would refuse later.
+func checkClient(c volume.Client) error {
+	var faults []error
+	if c.Initiator != "" && !initiatorForm.MatchString(c.Initiator) {
+		faults = append(faults, fmt.Errorf("property initiator: %q is no iqn, eui or naa name", c.Initiator))
+	}
+	if _, err := netip.ParseAddr(c.IP); c.IP != "" && err != nil {
+		faults = append(faults, fmt.Errorf("property ip: %q is no address", c.IP))
+	}
+	for property, names := range map[string][]string{"wwpns": c.WWPNs, "wwnns": c.WWNNs} {
+		for _, name := range names {
+			if !wwnForm.MatchString(name) {
+				faults = append(faults, fmt.Errorf("property %s: %q has not the 16 hexadecimal digits of a name", property, name))
+			}
+		}
+	}
+	if c.NQN != "" && !strings.HasPrefix(c.NQN, "nqn.") {
+		faults = append(faults, fmt.Errorf("property nqn: %q is no name in the form nqn.YYYY-MM…", c.NQN))
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,30 @@
+package input
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// adopted is the volume that the config's key adopt names for the claim, or "". Only an administrator
+// writes it: lines of "namespace/claim: volume ID".
+func adopted(r contract.Request, c class) (string, error) {
+	byClaim, byVolume := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(c.adopt) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		claim, id, ok := strings.Cut(line, ":")
+		claim, id = strings.TrimSpace(claim), strings.TrimSpace(id)
+		if !ok || strings.Count(claim, "/") != 1 || !uidForm.MatchString(id) {
+			return "", fmt.Errorf("key adopt: %q is not NAMESPACE/CLAIM: VOLUME-ID", line)
+		}
+		if byClaim[claim] != "" || byVolume[id] != "" {
+			return "", fmt.Errorf("key adopt: %q names a claim or a volume that another line names", line)
+		}
+		byClaim[claim], byVolume[id] = id, claim
+	}
+	return byClaim[r.Namespace+"/"+r.Name], nil
+}

@@ -1,0 +1,122 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// class is what the StorageClass's parameters and the config's properties say, as text.
+type class struct {
+	// The volume.
+	volumeType, zone, snapshot, hints string
+	name, metadata, cluster           string
+	smartClone, adopt                 string
+	// How it is held, and the connector.
+	attachAPI, multipath         string
+	initiator, host, ip          string
+	wwpns, wwnns, nqn            string
+	connection, writeInitiator   string
+	fsType, flexDriver           string
+	clusterID, features, mounter string
+	rbdSource                    string
+	cephSecret, cephUser         string
+	// The login.
+	cloudConfig, cloud string
+}
+
+// SharedInitiator is the name by which all nodes log in to iSCSI targets, unless the class has its own.
+const SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
+
+// properties is the one list of what is understood.
+func (c *class) properties() map[string]*string {
+	return map[string]*string{
+		"type":            &c.volumeType,
+		"availability":    &c.zone,
+		"snapshot":        &c.snapshot,
+		"scheduler-hints": &c.hints,
+		"volume-name":     &c.name,
+		"volume-metadata": &c.metadata,
+		"cluster":         &c.cluster,
+		"smartclone":      &c.smartClone,
+		"adopt":           &c.adopt,
+		"attach-api":      &c.attachAPI,
+		"multipath":       &c.multipath,
+		"initiator":       &c.initiator,
+		"write-initiator": &c.writeInitiator,
+		"host":            &c.host,
+		"ip":              &c.ip,
+		"wwpns":           &c.wwpns,
+		"wwnns":           &c.wwnns,
+		"nqn":             &c.nqn,
+		"connection":      &c.connection,
+		"fsType":          &c.fsType,
+		"flex-driver":     &c.flexDriver,
+		"cluster-id":      &c.clusterID,
+		"image-features":  &c.features,
+		"mounter":         &c.mounter,
+		"rbd-source":      &c.rbdSource,
+		"ceph-secret":     &c.cephSecret,
+		"ceph-user":       &c.cephUser,
+		"cloud-config":    &c.cloudConfig,
+		"cloud":           &c.cloud,
+	}
+}
+
+// readClass refuses properties that nobody reads: a misspelt type would give the default one silently.
+func readClass(given map[string]string) (class, error) {
+	c := class{initiator: SharedInitiator, host: "flex-provisioner", writeInitiator: "true"}
+	known := c.properties()
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at, ok := known[name]
+		if !ok {
+			faults = append(faults, fmt.Errorf("property %q is unknown; this image reads %s",
+				name, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+			continue
+		}
+		*at = given[name]
+	}
+	return c, errors.Join(faults...)
+}
+
+// truth reads a yes or no. Nothing is no; what is neither is a fault, not a yes.
+func truth(property, text string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("property %s: %q is neither true nor false", property, text)
+	}
+	return yes, nil
+}
+
+// list reads words that commas separate.
+func list(text string) []string {
+	var words []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// oneOf returns the word that is given, and the first one where none is. Any other text is a fault.
+func oneOf[W ~string](property, text string, words ...W) (W, error) {
+	if text == "" {
+		return words[0], nil
+	}
+	var names []string
+	for _, word := range words {
+		if string(word) == text {
+			return word, nil
+		}
+		names = append(names, string(word))
+	}
+	return "", fmt.Errorf("property %s: %q is none of %s", property, text, strings.Join(names, ", "))
+}

@@ -1,0 +1,178 @@
+package input_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+const (
+	uid    = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
+	config = "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v3\ntenant-name=admin\n"
+)
+
+// methods are the storage's ways to export a volume.
+var methods = []volume.Method{"auto", "attachments", "reserve"}
+
+// sources are those of a good task; edit spoils them.
+func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.Sources {
+	t.Helper()
+	requests := contract.Requests{
+		Version: contract.Version, Verb: contract.Provision,
+		Items: []contract.Request{{
+			UID: uid, PVName: contract.PVName(uid), Namespace: "shop", Name: "data", Class: "silver", Size: 1<<30 + 1,
+			Properties: map[string]string{"type": "fast", "availability": "nova", "fsType": "xfs", "cluster": "it's one"},
+		}},
+	}
+	files := fstest.MapFS{
+		"pv.json":           {Data: []byte(`{"metadata":{"name":"pvc-` + uid + `"}}`)},
+		"secret/cloud.conf": {Data: []byte(config)},
+	}
+	if edit != nil {
+		edit(&requests, files)
+	}
+	if files["request.json"] == nil {
+		text, err := requests.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["request.json"] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner", Methods: methods}
+}
+
+func TestRead(t *testing.T) {
+	task, err := input.Read(sources(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := volume.Spec{
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 2, Type: "fast", Zone: "nova",
+		Metadata: map[string]string{
+			"flex-provisioner.io/claim-uid":       uid,
+			"flex-provisioner.io/claim-namespace": "shop",
+			"flex-provisioner.io/claim-name":      "data",
+			"flex-provisioner.io/pv-name":         "pvc-" + uid,
+			"flex-provisioner.io/cluster":         "it_s one",
+		},
+		Cluster: "it_s one",
+		Access: volume.Access{
+			Method: "auto",
+			Client: volume.Client{
+				Initiator: input.SharedInitiator, Host: "flex-provisioner", Platform: "x86_64", OSType: "linux",
+			},
+		},
+	}
+	if diff := cmp.Diff(want, task.Volume); diff != "" {
+		t.Error(diff)
+	}
+	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.Noauth() || task.PV.Name != "pvc-"+uid {
+		t.Errorf("unexpected %+v", task)
+	}
+	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, task.Secret); diff != "" {
+		t.Error(diff)
+	}
+	if volume.KeyUID != contract.AnnClaimUID {
+		t.Error("the domain and the contract name the claim's UID differently")
+	}
+}
+
+func TestReadSizes(t *testing.T) {
+	for bytes, gib := range map[int64]int{1: 1, 1 << 30: 1, 1<<30 + 1: 2, 10 << 30: 10} {
+		task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
+		if err != nil || task.Volume.SizeGiB != gib {
+			t.Errorf("%d bytes are %d GiB, want %d (%v)", bytes, task.Volume.SizeGiB, gib, err)
+		}
+	}
+}
+
+func TestReadLogin(t *testing.T) {
+	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
+		r.Items[0].Properties["cloud-config"] = "other.conf"
+		files["secret/other.conf"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(config, "192.0.2.1", "192.0.2.2"))}
+	})
+	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.2:8776/v3" {
+		t.Errorf("named file: %+v, %v", task.Login, err)
+	}
+	in = sources(t, func(_ *contract.Requests, files fstest.MapFS) { delete(files, "secret/cloud.conf") })
+	in.Env = map[string]string{"OS_CINDER_ENDPOINT": "http://192.0.2.3:8776/v3"}
+	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.3:8776/v3" {
+		t.Errorf("environment: %+v, %v", task.Login, err)
+	}
+}
+
+func TestReadFaults(t *testing.T) {
+	tests := map[string]struct {
+		edit func(*contract.Requests, fstest.MapFS)
+		code int
+		text string
+	}{
+		"no request": {
+			func(_ *contract.Requests, f fstest.MapFS) { f["request.json"] = &fstest.MapFile{Data: []byte("{")} },
+			contract.ExitUsage, "decode the requests",
+		},
+		"another verb": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Verb = contract.Delete },
+			contract.ExitUsage, `"provision" by the argument and "delete" by the request`,
+		},
+		"a batch": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items = append(r.Items, r.Items[0]) },
+			contract.ExitConfig, "set batch-size to 1",
+		},
+		"no UID": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].UID = "it's" },
+			contract.ExitUsage, "is no UID",
+		},
+		"no PV name": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].PVName = "" },
+			contract.ExitUsage, "names no PV",
+		},
+		"another PV": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].PVName = "pvc-x" },
+			contract.ExitUsage, `the request is about "pvc-x"`,
+		},
+		"no PV": {
+			func(_ *contract.Requests, f fstest.MapFS) { delete(f, "pv.json") },
+			contract.ExitUsage, "read the PV",
+		},
+		"properties that nobody reads": {
+			func(r *contract.Requests, _ fstest.MapFS) {
+				r.Items[0].Properties = map[string]string{"tpye": "fast", "fstype": "xfs"}
+			},
+			contract.ExitConfig, "property \"fstype\" is unknown; this image reads adopt,",
+		},
+		"no size": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 0 },
+			contract.ExitBadRequest, "a size of 0 bytes",
+		},
+		"too large": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 1<<63 - 1 },
+			contract.ExitBadRequest, "cannot be served",
+		},
+		"a named cloud config that is missing": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Properties["cloud-config"] = "x" },
+			contract.ExitConfig, "read x from the config's files-from-secret",
+		},
+		"no credentials": {
+			func(_ *contract.Requests, f fstest.MapFS) { delete(f, "secret/cloud.conf") },
+			contract.ExitConfig, "credentials from the environment",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := input.Read(sources(t, tc.edit))
+			f, ok := errors.AsType[*input.Error](err)
+			if !ok || f.Code != tc.code || !strings.Contains(f.Error(), tc.text) {
+				t.Errorf("error %v, want code %d and %q", err, tc.code, tc.text)
+			}
+		})
+	}
+}

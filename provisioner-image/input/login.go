@@ -1,0 +1,60 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+)
+
+// secretDir is contract.SecretDir within contract.Dir.
+const secretDir = "secret"
+
+// readLogin reads the file that the property cloud-config names, else one of the usual names, else the
+// environment.
+func readLogin(in Sources, c class) (credentials.Login, error) {
+	candidates := []string{"cloud.conf", "cloud-config", "clouds.yaml"}
+	if c.cloudConfig != "" {
+		candidates = []string{c.cloudConfig}
+	}
+	for _, name := range candidates {
+		data, err := in.secret(name)
+		if err == nil {
+			return loginFrom(in, c, name, data)
+		}
+		if c.cloudConfig != "" || !errors.Is(err, fs.ErrNotExist) {
+			return credentials.Login{}, err
+		}
+	}
+	return credentials.FromEnv(in.Env, in.secret)
+}
+
+func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login, error) {
+	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
+		return credentials.FromConfig(name, data, in.secret)
+	}
+	which := c.cloud
+	if which == "" {
+		which = in.Env["OS_CLOUD"]
+	}
+	return credentials.FromClouds(name, data, which, in.secret)
+}
+
+// secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted.
+// No other file is in the image.
+func (in Sources) secret(name string) ([]byte, error) {
+	file := strings.TrimPrefix(name, contract.SecretDir+"/")
+	if path.Base(file) != file {
+		return nil, fmt.Errorf("file %s is not in the image: put it into the Secret of the config's files-from-secret and"+
+			" name it without a directory", name)
+	}
+	data, err := fs.ReadFile(in.Dir, path.Join(secretDir, file))
+	if err != nil {
+		return nil, fmt.Errorf("read %s from the config's files-from-secret: %w", file, err)
+	}
+	return data, nil
+}

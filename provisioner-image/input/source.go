@@ -1,0 +1,76 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
+)
+
+// options are what the class says about the PV's source.
+func options(in Sources, c class) (mapper.Options, error) {
+	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
+	write, err := truth("write-initiator", c.writeInitiator)
+	if write {
+		o.Initiator = c.initiator
+	}
+	var cephErr error
+	o.Ceph, cephErr = ceph(in, c)
+	return o, errors.Join(err, cephErr)
+}
+
+func ceph(in Sources, c class) (mapper.Ceph, error) {
+	source, sourceErr := oneOf("rbd-source", c.rbdSource, "ceph-csi", "native")
+	mounter, mounterErr := oneOf("mounter", c.mounter, "", "rbd", "rbd-nbd")
+	secret, secretErr := secretReference(c.cephSecret)
+	key, keyErr := cephKey(in)
+	return mapper.Ceph{
+		ClusterID:     c.clusterID,
+		ImageFeatures: c.features,
+		Mounter:       mounter,
+		Native:        source == "native",
+		Secret:        secret,
+		Key:           key,
+		User:          c.cephUser,
+	}, errors.Join(sourceErr, mounterErr, secretErr, keyErr)
+}
+
+func secretReference(text string) (corev1.SecretReference, error) {
+	if text == "" {
+		return corev1.SecretReference{}, nil
+	}
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" {
+		return corev1.SecretReference{}, fmt.Errorf("property ceph-secret: %q is not NAMESPACE/NAME", text)
+	}
+	return corev1.SecretReference{Namespace: namespace, Name: name}, nil
+}
+
+// cephKeyFile in the config's files-from-secret, or cephKeyVariable from its env-from-secret, hold the
+// key that Cinder never sends.
+const (
+	cephKeyFile     = "ceph.key"
+	cephKeyVariable = "CEPH_KEY"
+)
+
+// cephKey reads the key: alone, or in a keyring's line "key = …".
+func cephKey(in Sources) (credentials.Secret, error) {
+	data, err := in.secret(cephKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return credentials.Secret(in.Env[cephKeyVariable]), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, key, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "key" {
+			return credentials.Secret(strings.TrimSpace(key)), nil
+		}
+	}
+	return credentials.Secret(strings.TrimSpace(string(data))), nil
+}

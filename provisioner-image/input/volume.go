@@ -1,0 +1,67 @@
+package input
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Keys of a volume's metadata, beside volume.KeyUID. They tell the storage administrator whose it is.
+const (
+	keyNamespace = contract.Domain + "claim-namespace"
+	keyName      = contract.Domain + "claim-name"
+	keyPV        = contract.Domain + "pv-name"
+)
+
+// spec is the volume that the claim wants.
+func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
+	gib, err := gibibytes(r.Size)
+	if err != nil {
+		return volume.Spec{}, fault(contract.ExitBadRequest, err)
+	}
+	how, howErr := access(in, c)
+	hints, hintsErr := schedulerHints(c.hints)
+	name, nameErr := volumeName(r, c)
+	extra, extraErr := metadata(r, c)
+	adopt, adoptErr := adopted(r, c)
+	return volume.Spec{
+		UID:      r.UID,
+		Cluster:  clean(c.cluster),
+		Name:     name,
+		SizeGiB:  gib,
+		Type:     c.volumeType,
+		Zone:     zone(r, c),
+		Metadata: extra,
+		Hints:    hints,
+		Source:   volume.Source{SnapshotID: c.snapshot},
+		Adopt:    adopt,
+		Access:   how,
+	}, fault(contract.ExitConfig, errors.Join(howErr, hintsErr, nameErr, extraErr, adoptErr))
+}
+
+// maxGiB keeps the size in what storages and their clients count with.
+const maxGiB = 1<<31 - 1
+
+// gibibytes rounds up, since Cinder knows no less.
+func gibibytes(size int64) (int, error) {
+	gib := (size-1)>>30 + 1
+	if size <= 0 || gib > maxGiB {
+		return 0, fmt.Errorf("a size of %d bytes cannot be served", size)
+	}
+	return int(gib), nil
+}
+
+// schedulerHints are an object in JSON, which Cinder's scheduler reads.
+func schedulerHints(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var hints map[string]any
+	if err := json.Unmarshal([]byte(text), &hints); err != nil {
+		return nil, fmt.Errorf("property scheduler-hints: not an object in JSON: %w", err)
+	}
+	return hints, nil
+}

@@ -1,0 +1,7 @@
+// Package pv completes the PersistentVolume, writes it and its Secret, and reads back what a run recorded on it.
+//
+// It knows no storage: what it records of one is the domain's.
+//
+// Start at Record in record.go, which is what a later run needs, and at Store in store.go, which alone writes to
+// Kubernetes.
+package pv

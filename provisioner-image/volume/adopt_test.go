@@ -1,0 +1,118 @@
+package volume_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+func adoption(id string) volume.Spec {
+	s := spec()
+	s.Adopt = id
+	return s
+}
+
+func TestAdoptionKeepsTheMetadataOfTheVolume(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, map[string]string{"kept": "yes"})
+	keeper, _ := s.keeper()
+	for range 2 {
+		v, err := keeper.Ensure(t.Context(), adoption(id))
+		if err != nil || v.ID != id || v.UID() != uid || v.Metadata["kept"] != "yes" {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+	wantLeft(t, s, "v1:1")
+}
+
+func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
+	tests := map[string]struct {
+		there func(*storage) string
+		edit  func(*volume.Spec)
+		said  string
+	}{
+		"no such volume":  {func(*storage) string { return "x" }, nil, "it does not exist"},
+		"another claim's": {func(s *storage) string { return s.add(volume.Free, ownedBy("other")) }, nil, "it belongs to claim other"},
+		"in use":          {func(s *storage) string { return s.add(volume.Occupied, nil) }, nil, `its status is "state-0", not available`},
+		"another type": {
+			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", the storage class has "fast"`,
+		},
+		"too small": {
+			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.SizeGiB = 3 }, "it has 1 GiB, the claim asks for 3",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStorage()
+			wanted := adoption(tc.there(s))
+			if tc.edit != nil {
+				tc.edit(&wanted)
+			}
+			keeper, _ := s.keeper()
+			v, err := keeper.Ensure(t.Context(), wanted)
+			if !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), tc.said) || v.ID != "" {
+				t.Errorf("volume %q, %v", v.ID, err)
+			}
+		})
+	}
+}
+
+// A volume that could not be marked is not the claim's: a rollback must not touch it.
+func TestAdoptionThatFailsNamesNoVolume(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, nil)
+	s.before = failing("Assign", volume.Unavailable)
+	keeper, _ := s.keeper()
+	if v, err := keeper.Ensure(t.Context(), adoption(id)); !volume.Is(err, volume.Unavailable) || v.ID != "" {
+		t.Errorf("volume %q, %v", v.ID, err)
+	}
+}
+
+// An adopted volume holds the user's data, also when the storage says that it failed.
+func TestAdoptedVolumeThatFailedIsNotRemoved(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, nil)
+	keeper, _ := s.keeper()
+	v, err := keeper.Ensure(t.Context(), adoption(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.State = volume.Failed
+	s.volumes[id] = v
+	if v, err = keeper.Ensure(t.Context(), adoption(id)); err != nil || v.ID != id {
+		t.Errorf("volume %q, %v", v.ID, err)
+	}
+}
+
+func TestUndoGivesAnAdoptedVolumeBack(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, map[string]string{"kept": "yes"})
+	keeper, _ := s.keeper()
+	if _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
+		t.Fatal(err)
+	}
+	target := volume.Target{UID: uid, ID: id, Undo: true}
+	for range 2 {
+		if err := keeper.Remove(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		target.ID = ""
+	}
+	if v := s.volumes[id]; v.UID() != "" || v.Metadata["kept"] != "yes" || len(v.Metadata) != 1 {
+		t.Errorf("given back as %+v", v)
+	}
+}
+
+func TestRemoveDeletesAnAdoptedVolumeThatHadAPV(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, nil)
+	keeper, _ := s.keeper()
+	if _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, s, "")
+}

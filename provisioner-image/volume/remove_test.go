@@ -1,0 +1,99 @@
+package volume_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+func TestRemoveTakesEveryVolumeOfTheClaimAndTheNotedOne(t *testing.T) {
+	s := newStorage()
+	s.add(volume.Occupied, ownedBy(uid))
+	s.add(volume.Failed, ownedBy(uid))
+	s.add(volume.Deleting, ownedBy(uid))
+	s.add(volume.Free, ownedBy("other"))
+	noted := s.add(volume.Free, nil)
+	keeper, _ := s.keeper()
+	for range 2 {
+		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: noted}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantLeft(t, s, "v4:1")
+}
+
+// The noted export is the noted volume's. By it another volume's export would not be found.
+func TestRemoveUsesTheNotedExportForTheNotedVolumeOnly(t *testing.T) {
+	s := newStorage()
+	spare := s.add(volume.Free, ownedBy(uid))
+	noted := s.add(volume.Occupied, ownedBy(uid))
+	keeper, _ := s.keeper()
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: noted, Access: volume.Access{ID: "/export"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{"Delete " + spare, "Delete " + noted + "/export"} {
+		if !slices.Contains(s.calls, call) {
+			t.Errorf("calls %v, want %q", s.calls, call)
+		}
+	}
+}
+
+func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
+	s := newStorage()
+	other := s.add(volume.Free, ownedBy("other"))
+	keeper, _ := s.keeper()
+	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
+	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), `belongs to claim "other"`) {
+		t.Error(err)
+	}
+	wantLeft(t, s, "v1:1")
+}
+
+// One volume that cannot be removed does not keep the others.
+func TestRemoveGoesOnAfterAFailure(t *testing.T) {
+	s := newStorage()
+	s.add(volume.Occupied, ownedBy(uid))
+	s.add(volume.Free, ownedBy(uid))
+	s.before = func(method string) error {
+		if method == "Delete v1" {
+			return &volume.Error{Kind: volume.Busy, Doing: method}
+		}
+		return nil
+	}
+	keeper, _ := s.keeper()
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); !volume.Is(err, volume.Busy) {
+		t.Error(err)
+	}
+	wantLeft(t, s, "v1:0")
+}
+
+func TestDiscardRemovesOneVolumeAndAcceptsThatItIsGone(t *testing.T) {
+	s := newStorage()
+	kept := s.add(volume.Free, ownedBy(uid))
+	lost := s.add(volume.Free, ownedBy(uid))
+	keeper, _ := s.keeper()
+	for range 2 {
+		if err := keeper.Discard(t.Context(), volume.Volume{ID: lost}, volume.Access{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantLeft(t, s, kept+":1")
+}
+
+// A volume that is deleted by somebody else in the meantime is gone all the same.
+func TestRemoveAcceptsThatAVolumeVanishes(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, ownedBy(uid))
+	s.before = func(method string) error {
+		if strings.HasPrefix(method, "Delete") {
+			delete(s.volumes, id)
+		}
+		return nil
+	}
+	keeper, _ := s.keeper()
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); err != nil {
+		t.Error(err)
+	}
+}

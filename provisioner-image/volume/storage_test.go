@@ -1,0 +1,188 @@
+package volume_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
+
+// storage is a Backend in memory. It does everything at once, and notes what it was asked.
+type storage struct {
+	volumes map[string]volume.Volume
+	made    int
+	// calls are the names of the methods that were called, in their order.
+	calls []string
+	// before runs before a method, and an error of it is the method's. Nil lets all pass.
+	before func(method string) error
+	// after runs after a method that did its work, as an answer that is lost.
+	after func(method string) error
+	// hidden is how many lists do not show what was made yet.
+	hidden int
+}
+
+func newStorage() *storage { return &storage{volumes: map[string]volume.Volume{}} }
+
+// keeper returns a Keeper over the storage, and the pauses that it made.
+func (s *storage) keeper() (*volume.Keeper, *[]time.Duration) {
+	pauses := &[]time.Duration{}
+	return volume.NewKeeper(s, func(ctx context.Context, d time.Duration) error {
+		*pauses = append(*pauses, d)
+		return ctx.Err()
+	}), pauses
+}
+
+// add makes a volume without the Keeper, and returns its ID.
+func (s *storage) add(state volume.State, metadata map[string]string) string {
+	s.made++
+	id := fmt.Sprintf("v%d", s.made)
+	s.volumes[id] = volume.Volume{
+		ID: id, State: state, Status: fmt.Sprintf("state-%d", state), SizeGiB: 1, Type: "plain", Metadata: metadata,
+		Created: time.Unix(int64(s.made), 0),
+	}
+	return id
+}
+
+func ownedBy(uid string) map[string]string { return map[string]string{volume.KeyUID: uid} }
+
+// left lists the volumes that exist, with their states.
+func (s *storage) left() string {
+	var all []string
+	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
+		all = append(all, fmt.Sprintf("%s:%d", id, s.volumes[id].State))
+	}
+	return strings.Join(all, " ")
+}
+
+// do notes a call and does its work between the two hooks.
+func (s *storage) do(method string, work func() error) error {
+	s.calls = append(s.calls, method)
+	if s.before != nil {
+		if err := s.before(method); err != nil {
+			return err
+		}
+	}
+	if err := work(); err != nil || s.after == nil {
+		return err
+	}
+	return s.after(method)
+}
+
+func (s *storage) find(id string) (volume.Volume, error) {
+	v, ok := s.volumes[id]
+	if !ok {
+		return v, &volume.Error{Kind: volume.Gone, Doing: "look at volume " + id}
+	}
+	return v, nil
+}
+
+func (s *storage) List(_ context.Context, f volume.Filter) (found []volume.Volume, err error) {
+	err = s.do("List", func() error {
+		if s.hidden > 0 && s.made > 0 {
+			s.hidden--
+			return nil
+		}
+		for _, v := range s.volumes {
+			if (f.UID == "" || v.UID() == f.UID) && (f.Cluster == "" || v.Metadata[volume.KeyCluster] == f.Cluster) {
+				found = append(found, v)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *storage) Get(_ context.Context, id string) (v volume.Volume, err error) {
+	err = s.do("Get", func() error { v, err = s.find(id); return err })
+	return v, err
+}
+
+func (s *storage) Create(_ context.Context, spec volume.Spec) (v volume.Volume, err error) {
+	err = s.do("Create", func() error {
+		v = s.volumes[s.add(volume.Free, maps.Clone(spec.Metadata))]
+		v.Name, v.SizeGiB, v.Type = spec.Name, spec.SizeGiB, spec.Type
+		s.volumes[v.ID] = v
+		return nil
+	})
+	if err != nil {
+		return volume.Volume{}, err
+	}
+	return v, nil
+}
+
+func (s *storage) Ready(_ context.Context, v volume.Volume, _ volume.Access) (volume.Volume, error) {
+	return v, s.do("Ready", func() error { return nil })
+}
+
+func (s *storage) Export(
+	_ context.Context, v volume.Volume, a volume.Access,
+) (c volume.Connection, _ volume.Access, err error) {
+	method := "Export"
+	if a.Recorded {
+		method = "Look up"
+	}
+	err = s.do(method, func() error {
+		c = volume.NewConnection("kind", []byte(`{"id":"`+v.ID+`"}`))
+		a.ID = "export of " + v.ID
+		return nil
+	})
+	return c, a, err
+}
+
+func (s *storage) Assign(
+	_ context.Context, v volume.Volume, a volume.Access, change func(map[string]string),
+) (volume.Volume, error) {
+	err := s.do("Assign "+v.ID+a.ID, func() error {
+		v.Metadata = maps.Clone(v.Metadata)
+		if v.Metadata == nil {
+			v.Metadata = map[string]string{}
+		}
+		change(v.Metadata)
+		s.volumes[v.ID] = v
+		return nil
+	})
+	return v, err
+}
+
+func (s *storage) Resize(_ context.Context, v volume.Volume, gib int, _ volume.Access) (volume.Resized, error) {
+	err := s.do("Resize", func() error {
+		v.SizeGiB = max(v.SizeGiB, gib)
+		s.volumes[v.ID] = v
+		return nil
+	})
+	return volume.Resized{Volume: v, Caveat: "later"}, err
+}
+
+func (s *storage) Delete(_ context.Context, v volume.Volume, a volume.Access) error {
+	return s.do("Delete "+v.ID+a.ID, func() error {
+		if _, err := s.find(v.ID); err != nil {
+			return err
+		}
+		delete(s.volumes, v.ID)
+		return nil
+	})
+}
+
+// failing returns a hook that fails a method with a kind of error.
+func failing(method string, kind volume.Kind) func(string) error {
+	return func(called string) error {
+		if called, _, _ = strings.Cut(called, " "); called != method {
+			return nil
+		}
+		return &volume.Error{Kind: kind, Doing: method}
+	}
+}
+
+func wantLeft(t *testing.T, s *storage, want string) {
+	t.Helper()
+	if got := s.left(); got != want {
+		t.Errorf("left %q, want %q", got, want)
+	}
+}
