@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-func TestStartedIsWhenTheContainerOfTheVerdictBegan(t *testing.T) {
+func TestStartTimeIsOfTheProvisionerContainer(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	pod := func(name string, state corev1.ContainerState) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
