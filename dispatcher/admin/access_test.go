@@ -18,7 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
-// asked answers access reviews by a function.
+// asked returns a client that answers access reviews by a function.
 func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -29,9 +29,8 @@ func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset 
 	return client
 }
 
-// The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
-// namespace.
-func TestItem12TheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+// The dispatcher asks at its start for what it needs, in the cluster and in each config namespace.
+func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	roles := shippedRoles(t)
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		role := "flex-dispatcher"
@@ -52,7 +51,7 @@ func TestItem12TheShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// resourceAsked is the resource of a review as roles write it.
+// resourceAsked returns the resource of a review as roles write it.
 func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	if a.Subresource == "" {
 		return a.Resource
@@ -60,7 +59,7 @@ func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	return a.Resource + "/" + a.Subresource
 }
 
-func TestItem12EveryMissingVerbIsNamedAtOnce(t *testing.T) {
+func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
 	})
