@@ -1,0 +1,91 @@
+package admin_test
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// Uninstalling says what stays behind and takes off our finalizers, and no other.
+func TestUninstallFreesAllAndSaysWhatStays(t *testing.T) {
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
+	client := fake.NewClientset(
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "held", Namespace: "ns", Labels: mine, Finalizers: []string{"other/one", jobs.FinalizerRecord}}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "released", Namespace: "ns", Labels: mine}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Finalizers: []string{contract.FinalizerStorage, "kubernetes.io/pv-protection"}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Finalizers: []string{"kubernetes.io/pv-protection"}}},
+	)
+	held, err := admin.Survey(t.Context(), client, contract.ProvisionerName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if err := held.Print(&said); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"PersistentVolume pvc-1", "Job ns/held", "1 PersistentVolumes, 1 Jobs and 1 pods"} {
+		if !strings.Contains(said.String(), words) {
+			t.Errorf("%q is not in:\n%s", words, said.String())
+		}
+	}
+	if strings.Contains(said.String(), "theirs") || strings.Contains(said.String(), "released") {
+		t.Errorf("it names what is not held:\n%s", said.String())
+	}
+	if err := held.Release(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	job, err := client.BatchV1().Jobs("ns").Get(t.Context(), "held", metav1.GetOptions{})
+	if err != nil || len(job.Finalizers) != 1 || job.Finalizers[0] != "other/one" {
+		t.Errorf("the Job's finalizers are %v, %v", job.Finalizers, err)
+	}
+	if left, err := admin.Survey(t.Context(), client, contract.ProvisionerName); err != nil || len(left.Jobs)+len(left.Volumes)+len(left.Pods) != 0 {
+		t.Errorf("still held: %+v, %v", left, err)
+	}
+}
+
+// Two dispatchers of different provisioners may serve one cluster: uninstalling one leaves what the other
+// holds.
+func TestUninstallLeavesWhatAnotherProvisionerHolds(t *testing.T) {
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
+	requests, err := contract.Requests{Version: contract.Version, Verb: contract.Provision, Items: []contract.Request{{}}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(provisioner string) (pv, pod map[string]string) {
+		return map[string]string{contract.AnnProvisionedBy: provisioner}, map[string]string{
+			jobs.AnnRequest: requests, jobs.AnnPV: `{"metadata": {"annotations": {"` + contract.AnnProvisionedBy + `": "` + provisioner + `"}}}`,
+		}
+	}
+	var objects []runtime.Object
+	for name, provisioner := range map[string]string{"ours": "example.com/ours", "theirs": "example.com/theirs"} {
+		pv, pod := by(provisioner)
+		objects = append(objects,
+			&batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Finalizers: []string{jobs.FinalizerRecord}},
+				Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod}}},
+			},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: mine, Annotations: pod, Finalizers: []string{jobs.FinalizerRecord}}},
+			&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: pv, Finalizers: []string{contract.FinalizerStorage}}},
+		)
+	}
+	held, err := admin.Survey(t.Context(), fake.NewClientset(objects...), "example.com/ours")
+	if err != nil || len(held.Jobs) != 1 || len(held.Pods) != 1 || len(held.Volumes) != 1 {
+		t.Fatalf("held: %d Jobs, %d pods, %d volumes, %v", len(held.Jobs), len(held.Pods), len(held.Volumes), err)
+	}
+	for _, name := range []string{held.Jobs[0].Name, held.Pods[0].Name, held.Volumes[0].Name} {
+		if name != "ours" {
+			t.Errorf("held: %s", name)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// pauses are the times from the end of each Job of a verb to the creation of the next, without the few
+// milliseconds by which the dispatcher is late.
+func (w *world) pauses(verb contract.Verb) []time.Duration {
+	var out []time.Duration
+	made := w.CreatedJobs(verb)
+	for i := range len(made) - 1 {
+		for _, c := range w.Server.History() {
+			job, isJob := c.Now.(*batchv1.Job)
+			if isJob && c.Key == made[i].Key && fakecluster.FinishedCondition(job) != nil {
+				out = append(out, made[i+1].At.Sub(fakecluster.FinishedCondition(job).LastTransitionTime.Time).Truncate(100*time.Millisecond))
+				break
+			}
+		}
+	}
+	return out
+}
+
+func TestFailuresAreRetriedWithDoublingPauses(t *testing.T) {
+	inWorld(t, func(w *world) {
+		fail := fakecluster.Fails(75, "claim: the storage is restarting\n+ curl -u admin:s3cret")
+		w.SetUpGold(fakecluster.Script(slices.Repeat([]func(*fakecluster.Run) fakecluster.Exit{fail}, 11)...))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the first failure shows", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
+		w.MustShow(map[string]string{"attempts": "1", "exit-code": "75", "message": "the storage is restarting"})
+		w.Until("the claim is bound", 2*time.Hour, w.IsBound("data"))
+		var want []time.Duration
+		for _, s := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
+			want = append(want, time.Duration(s)*time.Second)
+		}
+		if got := w.pauses(contract.Provision); !slices.Equal(got, want) {
+			w.T.Errorf("pauses %v\nwant   %v", got, want)
+		}
+		w.Until("all records are released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustShow(map[string]string{"attempts": "12", "result": "succeeded", "exit-code": "0", "message": ""})
+		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 11, "the storage is restarting", "exit code 75", "next attempt in")
+	})
+}
+
+func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
+	for code, most := range map[int32]int{65: 4, 64: 4, 78: 4, 73: 7, 77: 7} {
+		inWorld(t, func(w *world) {
+			w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "claim: RWX on a block device")))
+			w.Start()
+			w.CreateClaim("data")
+			w.Advance(30 * time.Minute)
+			if n := len(w.CreatedJobs("")); n > most || n < 3 {
+				w.T.Errorf("exit code %d: %d Jobs in 30 minutes, want 3 to %d", code, n, most)
+			}
+			w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", len(w.RunsOf(contract.Provision)), "RWX on a block device")
+		})
+	}
+}
+
+func TestARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Provision && r.Request.Size > 1<<30 {
+				return fakecluster.Exit{Code: 65, Message: "claim: too large"}
+			}
+			return fakecluster.Works(r)
+		})
+		w.Start()
+		claim := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		w.Advance(3 * time.Minute)
+		if len(w.CreatedJobs("")) != 1 {
+			w.T.Fatalf("%d Jobs before the claim changed", len(w.CreatedJobs("")))
+		}
+		fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
+		})
+		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
+		w.MustShow(map[string]string{"attempts": "1", "result": "succeeded"})
+	})
+}
+
+func TestOwnAnswerIsNotReadFromTheClaimsAnnotations(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "claim: not yet")))
+		w.Start()
+		claim := w.CreateClaim("data")
+		for i := range 20 {
+			w.Advance(30 * time.Second)
+			fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) {
+				fakecluster.Annotate(c, contract.AnnAttempts, "0")
+				fakecluster.Annotate(c, contract.AnnResult, "succeeded")
+				fakecluster.Annotate(c, contract.AnnProvisionTS, "1970-01-01T00:00:00Z")
+				fakecluster.Annotate(c, contract.AnnMessage, strings.Repeat("x", i))
+			})
+		}
+		var want []time.Duration
+		for _, s := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256} {
+			want = append(want, time.Duration(s)*time.Second)
+		}
+		if got := w.pauses(contract.Provision); !slices.Equal(got, want) {
+			w.T.Errorf("pauses %v\nwant   %v", got, want)
+		}
+		w.Advance(time.Second)
+		w.MustShow(map[string]string{"result": "failed", "message": "not yet", "attempts": "10"})
+	})
+}
+
+func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "3")
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Advance(time.Hour)
+		if n := len(w.CreatedJobs("")); n != 3 {
+			w.T.Errorf("%d Jobs, want 3", n)
+		}
+		w.MustEmitSome("PersistentVolumeClaim/data", "Stalled", "after 3", "max-attempts")
+		if last := w.Events.About("PersistentVolumeClaim/data", "ProvisioningFailed")[2]; strings.Contains(last.Note, "next attempt") {
+			w.T.Errorf("after the last attempt it says %q", last.Note)
+		}
+		fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"again": "please"} })
+		w.Advance(time.Hour)
+		if n := len(w.CreatedJobs("")); n != 6 {
+			w.T.Errorf("%d Jobs, want 3 more", n)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package cinder_test
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {
+	t.Helper()
+	server := cindertest.New()
+	k := cindertest.NewKeystone(server)
+	t.Cleanup(func() { k.Close(); server.Close() })
+	return k, server
+}
+
+// What each form of a login asks of keystone. A user's domain left out is "default".
+func TestLoginAsksKeystoneForToken(t *testing.T) {
+	tests := map[string]struct {
+		login credentials.Login
+		asks  []string
+	}{
+		"password": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p"},
+			[]string{`"domain":{"id":"default"},"name":"u"`, `"scope":{"project":{"domain":{"id":"default"},"name":"p"}}`},
+		},
+		"password, numbered project": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", ProjectID: "1f", UserDomainName: "d"},
+			[]string{`"domain":{"name":"d"},"name":"u"`, `"scope":{"project":{"id":"1f"}}`},
+		},
+		"password, two domains": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainID: "a", ProjectDomainName: "b"},
+			[]string{`"domain":{"id":"a"},"name":"u"`, `"scope":{"project":{"domain":{"name":"b"},"name":"p"}}`},
+		},
+		"numbered user": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
+		},
+		"application credential": {
+			credentials.Login{AppCredentialID: "i", AppCredentialSecret: "Passw0rd!"},
+			[]string{`"application_credential":{"id":"i","secret":"Passw0rd!"}`},
+		},
+		"named application credential": {
+			credentials.Login{AppCredentialName: "n", AppCredentialSecret: "Passw0rd!", Username: "u", UserDomainID: "d"},
+			[]string{`"name":"n"`, `"user":{"domain":{"id":"d"},"name":"u"}`},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			k, _ := keystone(t)
+			tc.login.AuthURL = k.URL + "/v3"
+			if _, err := connect(t, tc.login).Find(t.Context(), "x"); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.asks {
+				if asked := k.Asked.Load().(string); !strings.Contains(asked, want) {
+					t.Errorf("asked %s, want %s in it", asked, want)
+				}
+			}
+		})
+	}
+}
+
+// A token that ends in the middle of a run is renewed, once.
+func TestExpiredTokenIsRenewedOnce(t *testing.T) {
+	k, server := keystone(t)
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if strings.HasPrefix(r.Header.Get("X-Auth-Token"), "token-1:") && r.Method != http.MethodGet {
+			return cindertest.Refuse
+		}
+		return cindertest.Answer
+	}
+	c := connect(t, credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"})
+	s := spec(t, c)
+	if _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil || k.Tokens.Load() != 2 {
+		t.Errorf("%v, %d tokens", err, k.Tokens.Load())
+	}
+}
+
+// Each refusal says what to correct, and never shows the password.
+func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
+	good := func(k *cindertest.Keystone) credentials.Login {
+		return credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
+	}
+	tests := map[string]struct {
+		edit func(*credentials.Login, *cindertest.Server)
+		kind volume.Kind
+		said string
+	}{
+		"wrong password": {func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
+		"no keystone":    {func(l *credentials.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
+		"wrong region":   {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
+		"wrong type":     {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			k, server := keystone(t)
+			login := good(k)
+			tc.edit(&login, server)
+			_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || strings.Contains(err.Error(), "hush") {
+				t.Errorf("got %v, want %q", err, tc.said)
+			}
+		})
+	}
+}
+
+// The CA of the login is believed and no other, unless the login believes everybody.
+func TestTLSTrustsTheCAOfTheLogin(t *testing.T) {
+	server := cindertest.New()
+	t.Cleanup(server.Close)
+	behind, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(behind))
+	t.Cleanup(front.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+	for name, tc := range map[string]struct {
+		login credentials.Login
+		works bool
+	}{
+		"unknown authority": {credentials.Login{}, false},
+		"its authority":     {credentials.Login{CA: ca}, true},
+		"believes all":      {credentials.Login{Insecure: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.login.Endpoint, tc.login.Project = front.URL+"/v3", "admin"
+			_, err := connect(t, tc.login).Find(t.Context(), "x")
+			if (err == nil) != tc.works {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package cinder
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// Delete releases the volume, deletes it and waits until it no longer exists.
+func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) error {
+	v, err := b.untilIdle(ctx, v)
+	if err == nil {
+		v, err = b.release(ctx, v, a)
+	}
+	if err == nil && v.Status == inUse {
+		err = inUseBy(v, "someone else")
+	}
+	if err == nil && v.Status != deleting {
+		err = b.cinder.Delete(ctx, v.ID)
+	}
+	if err == nil {
+		_, err = b.poll(ctx, v, isDeleted)
+	}
+	return err
+}
+
+// isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the status deleting was
+// not deleted: it has a snapshot or a clone, or the storage failed.
+func isDeleted(v volume.Volume) (bool, error) {
+	if v.Status == deleting {
+		return false, nil
+	}
+	return false, &volume.Error{
+		Kind:  volume.Busy,
+		Doing: "delete volume " + v.ID,
+		Said:  fmt.Sprintf("the storage did not delete it and left it %q; something may depend on it", v.Status),
+	}
+}

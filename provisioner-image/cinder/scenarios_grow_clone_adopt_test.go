@@ -1,0 +1,123 @@
+package cinder_test
+
+import (
+	"crypto/rand"
+	"slices"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// TestGrowKeepsTheExport grows a volume that is held, in either way, and the export stays.
+func TestGrowKeepsTheExport(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			onEachCinder(t, func(t *testing.T, login credentials.Login) { t.Helper(); testGrow(t, login, api) })
+		})
+	}
+}
+
+func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
+	t.Helper()
+	c := connect(t, login)
+	s := spec(t, c)
+	s.Access.Method = api
+	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+	v, err := keeper.Ensure(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, held := export(t, keeper, v, s)
+	for range 2 {
+		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: s.UID, ID: v.ID, SizeGiB: 2, Access: held})
+		if err != nil || grown.SizeGiB != 2 {
+			t.Fatalf("%+v, %v", grown, err)
+		}
+	}
+	after, err := keeper.Reach(t.Context(), v.ID, held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var to target
+	if err := after.Decode(&to); err != nil || to != before {
+		t.Errorf("the export is %q at %q now, %v", to.IQN, to.Portal, err)
+	}
+	if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status == "available" {
+		t.Errorf("after it has grown the volume is %q, %v", now.Status, err)
+	}
+}
+
+// TestCloneOfVolumeInUse copies a volume that is in use.
+func TestCloneOfVolumeInUse(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		one, two := spec(t, c), spec(t, c)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		from, err := keeper.Ensure(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, held, err := keeper.Export(t.Context(), from, one.Access)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
+		if err := keeper.CheckSource(t.Context(), two); err != nil {
+			t.Fatal(err)
+		}
+		if made, err := keeper.Ensure(t.Context(), two); err != nil || made.ID == from.ID || made.UID() != two.UID {
+			t.Errorf("%+v, %v", made, err)
+		}
+		// A copy goes before its source: some storages keep the source for it.
+		for _, target := range []volume.Target{{UID: two.UID, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
+			if err := keeper.Remove(t.Context(), target); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// An existing volume becomes a claim's, is listed as the cluster's, and is given back.
+func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		old := spec(t, c)
+		there, err := keeper.Ensure(t.Context(), old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetMetadata(t.Context(), there.ID, map[string]string{"kept": "yes"}); err != nil {
+			t.Fatal(err)
+		}
+		s := spec(t, c)
+		s.Adopt, s.Cluster = there.ID, rand.Text()
+		s.Metadata[volume.KeyCluster] = s.Cluster
+		v, err := keeper.Ensure(t.Context(), s)
+		if err != nil || v.ID != there.ID {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		all, err := keeper.List(t.Context(), s.Cluster)
+		if err != nil || len(all) != 1 || all[0].ID != v.ID || all[0].Metadata["kept"] != "yes" {
+			t.Errorf("listed %v, %v", all, err)
+		}
+		everybody, err := keeper.List(t.Context(), "")
+		if err != nil || !slices.ContainsFunc(everybody, func(o volume.Volume) bool { return o.ID == v.ID }) {
+			t.Errorf("listed %d, %v", len(everybody), err)
+		}
+		_, held := export(t, keeper, v, s)
+		if err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Access: held, Undo: true}); err != nil {
+			t.Error(err)
+		}
+		if back, err := c.Get(t.Context(), there.ID); err != nil || back.UID() != "" || back.Status != "available" {
+			t.Errorf("given back as %+v, %v", back, err)
+		}
+		if err := keeper.Remove(t.Context(), volume.Target{UID: old.UID, ID: there.ID, Access: old.Access}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,292 @@
+package cinder_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
+
+var (
+	connector = volume.Client{Initiator: "iqn.2026-11.io.flex-provisioner:nodes"}
+	reserve   = volume.Access{Method: cinder.Reserve, Client: connector}
+	attach    = volume.Access{Method: cinder.Attachments, Client: connector}
+	wanted    = volume.Spec{
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Metadata: owned(uid), Access: reserve,
+	}
+)
+
+func owned(by string) map[string]string { return map[string]string{volume.KeyUID: by} }
+
+// at once: no test waits for time to pass, the fake Cinder counts looks.
+func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+func start(t *testing.T) (*volume.Keeper, *cindertest.Server) {
+	t.Helper()
+	server := cindertest.New()
+	t.Cleanup(server.Close)
+	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return volume.NewKeeper(cinder.NewBackend(c, atOnce), atOnce), server
+}
+
+func ids(s *cindertest.Server) string {
+	var all []string
+	for _, v := range s.Volumes() {
+		all = append(all, v.ID[:8]+":"+v.Status)
+	}
+	return strings.Join(all, " ")
+}
+
+// What stands in the storage before decides what Ensure makes of it.
+func TestEnsureUsesWhatIsInCinder(t *testing.T) {
+	tests := map[string]struct {
+		there []string
+		after string
+	}{
+		"nothing":                        {nil, "00000001:available"},
+		"a volume of ours":               {[]string{"available"}, "00000001:available"},
+		"one that is being made":         {[]string{"creating"}, "00000001:available"},
+		"one that is reserved":           {[]string{"attaching"}, "00000001:attaching"},
+		"one that failed":                {[]string{"error"}, "00000002:available"},
+		"one that is being deleted":      {[]string{"deleting"}, "00000001:deleting 00000002:available"},
+		"two: the oldest stays":          {[]string{"available", "available"}, "00000001:available"},
+		"two, the newer one reserved":    {[]string{"available", "attaching"}, "00000001:available"},
+		"a failed one before a good one": {[]string{"error", "available"}, "00000002:available"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			keeper, server := start(t)
+			for _, status := range tc.there {
+				server.Add(status, owned(uid))
+			}
+			v, err := keeper.Ensure(t.Context(), wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := ids(server); got != tc.after || !strings.Contains(tc.after, v.ID[:8]) {
+				t.Errorf("afterwards %s, using %s; want %s", got, v.ID, tc.after)
+			}
+		})
+	}
+}
+
+func TestEnsureIgnoresVolumesOfOtherClaims(t *testing.T) {
+	keeper, server := start(t)
+	server.Add("available", owned("other"))
+	server.Add("available", nil)
+	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000003" || len(server.Volumes()) != 3 {
+		t.Errorf("volume %s, %v, %s", v.ID, err, ids(server))
+	}
+}
+
+// After an answer that got lost Ensure looks, and never creates twice.
+func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
+	for name, fate := range map[string]cindertest.Fate{"done": cindertest.DropAnswer, "not done": cindertest.DropRequest} {
+		t.Run(name, func(t *testing.T) {
+			keeper, server := start(t)
+			creates := 0
+			server.Gate = func(r *http.Request) cindertest.Fate {
+				if r.Method != http.MethodPost {
+					return cindertest.Answer
+				}
+				creates++
+				return fate
+			}
+			v, err := keeper.Ensure(t.Context(), wanted)
+			if done := fate == cindertest.DropAnswer; done != (err == nil) || done != (v.ID != "") {
+				t.Errorf("volume %q, error %v", v.ID, err)
+			}
+			if err != nil && !volume.Is(err, volume.Unavailable) {
+				t.Error(err)
+			}
+			if creates != 1 {
+				t.Errorf("%d requests to create", creates)
+			}
+		})
+	}
+}
+
+// A second run creates between this one's look and its create. Both must agree.
+func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
+	keeper, server := start(t)
+	once := true
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if once && r.Method == http.MethodPost {
+			once = false
+			server.Add("available", owned(uid))
+		}
+		return cindertest.Answer
+	}
+	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000001" {
+		t.Errorf("using %s, %v", v.ID, err)
+	}
+	if got := ids(server); got != "00000001:available" {
+		t.Errorf("afterwards %s", got)
+	}
+}
+
+// A Cinder whose list does not show our volume would make every run create another one.
+func TestListWithoutTheNewVolumeIsMisconfigured(t *testing.T) {
+	keeper, server := start(t)
+	blind := wanted
+	blind.Metadata = nil
+	v, err := keeper.Ensure(t.Context(), blind)
+	if !volume.Is(err, volume.Misconfigured) || v.ID == "" {
+		t.Errorf("volume %q, error %v", v.ID, err)
+	}
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID}); err != nil || ids(server) != "" {
+		t.Errorf("not removed by its ID: %v, %s", err, ids(server))
+	}
+}
+
+func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
+	tests := map[string]struct {
+		setup func(*cindertest.Server, *volume.Spec)
+		kind  volume.Kind
+		said  string
+		left  string
+	}{
+		"no backend has room": {
+			func(_ *cindertest.Server, s *volume.Spec) { s.Type = cindertest.TypeFull },
+			volume.Full, "Could not find any available weighted backend", "00000001:error",
+		},
+		"quota": {
+			func(s *cindertest.Server, _ *volume.Spec) { s.Quota = 0 },
+			volume.Full, "VolumeLimitExceeded", "",
+		},
+		"attached by somebody": {
+			func(s *cindertest.Server, _ *volume.Spec) { s.Add("in-use", owned(uid)) },
+			volume.Busy, `"in-use"`, "00000001:in-use",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			keeper, server := start(t)
+			s := wanted
+			tc.setup(server, &s)
+			_, err := keeper.Ensure(t.Context(), s)
+			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || ids(server) != tc.left {
+				t.Errorf("error %v, left %q", err, ids(server))
+			}
+		})
+	}
+}
+
+// TestRemoveStartsFromEveryStatus starts from every state that a run or an administrator can leave behind.
+func TestRemoveStartsFromEveryStatus(t *testing.T) {
+	for _, status := range []string{"creating", "available", "attaching", "error", "deleting", "detaching"} {
+		t.Run(status, func(t *testing.T) {
+			keeper, server := start(t)
+			id := server.Add(status, owned(uid))
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: reserve}); err != nil {
+				t.Fatal(err)
+			}
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil || ids(server) != "" {
+				t.Errorf("again: %v, left %s", err, ids(server))
+			}
+		})
+	}
+}
+
+func TestRemoveDeletesEveryVolumeOfTheClaim(t *testing.T) {
+	keeper, server := start(t)
+	server.Add("available", owned(uid))
+	server.Add("error", owned(uid))
+	other := server.Add("available", owned("other"))
+	unmarked := server.Add("available", nil)
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(server); got != other[:8]+":available" {
+		t.Errorf("left %s", got)
+	}
+}
+
+func TestRemoveRefusesAVolumeInUseOrOfAnotherClaim(t *testing.T) {
+	keeper, server := start(t)
+	server.Add("in-use", owned(uid))
+	other := server.Add("available", owned("other"))
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); !volume.Is(err, volume.Busy) {
+		t.Errorf("in use: %v", err)
+	}
+	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
+	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), `belongs to claim "other"`) {
+		t.Errorf("another claim's: %v", err)
+	}
+	if len(server.Volumes()) != 2 {
+		t.Errorf("left %s", ids(server))
+	}
+}
+
+// A storage can accept a deletion and then silently not do it.
+func TestRemoveFailsWhenCinderDoesNotDelete(t *testing.T) {
+	keeper, server := start(t)
+	id := server.Add("available", owned(uid))
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if r.Method == http.MethodGet && server.Volumes()[0].Status == "deleting" {
+			server.SetStatus(id, "available")
+		}
+		return cindertest.Answer
+	}
+	err := keeper.Remove(t.Context(), volume.Target{UID: uid})
+	if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "did not delete it") {
+		t.Error(err)
+	}
+}
+
+// The volume is looked at, and is ours.
+func TestReserveIsNotRepeatedAfterALostAnswer(t *testing.T) {
+	keeper, server := start(t)
+	v, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := false
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if r.Method == http.MethodPost && !lost {
+			lost = true
+			return cindertest.DropAnswer
+		}
+		return cindertest.Answer
+	}
+	if _, _, err := keeper.Export(t.Context(), v, reserve); err != nil {
+		t.Error(err)
+	}
+}
+
+// A wait ends with its context and says what it waited for.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	_, server := start(t)
+	server.Slow = 1000
+	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pauses []time.Duration
+	pause := func(_ context.Context, d time.Duration) error {
+		if pauses = append(pauses, d); len(pauses) == 20 {
+			return context.Canceled
+		}
+		return nil
+	}
+	keeper := volume.NewKeeper(cinder.NewBackend(c, pause), pause)
+	_, err = keeper.Ensure(t.Context(), wanted)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `which is "creating"`) {
+		t.Error(err)
+	}
+	if pauses[0] != 100*time.Millisecond || pauses[19] != 5*time.Second {
+		t.Errorf("pauses were %v", pauses)
+	}
+}

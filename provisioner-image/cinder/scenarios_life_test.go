@@ -1,0 +1,248 @@
+package cinder_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// onEachCinder runs a test on the Cinder in this process and, where FLEX_TEST_CINDER names an openrc
+// file, on the real one that it leads to.
+func onEachCinder(t *testing.T, test func(t *testing.T, login credentials.Login)) {
+	t.Helper()
+	t.Run("fake", func(t *testing.T) {
+		server := cindertest.New()
+		t.Cleanup(server.Close)
+		server.Quota = 30
+		test(t, credentials.Login{Endpoint: server.Endpoint(), Project: "admin"})
+	})
+	if openrc := os.Getenv("FLEX_TEST_CINDER"); openrc != "" {
+		t.Run("real", func(t *testing.T) { test(t, readOpenrc(t, openrc)) })
+	}
+}
+
+func readOpenrc(t *testing.T, path string) credentials.Login {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	env := map[string]string{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "), "=")
+		if ok {
+			env[name] = strings.Trim(value, `"'`)
+		}
+	}
+	login, err := credentials.FromEnv(env, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return login
+}
+
+func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
+	t.Helper()
+	c, err := cinder.Connect(t.Context(), login, http.Client{Timeout: time.Minute}, wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wait pauses for real: a real Cinder needs its time.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// spec is a volume of a claim of this test's own.
+func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
+	t.Helper()
+	uid := rand.Text()
+	s := volume.Spec{
+		UID: uid, Name: "pvc-" + uid, SizeGiB: 1,
+		Metadata: map[string]string{volume.KeyUID: uid, "flex-provisioner.io/claim-name": t.Name()},
+		Access: volume.Access{
+			Method: cinder.Auto,
+			Client: volume.Client{Initiator: "iqn.2026-11.io.flex-provisioner:nodes", Host: "test", OSType: "linux"},
+		},
+	}
+	t.Cleanup(func() {
+		target := volume.Target{UID: uid, Access: s.Access}
+		if err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return s
+}
+
+// TestEveryStepCanBeRepeated takes a volume through every step twice: each can be repeated.
+func TestEveryStepCanBeRepeated(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) { testLife(t, api) })
+	}
+}
+
+func testLife(t *testing.T, api volume.Method) {
+	t.Helper()
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		s := spec(t, c)
+		s.Access.Method = api
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		first, err := keeper.Ensure(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := keeper.Ensure(t.Context(), s)
+		if err != nil || again.ID != first.ID {
+			t.Fatalf("a second run has volume %q, the first %q (%v)", again.ID, first.ID, err)
+		}
+		if first.SizeGiB != 1 || first.UID() != s.UID || first.Created.IsZero() || first.Name != s.Name {
+			t.Errorf("volume is %+v", first)
+		}
+		one, held := export(t, keeper, first, s)
+		first, err = c.Get(t.Context(), first.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, heldAgain := export(t, keeper, first, s)
+		if held.Method != heldAgain.Method || held.ID != heldAgain.ID || held.Method == cinder.Auto {
+			t.Errorf("held by %+v, then by %+v", held, heldAgain)
+		}
+		if one.IQN == "" || one.Portal == "" || one.Password == "" || one != two {
+			t.Errorf("the connection is %q at %q, then %q at %q", one.IQN, one.Portal, two.IQN, two.Portal)
+		}
+		target := volume.Target{UID: s.UID, ID: first.ID, Access: held}
+		for range 2 {
+			if err := keeper.Remove(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Get(t.Context(), first.ID); !volume.Is(err, volume.Gone) {
+			t.Errorf("the volume after removal: %v", err)
+		}
+	})
+}
+
+type target struct {
+	Portal   string `json:"target_portal"`
+	IQN      string `json:"target_iqn"`
+	Password string `json:"auth_password"`
+}
+
+func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (target, volume.Access) {
+	t.Helper()
+	c, held, err := k.Export(t.Context(), v, s.Access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var to target
+	if err := c.Decode(&to); err != nil || c.Kind != "iscsi" {
+		t.Fatalf("kind %q, error %v", c.Kind, err)
+	}
+	return to, held
+}
+
+func TestFindReturnsOnlyTheClaimsVolumes(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		mine, other := spec(t, c), spec(t, c)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		for _, s := range []volume.Spec{mine, other} {
+			if _, err := keeper.Ensure(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := c.Find(t.Context(), mine.UID)
+		if err != nil || len(found) != 1 || found[0].UID() != mine.UID {
+			t.Errorf("found %v, %v", found, err)
+		}
+	})
+}
+
+// TestRefusalHasCindersMessageAndRequestID has Cinder's own words and number in every error.
+func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
+	const nobody = "ffffffff-0000-0000-0000-000000000000"
+	tests := map[string]struct {
+		do   func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error
+		kind volume.Kind
+		said string
+	}{
+		"an unknown type": {create(func(s *volume.Spec) { s.Type = "nope" }), volume.Misconfigured, "nope could not be found"},
+		"an unknown zone": {create(func(s *volume.Spec) { s.Zone = "mars" }), volume.Misconfigured, "'mars' is invalid"},
+		"no size":         {create(func(s *volume.Spec) { s.SizeGiB = -1 }), volume.Misconfigured, "Invalid input"},
+		"no such volume": {
+			func(ctx context.Context, c *cinder.Cinder, _ volume.Spec) error {
+				_, err := c.Get(ctx, nobody)
+				return err
+			},
+			volume.Gone, nobody + " could not be found",
+		},
+		"deletion of no such volume": {
+			func(ctx context.Context, c *cinder.Cinder, _ volume.Spec) error { return c.Delete(ctx, nobody) },
+			volume.Gone, nobody + " could not be found",
+		},
+		"a connector without initiator": {
+			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
+				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				if err == nil {
+					_, err = c.Initialize(ctx, v.ID, volume.Client{Host: "h"})
+				}
+				return err
+			},
+			volume.Misconfigured, "Connector doesn't have required information: initiator",
+		},
+		"a reserved volume, reserved again": {
+			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
+				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				if err == nil {
+					err = c.Reserve(ctx, v.ID)
+				}
+				if err == nil {
+					err = c.Reserve(ctx, v.ID)
+				}
+				return err
+			},
+			volume.Busy, "status must be available to reserve, but the status is attaching",
+		},
+	}
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		for name, tc := range tests {
+			t.Run(name, func(t *testing.T) {
+				c := connect(t, login)
+				err := tc.do(t.Context(), c, spec(t, c))
+				if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || !strings.Contains(err.Error(), "req-") {
+					t.Errorf("error %v, want kind %d, %q and a request id", err, tc.kind, tc.said)
+				}
+			})
+		}
+	})
+}
+
+func create(edit func(*volume.Spec)) func(context.Context, *cinder.Cinder, volume.Spec) error {
+	return func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
+		edit(&s)
+		_, err := c.Create(ctx, s)
+		return err
+	}
+}

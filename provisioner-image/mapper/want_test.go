@@ -1,0 +1,136 @@
+package mapper_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
+)
+
+const (
+	rwo  = corev1.ReadWriteOnce
+	rox  = corev1.ReadOnlyMany
+	rwx  = corev1.ReadWriteMany
+	rwop = corev1.ReadWriteOncePod
+)
+
+// Which access modes each kind keeps, and the reason of those it does not.
+func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
+	filled := func(w *mapper.Want) { w.Filled = true }
+	block := func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }
+	ownNames := func(w *mapper.Want) { w.Initiator = ""; w.Filled = true }
+	tests := map[string]struct {
+		kind   string
+		modes  []corev1.PersistentVolumeAccessMode
+		edit   func(*mapper.Want)
+		reason string
+	}{
+		"one node":                         {"iscsi", all(rwo), nil, ""},
+		"one pod":                          {"iscsi", all(rwop), nil, ""},
+		"one node or one pod":              {"nvmeof", all(rwo, rwop), nil, ""},
+		"iscsi, many write":                {"iscsi", all(rwx), block, "ReadWriteMany is not possible on an iSCSI disk"},
+		"iscsi, many read by one name":     {"iscsi", all(rox), filled, "that all nodes reach by one initiator name"},
+		"iscsi, many read by their names":  {"iscsi", all(rox), ownNames, ""},
+		"fc, many read":                    {"fibre_channel", all(rox), filled, ""},
+		"fc, many read what nobody wrote":  {"fibre_channel", all(rox), nil, "on a new, empty volume"},
+		"fc, readers beside a writer":      {"fibre_channel", all(rwo, rox), filled, "together with one that writes"},
+		"fc, many write":                   {"fibre_channel", all(rwx), block, "on a Fibre Channel disk"},
+		"rbd, many write to a device":      {"rbd", all(rwx), block, ""},
+		"rbd, many write to a file system": {"rbd", all(rwx), nil, "with a file system on an rbd image"},
+		"native rbd, many write":           {"rbd", all(rwx), func(w *mapper.Want) { block(w); w.Ceph.Native = true }, "on an rbd image"},
+		"rbd, many read":                   {"rbd", all(rox), filled, ""},
+		"nvme, many read":                  {"nvmeof", all(rox), filled, "on an NVMe disk"},
+		"flexVolume, one node":             {"gpfs", all(rwo), nil, ""},
+		"flexVolume, raw device":           {"gpfs", all(rwo), block, "volumeMode Block is not possible with a FlexVolume"},
+		"a mode that is not invented yet":  {"rbd", all("ReadTwice"), nil, "ReadTwice is not possible"},
+		"no kind said, none can":           {"", all(rwx), nil, "ReadWriteMany is not possible"},
+		"no kind said, some can":           {"", all(rwx), block, ""},
+		"capitals, as some backends write": {"iSCSI", all(rwo), nil, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			ceph(&w)
+			w.Kind, w.AccessModes, w.FlexDriver = tc.kind, tc.modes, "example.com/any"
+			if tc.edit != nil {
+				tc.edit(&w)
+			}
+			err := mapper.Check(w)
+			if (err == nil) != (tc.reason == "") {
+				t.Fatalf("got %v, want %q", err, tc.reason)
+			}
+			if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok && (!u.Claim || !strings.Contains(err.Error(), tc.reason)) {
+				t.Errorf("got %v (the claim's: %t), want %q", err, u.Claim, tc.reason)
+			}
+		})
+	}
+}
+
+func all(m ...corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode { return m }
+
+// What the class lacks or says wrongly is found before a volume is made, where the
+// class says which kind of connection it has, and at the connection otherwise.
+func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
+	tests := map[string]struct {
+		from   string
+		change map[string]any
+		edit   func(*mapper.Want)
+		early  bool
+		reason string
+	}{
+		"a kind that cannot be mapped":       {from: "nfs", edit: kind("nfs"), early: true, reason: `connected by "nfs"`},
+		"found out late":                     {from: "nfs", reason: `connected by "nfs"`},
+		"the class is wrong":                 {from: "nfs", edit: kind("iscsi"), reason: `"iscsi", the storage says "nfs"`},
+		"no cluster-id":                      {from: "rbd", edit: func(w *mapper.Want) { kind("rbd")(w); w.Ceph.Key = "k" }, early: true, reason: "lacks cluster-id"},
+		"no key":                             {from: "rbd", edit: func(w *mapper.Want) { kind("rbd")(w); w.Ceph.ClusterID = "c" }, early: true, reason: "ceph-secret: NAMESPACE/NAME"},
+		"no pool":                            {from: "rbd", change: map[string]any{"name": "image"}, edit: ceph, reason: "POOL/IMAGE"},
+		"no port":                            {from: "fibre-channel", change: map[string]any{"target_wwn": "", "target_wwns": nil, "wwn": nil}, reason: "no port"},
+		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300"},
+		"replicas":                           {from: "nvmeof", change: map[string]any{"volume_replicas": []any{map[string]any{}, map[string]any{}}}, reason: "2 replicas"},
+		"no NVMe transport that nodes speak": {from: "nvmeof", change: map[string]any{"transport_type": "fc"}, reason: "over tcp or rdma"},
+		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "names no portal"},
+		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery wants authentication by "KRB5"`},
+		"encrypted":                          {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			if tc.edit != nil {
+				tc.edit(&w)
+			}
+			if err := mapper.Check(w); (err != nil) != tc.early {
+				t.Errorf("before the volume exists: %v", err)
+			}
+			_, err := mapper.Map(capture(t, tc.from, tc.change), w)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
+			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) {
+				t.Errorf("got %v, want %q", err, tc.reason)
+			}
+		})
+	}
+}
+
+func kind(k string) func(*mapper.Want) { return func(w *mapper.Want) { w.Kind = k } }
+
+// Some backends send only the lists.
+func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
+	c := capture(t, "iscsi-two-portals", map[string]any{"target_portal": nil, "target_iqn": nil, "target_lun": nil})
+	m, err := mapper.Map(c, want())
+	if err != nil || m.Source.ISCSI.TargetPortal != "127.0.0.1:3260" || len(m.Source.ISCSI.Portals) != 1 {
+		t.Errorf("%+v, %v", m.Source.ISCSI, err)
+	}
+}
+
+// A limit that only Nova keeps is said, not lost.
+func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
+	if got := mapper.Unenforced(capture(t, "iscsi", nil)); got != "" {
+		t.Error(got)
+	}
+	limited := capture(t, "iscsi", map[string]any{"qos_specs": map[string]any{"total_iops_sec": "100"}})
+	if got := mapper.Unenforced(limited); !strings.Contains(got, "QoS") {
+		t.Errorf("got %q", got)
+	}
+}

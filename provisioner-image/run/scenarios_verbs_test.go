@@ -1,0 +1,182 @@
+package run_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// expand asks for 7 GiB.
+func (w *world) expand(t *testing.T) run.Result {
+	t.Helper()
+	return w.run(t, w.request(contract.Expand, func(r *contract.Request) { r.Size = 7 << 30 }), &w.pvs(t)[0])
+}
+
+// TestExpandReportsTheNewSize grows a volume in use, however it is held, twice, and tells the new size.
+func TestExpandReportsTheNewSize(t *testing.T) {
+	for api, status := range map[volume.Method]string{cinder.Attachments: "in-use", cinder.Reserve: "attaching"} {
+		w := newWorld(t)
+		w.api = api
+		w.provision(t)
+		for range 2 {
+			result := w.expand(t)
+			if result.Code != contract.ExitDone || !strings.HasPrefix(result.Message, `{"uid":"`+uid+`","code":0,"capacity":7516192768,"pending":"the disk has grown`) {
+				t.Fatalf("%s: %+v", api, result)
+			}
+			claim := contract.ForClaim(result.Message)
+			if !strings.Contains(claim, "resize2fs") || strings.Contains(claim, "attach-api reserve") != (api == cinder.Reserve) {
+				t.Errorf("%s: the user reads %q", api, claim)
+			}
+			if v := w.own(t); v.SizeGiB != 7 || v.Status != status {
+				t.Errorf("%s: the volume is %+v", api, v)
+			}
+		}
+		w.deleteTwice(t)
+	}
+}
+
+// The volume has the size and is held, whatever request was the last.
+func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
+			t.Run(fmt.Sprintf("%s, %s", api, name), func(t *testing.T) {
+				killEverywhere(t, fate, func(w *world) { w.api = api; w.provision(t) }, (*world).expand, func(t *testing.T, w *world) {
+					t.Helper()
+					one(t, w)
+					if v := w.own(t); v.SizeGiB != 7 || v.Status == "available" {
+						t.Fatalf("the volume is %+v", v)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The storage's words, and never another claim's volume.
+func TestExpandRefusesAnotherClaimsVolume(t *testing.T) {
+	w := newWorld(t)
+	w.provision(t)
+	other := w.cinder.Add("available", map[string]string{contract.AnnClaimUID: otherUID})
+	object := w.pvs(t)[0]
+	object.Annotations["flex-provisioner.io/cinder-volume-id"] = other
+	result := w.run(t, w.request(contract.Expand, func(r *contract.Request) { r.Size = 7 << 30 }), &object)
+	if result.Code != contract.ExitConfig || !strings.Contains(result.Message, "belongs to claim") {
+		t.Errorf("%+v", result)
+	}
+	w.cinder.SetStatus(w.own(t).ID, "error_extending")
+	if result := w.expand(t); result.Code != contract.ExitUnavailable || !strings.Contains(result.Message, "error_extending") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestListWritesALineForEachVolumeOfTheCluster writes a line for each of the cluster's volumes, page by page.
+func TestListWritesALineForEachVolumeOfTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.cinder.Page = 2
+	for i, cluster := range []string{"it_s one", "it_s one", "two", "it_s one"} {
+		w.cinder.Add("available", map[string]string{
+			contract.AnnClaimUID: fmt.Sprint("uid-", i), "flex-provisioner.io/cluster": cluster, "flex-provisioner.io/claim-name": "data",
+		})
+	}
+	w.cinder.Add("available", nil)
+	for cluster, want := range map[string]int{"it's one": 3, "two": 1, "": 4, "none": 0} {
+		result := w.run(t, w.request(contract.List, func(r *contract.Request) { r.Properties["cluster"] = cluster }), skeleton())
+		if result.Code != contract.ExitDone || strings.Count(result.Output, "\n") != want {
+			t.Errorf("cluster %q: %+v", cluster, result)
+		}
+		if want == 1 && !strings.Contains(result.Output, `{"uid":"uid-2","volume":"00000003-0000-4000-8000-000000000000","name":"outside","status":"available","sizeGiB":1,`) {
+			t.Error(result.Output)
+		}
+	}
+}
+
+// TestAdoptedVolumeBecomesTheClaims puts an existing volume under the claim that the config names.
+func TestAdoptedVolumeBecomesTheClaims(t *testing.T) {
+	w := newWorld(t)
+	id := w.cinder.Add("available", map[string]string{"kept": "yes"})
+	w.cinder.Resize(id, 5)
+	result := w.run(t, w.request(contract.Provision, adopt("shop/other: x\nshop/data: "+id+" # the old one\n")), skeleton())
+	if result.Code != contract.ExitDone {
+		t.Fatalf("%+v", result)
+	}
+	v := w.own(t)
+	if len(w.cinder.Volumes()) != 1 || v.ID != id || v.Metadata["kept"] != "yes" || v.Status != "attaching" {
+		t.Errorf("the volume is %+v", v)
+	}
+	if size := w.pvs(t)[0].Spec.Capacity[corev1.ResourceStorage]; size.String() != "5Gi" {
+		t.Errorf("the PV has %s", &size)
+	}
+	w.deleteTwice(t)
+}
+
+func adopt(lines string) func(*contract.Request) {
+	return func(r *contract.Request) { r.Properties["adopt"] = lines }
+}
+
+// What takes an unfinished provision back does not delete what was there.
+func TestUnfinishedAdoptionIsUndoneWithoutDeleting(t *testing.T) {
+	kept := func(t *testing.T, w *world) {
+		t.Helper()
+		all := w.cinder.Volumes()
+		if len(all) != 1 || all[0].Status != "available" || all[0].Metadata[contract.AnnClaimUID] != "" || all[0].Metadata["kept"] != "yes" {
+			t.Errorf("left %+v", all)
+		}
+	}
+	w := newWorld(t)
+	id := w.cinder.Add("available", map[string]string{"kept": "yes"})
+	w.cinder.Resize(id, 5)
+	w.forbid("secrets")
+	if result := w.run(t, w.request(contract.Provision, adopt("shop/data: "+id)), skeleton()); result.Code != contract.ExitConfig {
+		t.Errorf("%+v", result)
+	}
+	kept(t, w)
+
+	w = newWorld(t)
+	id = w.cinder.Add("available", map[string]string{"kept": "yes"})
+	w.cinder.Resize(id, 5)
+	w.also = map[string]string{"adopt": "shop/data: " + id}
+	w.kill(t, 7, cindertest.DropAnswer, (*world).provision)
+	if w.own(t).ID != id {
+		t.Fatal("the run was killed before it adopted anything")
+	}
+	if result := w.remove(t); result.Code != contract.ExitDone {
+		t.Errorf("%+v", result)
+	}
+	kept(t, w)
+}
+
+func TestAdoptionIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		setup  func(*world) string
+		code   int
+		reason string
+	}{
+		"no such volume": {func(*world) string { return "shop/data: x" }, contract.ExitBadRequest, "it does not exist"},
+		"another claim's": {func(w *world) string {
+			return "shop/data: " + w.cinder.Add("available", map[string]string{contract.AnnClaimUID: otherUID})
+		}, contract.ExitBadRequest, "it belongs to claim " + otherUID},
+		"in use":    {func(w *world) string { return "shop/data: " + w.cinder.Add("in-use", nil) }, contract.ExitBadRequest, `status is "in-use"`},
+		"too small": {func(w *world) string { return "shop/data: " + w.cinder.Add("available", nil) }, contract.ExitBadRequest, "it has 1 GiB, the claim asks for 3"},
+		"no line":   {func(*world) string { return "data x" }, contract.ExitConfig, "NAMESPACE/CLAIM: VOLUME-ID"},
+		"twice":     {func(*world) string { return "shop/data: x\nshop/data: y" }, contract.ExitConfig, "another line names"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			lines := tc.setup(w)
+			before := len(w.cinder.Volumes())
+			result := w.run(t, w.request(contract.Provision, adopt(lines)), skeleton())
+			if result.Code != tc.code || !strings.Contains(result.Message, tc.reason) || len(w.cinder.Volumes()) != before {
+				t.Errorf("code %d, %s", result.Code, result.Message)
+			}
+		})
+	}
+}
