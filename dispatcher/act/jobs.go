@@ -13,7 +13,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -130,7 +129,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 // countedRun returns what the series count of a run.
 func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 	r := series.Run{
-		Source: o.ClonedFrom(), Class: o.Delete.Config.Source.Class, Verb: d.Run.Verb, Undo: d.Run.Verb == contract.Delete && d.Run.Volume == "",
+		Source: o.ClonedFrom(), Class: o.Delete.Config.Source.Class, Verb: d.Run.Verb, Undo: d.Run.IsUndo(),
 		Verdict: d.Run.Outcome.Verdict, Success: d.Success, Attempt: d.Run.Attempt,
 		Took: d.Run.Outcome.Finished.Sub(o.Jobs[d.Run.Name].CreationTimestamp.Time),
 	}

@@ -57,13 +57,13 @@ func isRunOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
 }
 
 func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
-	mine := metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy}
+	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if runs.IsRecord(&job) && !isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}

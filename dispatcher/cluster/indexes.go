@@ -130,7 +130,7 @@ func nodeOfPV(obj any) ([]string, error) {
 
 func nodeOfJob(obj any) ([]string, error) {
 	job := obj.(*batchv1.Job)
-	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+	if !runs.IsRecord(job) {
 		return nil, nil
 	}
 	var nodes []string

@@ -67,7 +67,7 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), cache.Indexers{byClass: classOfConfig})
 	b.use(ns, contract.LabelProvisioner+"=true", withoutManagedFields)
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
-	b.use(ns, config.LabelManagedBy+"="+config.ManagedBy, withoutManagedFields)
+	b.use(ns, config.SelectManaged, withoutManagedFields)
 	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), cache.Indexers{byConfig: configOfRevision})
 	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated),
 		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})

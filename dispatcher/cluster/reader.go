@@ -176,7 +176,7 @@ func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.U
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name".
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy})
+		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}

@@ -8,6 +8,8 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "flex-dispatcher"
+	// SelectManaged is the label selector of the dispatcher's Jobs, pods and config revisions.
+	SelectManaged = LabelManagedBy + "=" + ManagedBy
 	// LabelClass holds a hash of the storage class's name, since a class's name may be longer than a
 	// label's value.
 	LabelClass = contract.Domain + "class"

@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -156,7 +157,7 @@ func (c *Controller) enqueueClass(label string) {
 		}
 	}
 	for _, job := range c.caches.JobsOfClass(label) {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+		if runs.IsRecord(job) {
 			c.enqueueJob(job)
 		}
 	}

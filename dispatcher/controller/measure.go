@@ -81,8 +81,7 @@ func (c *Controller) backlog() series.Backlog {
 		for _, label := range c.caches.ClassesWithUnfinishedJobs(ns) {
 			for _, job := range c.caches.UnfinishedJobs(ns, label) {
 				r := runs.RecordOf(job, job.Labels[contract.LabelClaimUID])
-				undo := r.Verb == contract.Delete && r.Volume == ""
-				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: undo, Running: c.slots.HoldsSlot(job)}]++
+				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: r.IsUndo(), Running: c.slots.HoldsSlot(job)}]++
 			}
 		}
 	}

@@ -48,6 +48,12 @@ type Others struct {
 	Held bool
 }
 
+// IsRecord reports whether a Job is still the record of a claim.
+func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jobs.FinalizerRecord) }
+
+// IsUndo reports whether a run deletes what a provision may have made without a PV.
+func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
+
 // RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
@@ -65,7 +71,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Volume:        own(jobs.AnnVolume),
 		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
 		NothingBefore: own(jobs.AnnClean) == "true",
-		Held:          slices.Contains(job.Finalizers, jobs.FinalizerRecord) && own(jobs.AnnReleased) == "",
+		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
 		Waived:        own(jobs.AnnWaived) != "",
 		Others:        othersOf(job, uid),
 	}
