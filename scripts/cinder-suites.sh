@@ -59,8 +59,8 @@ canary_is_seen() {
 }
 
 short() {
-  suite "the Cinder adapter" openrc provisioner-image/cinder -test.skip '^TestThirtyAtOnce$'
-  suite "kill points" openrc cmd/cinder-provisioner -test.run '^TestKillPoints$/^real$/^attachments$/^provision$'
+  suite "the Cinder adapter" openrc provisioner-image/cinder -test.skip '^TestThirtyClaimsInParallel$'
+  suite "kill points" openrc cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$/^attachments$/^provision$'
 }
 
 long() {
@@ -68,9 +68,9 @@ long() {
   for login in openrc openrc.application-credential; do
     [ -e "$LAB_STATE/cinder/$login" ] || continue
     suite "the Cinder adapter" "$login" provisioner-image/cinder
-    suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyAtOnce$/^real$'
-    suite "every backend" "$login" cmd/cinder-provisioner -test.run '^TestEveryBackend$/^real$'
-    suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestKillPoints$/^real$'
+    suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyClaimsInParallel$/^real$'
+    suite "every backend" "$login" cmd/cinder-provisioner -test.run '^TestEveryBackendIsProvisionedAndDeleted$/^real$'
+    suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$'
   done
 }
 

@@ -48,6 +48,16 @@ type options struct {
 	dir, kubeconfig, namespace string
 }
 
+// verbs lists the verbs of this image, each with what it does.
+func verbs() map[contract.Verb]string {
+	return map[contract.Verb]string{
+		contract.Provision: "Make the claim's volume and its PersistentVolume",
+		contract.Delete:    "Remove the claim's volume and its Secret",
+		contract.Expand:    "Grow the claim's volume",
+		contract.List:      "Write one line for every volume that was made for a claim",
+	}
+}
+
 func command(do func(contract.Verb, options)) *cobra.Command {
 	var o options
 	root := &cobra.Command{
@@ -61,12 +71,7 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	flags.StringVar(&o.dir, "dir", contract.Dir, "directory of request.json, pv.json and secret/")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it, the pod's ServiceAccount")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace of Secrets; without it, the pod's")
-	for verb, short := range map[contract.Verb]string{
-		contract.Provision: "Make the claim's volume and its PersistentVolume",
-		contract.Delete:    "Remove the claim's volume and its Secret",
-		contract.Expand:    "Grow the claim's volume",
-		contract.List:      "Write one line for every volume that was made for a claim",
-	} {
+	for verb, short := range verbs() {
 		root.AddCommand(&cobra.Command{
 			Use:   string(verb),
 			Short: short,
@@ -77,17 +82,22 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	return root
 }
 
-// report writes the message where the kubelet reads it, and to the log. Outside of a pod there is no
-// such file.
+// report writes the message to the termination log, which the kubelet reads, and to the log.
 func report(result run.Result, log io.Writer) {
 	fmt.Print(result.Output)
 	fmt.Fprint(log, result.Message)
-	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	if _, err := file.WriteString(result.Message); err != nil {
+	if err := terminate(result.Message); err != nil {
 		fmt.Fprintln(log, "write the termination message:", err)
 	}
+}
+
+// terminate writes the termination message, if there is a file for it.
+func terminate(message string) error {
+	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return nil //nolint:nilerr // outside of a pod there is none
+	}
+	defer file.Close()
+	_, err = file.WriteString(message)
+	return err
 }

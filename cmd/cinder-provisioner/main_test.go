@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// TestWrongUse ends with an exit code of the contract, not with cobra's.
-func TestWrongUse(t *testing.T) {
+// TestWrongUseHasAnExitCodeOfTheContract ends with an exit code of the contract, not with cobra's.
+func TestWrongUseHasAnExitCodeOfTheContract(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		code int

@@ -23,38 +23,21 @@ import (
 )
 
 const (
-	// namespaceFile is where every pod finds its namespace.
+	// namespaceFile holds the namespace of the pod.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	// storageTimeout bounds one request. Cinder itself gives a backend a minute to export a volume.
+	// storageTimeout limits one request. Cinder itself allows a backend a minute to export a volume.
 	storageTimeout = 2 * time.Minute
 	kubeTimeout    = 30 * time.Second
 )
 
-// work puts the parts together and does the verb. It returns the task as far as it was read.
+// work wires the packages and executes the verb. It returns the task as far as it was read.
 func work(ctx context.Context, verb contract.Verb, opts options) (task input.Task, done run.Report, err error) {
-	// To list needs nothing of Kubernetes.
-	list := verb == contract.List
-	var namespace string
-	if !list {
-		if namespace, err = ownNamespace(opts.namespace); err != nil {
-			return task, done, err
-		}
-	}
-	task, err = input.Read(input.Sources{
-		Verb:      verb,
-		Dir:       os.DirFS(opts.dir),
-		Env:       environment(),
-		Namespace: namespace,
-		Methods:   cinder.Methods(),
-	})
-	if err != nil {
+	if task, err = readTask(verb, opts); err != nil {
 		return task, done, err
 	}
-	var kube kubernetes.Interface
-	if !list {
-		if kube, err = connectKube(opts.kubeconfig); err != nil {
-			return task, done, err
-		}
+	kube, err := kubeFor(verb, opts)
+	if err != nil {
+		return task, done, err
 	}
 	storage, err := cinder.Connect(ctx, task.Login, http.Client{Timeout: storageTimeout}, wait)
 	if err != nil {
@@ -63,11 +46,43 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	build := version.Get()
 	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
-	done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log).Run(ctx, task)
+	keeper := volume.NewKeeper(cinder.NewBackend(storage, wait), wait)
+	done, err = run.New(keeper, pv.NewStore(kube), log).Run(ctx, task)
 	return task, done, err
 }
 
-// ownNamespace is where Secrets go. A pod without a token has none, and could write no PV either.
+func readTask(verb contract.Verb, opts options) (input.Task, error) {
+	namespace, err := namespaceFor(verb, opts)
+	if err != nil {
+		return input.Task{}, err
+	}
+	return input.Read(input.Sources{
+		Verb:      verb,
+		Dir:       os.DirFS(opts.dir),
+		Env:       environment(),
+		Namespace: namespace,
+		Methods:   cinder.Methods(),
+	})
+}
+
+// namespaceFor returns the namespace of the verb's Secrets. A list needs nothing of Kubernetes.
+func namespaceFor(verb contract.Verb, opts options) (string, error) {
+	if verb == contract.List {
+		return "", nil
+	}
+	return ownNamespace(opts.namespace)
+}
+
+// kubeFor returns the verb's client, nil for a list.
+func kubeFor(verb contract.Verb, opts options) (kubernetes.Interface, error) {
+	if verb == contract.List {
+		return nil, nil
+	}
+	return connectKube(opts.kubeconfig)
+}
+
+// ownNamespace returns the pod's namespace. A pod without a ServiceAccount token has no file with it, and could not
+// create a PV either.
 func ownNamespace(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -110,7 +125,7 @@ func environment() map[string]string {
 	return env
 }
 
-// wait is the domain's clock.
+// wait pauses for d, or until the context ends.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

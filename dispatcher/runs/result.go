@@ -24,7 +24,7 @@ func resultsIn(message string) []contract.Result {
 // capacityOf returns the size that a volume has now, by its result, or nil.
 func capacityOf(r contract.Result) *resource.Quantity {
 	size, err := resource.ParseQuantity(string(r.Capacity))
-	if !r.Done() || err != nil || size.Sign() <= 0 {
+	if !r.IsDone() || err != nil || size.Sign() <= 0 {
 		return nil
 	}
 	return resource.NewQuantity(size.Value(), resource.BinarySI)
@@ -63,7 +63,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	if own >= 0 {
 		return out.by(listed[own], job)
 	}
-	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.Done() })
+	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
 		out.ExitCode = run.ExitCode

@@ -8,8 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// attach takes those steps of the attachments workflow that an earlier run has not taken: attach,
-// connect, complete.
+// attach completes the attachments workflow (attach, connect, complete) from where an earlier run left it.
 func (b *Backend) attach(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -18,7 +17,7 @@ func (b *Backend) attach(
 		return volume.Connection{}, a, err
 	}
 	a.ID = ours.ID
-	if ours.Connection.Empty() {
+	if ours.Connection.IsEmpty() {
 		if ours.Connection, err = b.cinder.Connect(ctx, ours.ID, a.Client); err != nil {
 			return volume.Connection{}, a, err
 		}
@@ -29,7 +28,7 @@ func (b *Backend) attach(
 	return ours.Connection, a, err
 }
 
-// attachment finds ours, or makes it. One that Cinder gave up is made again.
+// attachment returns the attachment of an earlier run, or makes one. A failed attachment is replaced.
 func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Access) (Attachment, error) {
 	ours, err := b.ownAttachments(ctx, v)
 	if err != nil {
@@ -38,7 +37,7 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	if len(ours) > 0 && ours[0].Status != errorAttaching {
 		return ours[0], nil
 	}
-	// A failed attachment may hold the volume, or a reservation of the older workflow.
+	// A failed attachment or a reservation of the older workflow may still block the volume.
 	if v, err = b.detach(ctx, v, a, ours); err != nil {
 		return Attachment{}, err
 	}
@@ -46,15 +45,15 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	if err == nil {
 		return made, nil
 	}
-	// The answer may have been lost, or a run that overlaps with this one was faster.
-	if ours, lookErr := b.ownAttachments(ctx, v); lookErr == nil && len(ours) > 0 {
+	// The answer may have been lost, or an overlapping run may have attached the volume first.
+	if ours, getErr := b.ownAttachments(ctx, v); getErr == nil && len(ours) > 0 {
 		return ours[0], nil
 	}
 	return Attachment{}, err
 }
 
-// ownAttachments lists the volume's attachments. The volume is the claim's, so that they are ours unless Nova made
-// one.
+// ownAttachments lists the volume's attachments. The volume is the claim's, so that every attachment was made by a
+// run of this image, unless Nova made it.
 func (b *Backend) ownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
 	all, err := b.cinder.Attachments(ctx, v.ID)
 	if err != nil {

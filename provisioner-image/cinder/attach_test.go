@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestAuto takes attachments where Cinder can complete them, and the older workflow where it cannot.
-func TestAuto(t *testing.T) {
+// TestAutoUsesAttachmentsWhereCinderCanCompleteThem takes attachments where Cinder can complete them, and the older workflow where it cannot.
+func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 	for micro, want := range map[int]volume.Method{70: cinder.Attachments, 44: cinder.Attachments, 43: cinder.Reserve, 0: cinder.Reserve} {
 		keeper, server := start(t)
 		server.MaxMicro = micro
@@ -29,8 +29,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestAttachGoesOn: what an earlier run left decides which steps are missing.
-func TestAttachGoesOn(t *testing.T) {
+// What an earlier run left decides which steps are missing.
+func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 	tests := map[string]struct {
 		left  func(t *testing.T, s *cindertest.Server, v volume.Volume)
 		posts int
@@ -72,8 +72,8 @@ func TestAttachGoesOn(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfAttach: what was asked is looked for, not asked again.
-func TestLostAnswerOfAttach(t *testing.T) {
+// What was asked is looked for, not asked again.
+func TestAttachIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
@@ -92,8 +92,8 @@ func TestLostAnswerOfAttach(t *testing.T) {
 	}
 }
 
-// TestNovaKeepsItsVolume: what a server uses is neither taken over nor detached.
-func TestNovaKeepsItsVolume(t *testing.T) {
+// What a server uses is neither taken over nor detached.
+func TestVolumeOfAServerIsNeitherExportedNorRemoved(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
 	server.AttachServer(id, "vm-1")
@@ -122,8 +122,8 @@ func exportErr(t *testing.T, k *volume.Keeper, v volume.Volume) error {
 	return err
 }
 
-// TestRemoveByNotedAttachment: another attachment than the noted one is somebody else's.
-func TestRemoveByNotedAttachment(t *testing.T) {
+// Another attachment than the noted one is somebody else's.
+func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
 	server.Attach(id, "attached")
@@ -135,8 +135,8 @@ func TestRemoveByNotedAttachment(t *testing.T) {
 	}
 }
 
-// TestReach tells again what was exported, and says when it is gone.
-func TestReach(t *testing.T) {
+// TestReachReturnsTheRecordedExport tells again what was exported, and says when it is gone.
+func TestReachReturnsTheRecordedExport(t *testing.T) {
 	keeper, _ := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
@@ -155,8 +155,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestRemoveAfterAFailedAttachment: the attachment goes first, else the storage keeps the volume.
-func TestRemoveAfterAFailedAttachment(t *testing.T) {
+// The attachment goes first, else the storage keeps the volume.
+func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
 	server.Attach(id, "error_attaching")

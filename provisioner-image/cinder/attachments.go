@@ -15,15 +15,15 @@ import (
 // completeAttachments is the first microversion in which an attachment can be completed.
 const completeAttachments = "3.44"
 
-// at is the API under a microversion.
+// at returns the client for a microversion.
 func (c *Cinder) at(microversion string) *gophercloud.ServiceClient {
 	api := *c.api
 	api.Microversion = microversion
 	return &api
 }
 
-// KnowsAttachments asks for one attachment: an older Cinder refuses the microversion with 406, one
-// without microversions does not know the path.
+// KnowsAttachments reports whether Cinder can complete attachments. An older Cinder refuses the microversion with
+// 406, and one without microversions does not know the path.
 func (c *Cinder) KnowsAttachments(ctx context.Context) (bool, error) {
 	api := c.at(completeAttachments)
 	query := url.Values{"limit": {"1"}}
@@ -37,7 +37,7 @@ func (c *Cinder) KnowsAttachments(ctx context.Context) (bool, error) {
 	return response.StatusCode == http.StatusOK, nil
 }
 
-// attachment is Cinder's form.
+// attachment is an attachment in Cinder's JSON.
 type attachment struct {
 	ID       string          `json:"id"`
 	Status   string          `json:"status"`
@@ -46,8 +46,8 @@ type attachment struct {
 	Info     json.RawMessage `json:"connection_info"`
 }
 
-// ours keeps Cinder's details of the connection, in which the kind stands among the rest.
-func (a attachment) ours() (Attachment, error) {
+// toAttachment keeps the details of the connection as Cinder sent them. The kind of connection is one of the details.
+func (a attachment) toAttachment() (Attachment, error) {
 	made := Attachment{ID: a.ID, Status: a.Status, Server: a.Server}
 	if len(a.Info) == 0 {
 		return made, nil
@@ -64,7 +64,7 @@ func (a attachment) ours() (Attachment, error) {
 	return made, nil
 }
 
-// Attachments lists a volume's. Cinder may ignore the filter, so the answer is checked.
+// Attachments lists the attachments of a volume. Cinder may ignore the filter, so that the answer is filtered again.
 func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, error) {
 	doing := "list the attachments of volume " + id
 	pages, err := attachments.List(c.at(completeAttachments), attachments.ListOpts{VolumeID: id}).AllPages(ctx)
@@ -80,7 +80,7 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 		if a.VolumeID != id {
 			continue
 		}
-		made, err := a.ours()
+		made, err := a.toAttachment()
 		if err != nil {
 			return nil, err
 		}
@@ -89,14 +89,14 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 	return found, nil
 }
 
-// Attach makes an attachment without a server, which keeps Nova's rules for deleting one away from it.
+// Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
 	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
 	if err != nil {
 		return Attachment{}, failure(err, "attach volume "+id, nil)
 	}
-	return made.ours()
+	return made.toAttachment()
 }
 
 // Connect exports the volume for an attachment.
@@ -107,8 +107,8 @@ func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volum
 	if err != nil {
 		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
 	}
-	made, err := answer.ours()
-	if err == nil && made.Connection.Empty() {
+	made, err := answer.toAttachment()
+	if err == nil && made.Connection.IsEmpty() {
 		err = &volume.Error{Kind: volume.Unavailable, Doing: doing, Said: "Cinder does not say how to reach the volume"}
 	}
 	return made.Connection, err
@@ -126,18 +126,18 @@ func (c *Cinder) Detach(ctx context.Context, id string) error {
 	return failure(err, "delete attachment "+id, nil)
 }
 
-// Own builders: gophercloud's always names a server, and Cinder refuses an empty one.
+// gophercloud's own builders always name a server, and Cinder refuses an empty one.
 type (
 	attachTo string
 	connect  volume.Client
 )
 
-// ToAttachmentCreateMap is gophercloud's way to ask for the request's body.
+// ToAttachmentCreateMap returns the body of the request.
 func (id attachTo) ToAttachmentCreateMap() (map[string]any, error) {
 	return map[string]any{"attachment": map[string]any{"volume_uuid": string(id)}}, nil
 }
 
-// ToAttachmentUpdateMap is gophercloud's way to ask for the request's body.
+// ToAttachmentUpdateMap returns the body of the request.
 func (k connect) ToAttachmentUpdateMap() (map[string]any, error) {
 	return map[string]any{"attachment": map[string]any{"connector": k}}, nil
 }

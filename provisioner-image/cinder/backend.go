@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Backend is Cinder as a storage of the domain: each method is as many requests as Cinder needs for one step of the
-// domain's, and waits until Cinder has done it.
+// Backend is Cinder as a storage of the domain. A method sends as many requests as Cinder needs for one step of the
+// domain, and waits until Cinder has done the step.
 type Backend struct {
 	cinder *Cinder
 	wait   volume.Wait
@@ -17,12 +17,12 @@ type Backend struct {
 
 var _ volume.Backend = (*Backend)(nil)
 
-// NewBackend returns a Backend over a Cinder. It waits between two looks at a volume.
+// NewBackend returns a Backend that uses a Cinder. It calls wait between two requests for the status of a volume.
 func NewBackend(cinder *Cinder, wait volume.Wait) *Backend {
 	return &Backend{cinder: cinder, wait: wait}
 }
 
-// List lists a claim's volumes or a cluster's.
+// List lists the volumes of a claim, or else of a cluster.
 func (b *Backend) List(ctx context.Context, f volume.Filter) ([]volume.Volume, error) {
 	if f.UID != "" {
 		return b.cinder.Find(ctx, f.UID)
@@ -35,23 +35,23 @@ func (b *Backend) Get(ctx context.Context, id string) (volume.Volume, error) {
 	return b.cinder.Get(ctx, id)
 }
 
-// Create asks for a new volume, which Cinder makes later.
+// Create requests a new volume. Cinder makes it later.
 func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
 	return b.cinder.Create(ctx, spec)
 }
 
-// Ready waits until Cinder has made the volume, and stops at once when it gave up.
+// Ready waits until Cinder has made the volume. It fails at once when Cinder has given the volume up.
 func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	switch {
 	case err != nil:
 		return v, err
 	case v.State == volume.Failed:
-		return v, b.cinder.Why(ctx, v)
+		return v, b.cinder.FailureOf(ctx, v)
 	case v.Status == available || isReserved(v):
 		return v, nil
 	case v.Status == inUse && a.Method != Reserve:
-		// Our own attachment uses it, or Export will say who else does.
+		// It is in use by our own attachment, or Export will say by whose.
 		return v, nil
 	default:
 		return v, &volume.Error{
@@ -62,11 +62,11 @@ func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (
 	}
 }
 
-// Assign waits until Cinder has stopped working on the volume, releases it and replaces its metadata.
+// Assign waits until Cinder is no longer working on the volume, releases it and replaces its metadata.
 func (b *Backend) Assign(
 	ctx context.Context, v volume.Volume, a volume.Access, change func(metadata map[string]string),
 ) (volume.Volume, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	if err == nil {
 		v, err = b.release(ctx, v, a)
 	}

@@ -25,15 +25,15 @@ type captured struct {
 	Answer       any             `json:"answer"`
 }
 
-// TestTheFakeAnswersLikeTheRealOne replays captured requests, in their order, to the Cinder in this
+// TestFakeAnswersLikeRealCinder replays captured requests, in their order, to the Cinder in this
 // process: statuses and messages are the same, and every field that it sends is of the captured type.
-func TestTheFakeAnswersLikeTheRealOne(t *testing.T) {
+func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
 	names := map[string]string{"fast-1795151137": cindertest.TypePlain}
 	replayed := 0
 	for _, c := range readCaptures(t) {
-		server.Settle()
+		server.LetTimePass()
 		status, answer := replay(t, server, c, names)
 		if status != c.Status {
 			t.Fatalf("%s: status %d, captured %d", c.Name, status, c.Status)

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Connect logs in and returns a Cinder that is ready to be asked. Without keystone it asks nothing. It
-// waits where Cinder asks for a little patience.
+// Connect logs in and returns a Cinder. Without keystone it sends no request. It calls wait where Cinder asks to be
+// asked again later.
 func Connect(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	config, err := login.TLS()
 	if err != nil {
@@ -26,14 +26,14 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 		transport.TLSClientConfig = config
 		client.Transport = transport
 	}
-	if login.Noauth() {
+	if login.IsNoauth() {
 		return connectNoauth(login, client, wait)
 	}
 	return connectKeystone(ctx, login, client, wait)
 }
 
-// projectInURL is what Cinder accepts as a project in a URL. Any other project, the classic "admin"
-// among them, works only with URLs that leave it out.
+// projectInURL matches the projects that Cinder accepts in a URL. Any other project, such as the usual "admin", works
+// only with URLs without a project.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
 func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
@@ -45,7 +45,7 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if err != nil {
 		return nil, failure(err, "prepare requests to Cinder", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
@@ -62,7 +62,7 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	if err != nil {
 		return nil, failure(err, "prepare requests to keystone", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, patient(wait)
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	options := authOptions(login)
 	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
 		return nil, failure(err, "log in to keystone", misconfigured(http.StatusNotFound))
@@ -77,7 +77,7 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	return &Cinder{api: api}, nil
 }
 
-// authOptions leaves a user domain out only where the user is known without one.
+// authOptions sets the user's domain to the default one, unless the user is identified without a domain.
 func authOptions(login credentials.Login) gophercloud.AuthOptions {
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: login.AuthURL,
@@ -103,7 +103,7 @@ func authOptions(login credentials.Login) gophercloud.AuthOptions {
 	return options
 }
 
-// scope names the project. Its domain is the user's unless it has one of its own.
+// scope returns the project. Its domain is the user's unless it has one of its own.
 func scope(login credentials.Login, user gophercloud.AuthOptions) *gophercloud.AuthScope {
 	if login.ProjectID != "" {
 		return &gophercloud.AuthScope{ProjectID: login.ProjectID}

@@ -14,10 +14,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// kinds says what an HTTP status means to one request, where that differs from the rule.
+// kinds is what an HTTP status means to one request, where that differs from kindOfStatus.
 type kinds map[int]volume.Kind
 
-// misconfigured lists statuses by which Cinder says that what we named does not exist.
+// misconfigured returns the statuses by which Cinder says that something in the request does not exist.
 func misconfigured(statuses ...int) kinds {
 	k := kinds{}
 	for _, s := range statuses {
@@ -26,7 +26,7 @@ func misconfigured(statuses ...int) kinds {
 	return k
 }
 
-// failure turns an error of gophercloud's into the domain's. It never repeats a request's content.
+// failure converts an error of gophercloud into one of the domain. It never repeats the content of a request.
 func failure(err error, doing string, special kinds) error {
 	if err == nil {
 		return nil
@@ -37,12 +37,12 @@ func failure(err error, doing string, special kinds) error {
 	}
 	kind, ok := special[answer.Actual]
 	if !ok {
-		kind = kindOf(answer.Actual)
+		kind = kindOfStatus(answer.Actual)
 	}
-	return &volume.Error{Kind: kind, Doing: doing, Said: words(answer) + patience(answer), RequestID: requestID(answer)}
+	return &volume.Error{Kind: kind, Doing: doing, Said: messageIn(answer) + retryAfter(answer), RequestID: requestID(answer)}
 }
 
-// answerIn finds Cinder's answer in an error. Errors of renewing a token hold two and unwrap to none.
+// answerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
 func answerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	if e, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
 		return errors.AsType[gophercloud.ErrUnexpectedResponseCode](e.ErrReauth)
@@ -53,8 +53,9 @@ func answerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	return errors.AsType[gophercloud.ErrUnexpectedResponseCode](err)
 }
 
-// kindOf is the rule. 400 is how Cinder says that a volume's status does not allow an action.
-func kindOf(status int) volume.Kind {
+// kindOfStatus returns what an HTTP status means to most requests. By 400 Cinder says that a volume's status does not
+// allow an action.
+func kindOfStatus(status int) volume.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return volume.Denied
@@ -71,9 +72,9 @@ func kindOf(status int) volume.Kind {
 	}
 }
 
-// words are Cinder's own: {"badRequest": {"code": 400, "message": "…"}}. What is not in this form (a
-// proxy's page, a wrong URL) is named by its status alone.
-func words(answer gophercloud.ErrUnexpectedResponseCode) string {
+// messageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in another form (a
+// proxy's page, a wrong URL) is described by its status only.
+func messageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	_ = json.Unmarshal(answer.Body, &body) // no JSON: an empty body, as below
 	for _, raw := range body {
@@ -87,8 +88,8 @@ func words(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return fmt.Sprintf("HTTP %d %s", answer.Actual, http.StatusText(answer.Actual))
 }
 
-// patience is what an overloaded Cinder, or a proxy before it, asks for.
-func patience(answer gophercloud.ErrUnexpectedResponseCode) string {
+// retryAfter returns how long an overloaded Cinder, or a proxy before it, asks to wait, as part of a sentence.
+func retryAfter(answer gophercloud.ErrUnexpectedResponseCode) string {
 	wait := answer.ResponseHeader.Get("Retry-After")
 	if wait == "" || wait == "0" {
 		return ""
@@ -103,7 +104,7 @@ func requestID(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return answer.ResponseHeader.Get("X-Openstack-Request-Id")
 }
 
-// noEndpoint says which part of keystone's catalog was looked in.
+// noEndpoint returns an error that says which part of keystone's catalog has no Cinder.
 func noEndpoint(err error, login credentials.Login) error {
 	return &volume.Error{
 		Kind:  volume.Misconfigured,

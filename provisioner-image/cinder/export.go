@@ -7,7 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Export reserves the volume, unless an earlier run has, and makes it reachable for the client.
+// Export reserves the volume, unless an earlier run did, and exports it to the client.
 func (b *Backend) Export(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
@@ -31,7 +31,7 @@ func (b *Backend) Export(
 	return c, a, err
 }
 
-// reach returns the connection of a volume that a run has exported.
+// reach returns the connection of a volume that an earlier run exported.
 func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume.Connection, error) {
 	if a.Method != Attachments {
 		return b.cinder.Initialize(ctx, id, a.Client)
@@ -41,7 +41,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 		return volume.Connection{}, err
 	}
 	for _, one := range all {
-		if one.ID == a.ID && !one.Connection.Empty() {
+		if one.ID == a.ID && !one.Connection.IsEmpty() {
 			return one.Connection, nil
 		}
 	}
@@ -52,7 +52,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 	}
 }
 
-// resolve turns Auto into what this Cinder can do.
+// resolve replaces Auto by the method that this Cinder supports.
 func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, error) {
 	if a.Method == Attachments || a.Method == Reserve {
 		return a, nil
@@ -68,14 +68,14 @@ func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, 
 	return a, nil
 }
 
-// reserve looks at the volume when Cinder refuses or does not answer: a run that overlaps with
-// this one, or this very request, may have reserved it for the same claim.
+// reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may
+// have reserved it for the same claim.
 func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	err := b.cinder.Reserve(ctx, v.ID)
 	if err == nil {
 		return nil
 	}
-	if now, lookErr := b.cinder.Get(ctx, v.ID); lookErr == nil && isReserved(now) {
+	if now, getErr := b.cinder.Get(ctx, v.ID); getErr == nil && isReserved(now) {
 		return nil
 	}
 	return err

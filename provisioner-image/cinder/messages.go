@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// message is what Cinder tells a user about something that went wrong after its answer.
+// message is Cinder's explanation to a user of what failed after its answer.
 type message struct {
 	EventID   string `json:"event_id"`
 	Text      string `json:"user_message"`
@@ -27,28 +27,29 @@ type message struct {
 const (
 	// filteredMessages is the first microversion whose messages can be asked for one resource.
 	filteredMessages = "3.5"
-	// schedulerFailed begins the event of a volume that the scheduler could not place.
+	// schedulerFailed is the beginning of the event IDs of volumes that the scheduler could not place.
 	schedulerFailed = "VOLUME_VOLUME_001_"
 )
 
-// Why asks for Cinder's message about a volume in an error status. A volume's own fields never say it.
-func (c *Cinder) Why(ctx context.Context, v volume.Volume) error {
-	why := &volume.Error{
+// FailureOf returns an error with Cinder's message about a volume in an error status. The volume itself never holds
+// it.
+func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
+	failed := &volume.Error{
 		Kind:  volume.Unavailable,
 		Doing: fmt.Sprintf("make volume %s (%s)", v.ID, v.Name),
 		Said:  fmt.Sprintf("it ended in status %q", v.Status),
 	}
 	m, err := c.newestMessage(ctx, v.ID)
 	if err != nil {
-		// The status is the failure to report; that its reason cannot be had is a detail.
-		why.Err = fmt.Errorf("its reason is not known: %w", err)
-		return why
+		// The status is the failure to report. That its reason is unknown is a detail.
+		failed.Err = fmt.Errorf("its reason is not known: %w", err)
+		return failed
 	}
-	why.Said, why.RequestID = m.Text, m.RequestID
+	failed.Said, failed.RequestID = m.Text, m.RequestID
 	if strings.HasPrefix(m.EventID, schedulerFailed) {
-		why.Kind = volume.Full
+		failed.Kind = volume.Full
 	}
-	return why
+	return failed
 }
 
 func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) {

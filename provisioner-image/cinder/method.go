@@ -2,15 +2,15 @@ package cinder
 
 import "github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 
-// The ways to export a volume. Cinder treats them as strangers: what one of them holds is released by the same one.
+// The ways to export a volume. Cinder keeps them apart: what was reserved by one of them is released by the same one.
 const (
 	// Auto is Attachments where Cinder knows them, and Reserve where it does not.
 	Auto volume.Method = "auto"
 	// Attachments are records of Cinder's own. Cinder restores their exports after a restart, and takes an
 	// export back when its attachment is deleted.
 	Attachments volume.Method = "attachments"
-	// Reserve is the older way: reserve, then initialize_connection. Some storages keep the export until
-	// the volume is deleted, and forget it when they are restarted.
+	// Reserve is the older way: reserve, then initialize_connection. Some storages keep the export until the volume
+	// is deleted, and lose it when they are restarted.
 	Reserve volume.Method = "reserve"
 )
 
@@ -21,7 +21,7 @@ func Methods() []volume.Method { return []volume.Method{Auto, Attachments, Reser
 type Attachment struct {
 	ID     string
 	Status string
-	// Server is the machine that Nova attached the volume to. Ours have none.
+	// Server is the machine that Nova attached the volume to. Attachments of this image have none.
 	Server string
 	// Connection is empty until the volume was exported for it.
 	Connection volume.Connection

@@ -6,9 +6,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// release takes the export back by the method that made it, and returns the volume as it is then.
+// release removes the export by the method that made it, and returns the volume as it is then.
 func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	if !mayBeHeld(v) {
+	if !mayBeExported(v) {
 		return v, nil
 	}
 	a, err := b.resolve(ctx, a)
@@ -19,7 +19,7 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		return b.unreserve(ctx, v, a)
 	}
 	if a.ID != "" {
-		// Ours is known by its ID. What else is attached is somebody else's, and stays.
+		// The recorded attachment is the only one to delete. Others belong to other clients.
 		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
 	ours, err := b.ownAttachments(ctx, v)
@@ -29,7 +29,7 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 	return b.detach(ctx, v, a, ours)
 }
 
-// detach deletes the attachments and then ends a reservation that no attachment explains.
+// detach deletes the attachments, and then ends a reservation of the older workflow.
 func (b *Backend) detach(
 	ctx context.Context, v volume.Volume, a volume.Access, ours []Attachment,
 ) (volume.Volume, error) {
@@ -41,7 +41,7 @@ func (b *Backend) detach(
 	if len(ours) > 0 {
 		now, err := b.cinder.Get(ctx, v.ID)
 		if err == nil {
-			now, err = b.settled(ctx, now)
+			now, err = b.untilIdle(ctx, now)
 		}
 		if err != nil {
 			return v, err
@@ -51,8 +51,8 @@ func (b *Backend) detach(
 	return b.unreserve(ctx, v, a)
 }
 
-// unreserve takes the export and the reservation back. Cinder may do the second with the first; to
-// repeat it is harmless. On a volume that is in use both would change nothing.
+// unreserve removes the export and the reservation. Cinder may do the second with the first; repeating it does no
+// harm. A volume in use is left as it is.
 func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if !isReserved(v) {
 		return v, nil

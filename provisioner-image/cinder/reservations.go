@@ -10,13 +10,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Reserve turns an available volume into an attaching one, which is the only exclusivity that Cinder
-// knows without attachments.
+// Reserve changes the status of an available volume to attaching, which is Cinder's only exclusive lock without
+// attachments.
 func (c *Cinder) Reserve(ctx context.Context, id string) error {
 	return failure(volumes.Reserve(ctx, c.api, id).ExtractErr(), "reserve volume "+id, nil)
 }
 
-// Unreserve makes it available again; on any other volume it does nothing.
+// Unreserve makes a reserved volume available again. Any other volume stays as it is.
 func (c *Cinder) Unreserve(ctx context.Context, id string) error {
 	return failure(volumes.Unreserve(ctx, c.api, id).ExtractErr(), "unreserve volume "+id, nil)
 }
@@ -37,24 +37,24 @@ func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Client) (vo
 	return volume.NewConnection(answer.Info.Kind, answer.Info.Data), nil
 }
 
-// Terminate takes the export back, from the connector that it was made for.
+// Terminate removes the export to the connector.
 func (c *Cinder) Terminate(ctx context.Context, id string, k volume.Client) error {
 	err := volumes.TerminateConnection(ctx, c.api, id, terminate(k)).ExtractErr()
 	return failure(err, "terminate the connection of volume "+id, nil)
 }
 
-// Own builders: gophercloud's lack fields of the connector and give others the wrong type.
+// gophercloud's own builders lack fields of the connector, and give others the wrong type.
 type (
 	initialize volume.Client
 	terminate  volume.Client
 )
 
-// ToVolumeInitializeConnectionMap is gophercloud's way to ask for the request's body.
+// ToVolumeInitializeConnectionMap returns the body of the request.
 func (k initialize) ToVolumeInitializeConnectionMap() (map[string]any, error) {
 	return map[string]any{"os-initialize_connection": map[string]any{"connector": k}}, nil
 }
 
-// ToVolumeTerminateConnectionMap is gophercloud's way to ask for the request's body.
+// ToVolumeTerminateConnectionMap returns the body of the request.
 func (k terminate) ToVolumeTerminateConnectionMap() (map[string]any, error) {
 	return map[string]any{"os-terminate_connection": map[string]any{"connector": k}}, nil
 }

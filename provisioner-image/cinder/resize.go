@@ -7,19 +7,19 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Resize extends the volume unless it is large enough, and restores what holds it.
+// Resize extends the volume unless it is large enough, and restores its reservation.
 func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Resized, error) {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	if err == nil && v.SizeGiB < gib {
 		v, err = b.extend(ctx, v, gib)
 	}
 	if err == nil {
-		v, err = b.holdAgain(ctx, v, a)
+		v, err = b.restoreReservation(ctx, v, a)
 	}
 	return volume.Resized{Volume: v, Caveat: caveat(a)}, err
 }
 
-// caveat: without an attachment some storages keep the size in the export as it was.
+// caveat returns what may hide the new size: without an attachment some storages keep the old size in the export.
 func caveat(a volume.Access) string {
 	if a.Method != Reserve {
 		return ""
@@ -27,8 +27,8 @@ func caveat(a volume.Access) string {
 	return "some storages show the new size only after they were restarted, as the volume is held by attach-api reserve"
 }
 
-// extend asks and waits. Cinder refuses a volume that is only reserved, so that the reservation
-// ends for that time; the export stays.
+// extend requests the new size and waits for it. Cinder does not extend a volume that is only reserved, so that the
+// reservation ends for that time. The export stays.
 func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.Volume, error) {
 	if isReserved(v) {
 		if err := b.cinder.Unreserve(ctx, v.ID); err != nil {
@@ -36,20 +36,20 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.
 		}
 	}
 	if v.State == volume.Failed {
-		return v, b.cinder.Why(ctx, v)
+		return v, b.cinder.FailureOf(ctx, v)
 	}
 	if err := b.cinder.Extend(ctx, v.ID, gib, v.Status == inUse); err != nil {
 		return v, err
 	}
-	return b.until(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
+	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
 }
 
 // hasSize reports whether the volume has the size that was asked for. The error says why it never will.
 func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, error) {
 	switch {
 	case v.State == volume.Failed:
-		return false, b.cinder.Why(ctx, v)
-	case isMoving(v):
+		return false, b.cinder.FailureOf(ctx, v)
+	case isBusy(v):
 		return false, nil
 	case v.SizeGiB < gib:
 		return false, &volume.Error{
@@ -62,9 +62,9 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 	}
 }
 
-// holdAgain restores a reservation that extending ended, in this run or in one that was killed, and
-// asks for the export again, by which some storages tell the new size.
-func (b *Backend) holdAgain(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+// restoreReservation reserves the volume again after extending ended the reservation, in this run or in one that was
+// killed. It requests the export again, which makes some storages announce the new size.
+func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if a.Method != Reserve {
 		return v, nil
 	}

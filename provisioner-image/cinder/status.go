@@ -29,16 +29,17 @@ func stateOf(status string) volume.State {
 	}
 }
 
-// isReserved reports whether the volume is reserved, as a run of ours can leave it.
+// isReserved reports whether the volume is reserved, which a run of this image may have done.
 func isReserved(v volume.Volume) bool { return v.Status == attaching || v.Status == reserved }
 
-// mayBeHeld reports whether something may keep the volume from being deleted, a failed attachment included.
-func mayBeHeld(v volume.Volume) bool {
+// mayBeExported reports whether the volume may have an export or a reservation to release, of a failed attachment for
+// example.
+func mayBeExported(v volume.Volume) bool {
 	return isReserved(v) || v.Status == inUse || v.Status == "error_attaching" || v.Status == "error_detaching"
 }
 
-// isMoving reports whether Cinder is at work on the volume and will end in another status by itself.
-func isMoving(v volume.Volume) bool {
+// isBusy reports whether Cinder is working on the volume, so that its status will change by itself.
+func isBusy(v volume.Volume) bool {
 	switch v.Status {
 	case "creating", "downloading", "uploading", "extending", "retyping", "managing", "detaching",
 		"backing-up", "restoring-backup", "maintenance":

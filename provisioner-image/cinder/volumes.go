@@ -11,11 +11,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Cinder is one Cinder. Each method is one request, as often as its answer has pages.
+// Cinder is the API of one Cinder. Each method is one request, or one for each page of its answer.
 type Cinder struct{ api *gophercloud.ServiceClient }
 
-// Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return
-// everything, so the answer is checked.
+// Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return all volumes, so that
+// the answer is filtered again.
 func (c *Cinder) Find(ctx context.Context, uid string) ([]volume.Volume, error) {
 	return c.list(ctx, "list the volumes of claim "+uid, map[string]string{volume.KeyUID: uid}, func(v volume.Volume) bool {
 		return v.UID() == uid
@@ -33,14 +33,13 @@ func (c *Cinder) List(ctx context.Context, cluster string) ([]volume.Volume, err
 	})
 }
 
-// list reads every page. The values of the filter hold no quote, which Cinder would take for an empty
-// answer.
+// list reads every page. The values of the filter contain no quote, for which Cinder would return nothing.
 func (c *Cinder) list(
 	ctx context.Context, doing string, filter map[string]string, wanted func(volume.Volume) bool,
 ) ([]volume.Volume, error) {
 	pages, err := volumes.List(c.api, volumes.ListOpts{Metadata: filter}).AllPages(ctx)
 	if err != nil {
-		// It is the first request of every run: a wrong endpoint, project or version shows here.
+		// This is the first request of every run: it fails if endpoint, project or version are wrong.
 		return nil, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
 	}
 	all, err := volumes.ExtractVolumes(pages)
@@ -49,23 +48,23 @@ func (c *Cinder) list(
 	}
 	var found []volume.Volume
 	for i := range all {
-		if v := ours(&all[i]); wanted(v) {
+		if v := toVolume(&all[i]); wanted(v) {
 			found = append(found, v)
 		}
 	}
 	return found, nil
 }
 
-// Get asks for one volume.
+// Get returns one volume.
 func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	v, err := volumes.Get(ctx, c.api, id).Extract()
 	if err != nil {
 		return volume.Volume{}, failure(err, "look at volume "+id, nil)
 	}
-	return ours(v), nil
+	return toVolume(v), nil
 }
 
-// Create asks for a new volume. 400 and 404 mean that the class names what Cinder does not have.
+// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist.
 func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
 	v, err := volumes.Create(ctx, c.api, volumes.CreateOpts{
 		Name:             spec.Name,
@@ -80,10 +79,10 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
 		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
 	}
-	return ours(v), nil
+	return toVolume(v), nil
 }
 
-// Delete asks Cinder to delete a volume, which it does later.
+// Delete requests the deletion of a volume. Cinder deletes it later.
 func (c *Cinder) Delete(ctx context.Context, id string) error {
 	return failure(volumes.Delete(ctx, c.api, id, nil).ExtractErr(), "delete volume "+id, nil)
 }
@@ -91,7 +90,7 @@ func (c *Cinder) Delete(ctx context.Context, id string) error {
 // extendInUse is the first microversion that extends a volume in use.
 const extendInUse = "3.42"
 
-// Extend asks Cinder to grow a volume, which it does later.
+// Extend requests a larger size. Cinder extends the volume later.
 func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
 	api := c.api
 	if attached {
@@ -101,8 +100,8 @@ func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) 
 	return failure(err, "extend volume "+id, nil)
 }
 
-// SetMetadata replaces a volume's metadata. Two keys are Cinder's own view of an attachment, and it takes
-// them from nobody.
+// SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
+// accepts from no client.
 func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
 	mine := maps.Clone(metadata)
 	delete(mine, "readonly")
@@ -115,7 +114,7 @@ func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string
 	return failure(response.Body.Close(), "mark volume "+id, nil)
 }
 
-func ours(v *volumes.Volume) volume.Volume {
+func toVolume(v *volumes.Volume) volume.Volume {
 	return volume.Volume{
 		ID:       v.ID,
 		Name:     v.Name,
@@ -129,10 +128,10 @@ func ours(v *volumes.Volume) volume.Volume {
 	}
 }
 
-// hints are sent as the class wrote them: gophercloud's own kind refuses some that schedulers know.
+// hints are sent as the class has them: gophercloud's own type refuses some that schedulers accept.
 type hints map[string]any
 
-// ToSchedulerHintsMap is gophercloud's way to ask for this part of the request's body.
+// ToSchedulerHintsMap returns this part of the request's body.
 func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
 	if len(h) == 0 {
 		return nil, nil

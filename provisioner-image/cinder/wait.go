@@ -8,14 +8,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// A Cinder that is quick is noticed quickly, one that is slow is not asked often.
+// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// until asks for the volume again and again until done returns true or an error. It ends with the context.
-func (b *Backend) until(
+// poll gets the volume again and again until done returns true or an error, or the context ends.
+func (b *Backend) poll(
 	ctx context.Context, v volume.Volume, done func(volume.Volume) (bool, error),
 ) (volume.Volume, error) {
 	for pause := firstPause; ; pause = min(pause*3/2, longestPause) {
@@ -33,10 +33,10 @@ func (b *Backend) until(
 	}
 }
 
-// settled waits until Cinder has stopped working on the volume.
-func (b *Backend) settled(ctx context.Context, v volume.Volume) (volume.Volume, error) {
-	if !isMoving(v) {
+// untilIdle waits until Cinder is no longer working on the volume.
+func (b *Backend) untilIdle(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+	if !isBusy(v) {
 		return v, nil
 	}
-	return b.until(ctx, v, func(v volume.Volume) (bool, error) { return !isMoving(v), nil })
+	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return !isBusy(v), nil })
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FromClouds reads a login from a clouds.yaml. Without a name it must hold one cloud only.
+// FromClouds reads a login from a clouds.yaml. Without a name the file must hold exactly one cloud.
 func FromClouds(name string, data []byte, which string, files Files) (Login, error) {
 	f, err := readClouds(name, data, which)
 	if err != nil {
@@ -36,7 +36,7 @@ type cloudEntry struct {
 	KeyFile   string    `json:"key"`
 	Verify    *bool     `json:"verify"`
 
-	// Of the other services and of no meaning here.
+	// Settings of other services, which are accepted and not used.
 	IdentityVersion any `json:"identity_api_version"`
 	VolumeVersion   any `json:"volume_api_version"`
 	StorageVersion  any `json:"block_storage_api_version"`
@@ -88,7 +88,7 @@ func readClouds(name string, data []byte, which string) (form, error) {
 	}
 }
 
-// keysOnly keeps what a decoder says about a key, and drops what could hold a value.
+// keysOnly returns what a decoder's error says about a key, and drops the rest, which could contain a value.
 func keysOnly(err error) error {
 	_, unknown, ok := strings.Cut(err.Error(), "unknown field ")
 	if ok {

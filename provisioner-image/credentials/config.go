@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// FromConfig reads a login from a cloud config file. A key that nobody reads is a fault: a misspelt one
-// would be lost silently. Messages name keys and lines, never values.
+// FromConfig reads a login from a cloud config file. An unknown key is a fault: a misspelt one would be ignored
+// silently. Error messages name keys and lines, never values.
 func FromConfig(name string, data []byte, files Files) (Login, error) {
 	f, err := readConfig(data)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *form) setGlobal(e entry) error {
 	return fmt.Errorf("line %d: key %q is unknown in [Global]", e.line, e.key)
 }
 
-// What the cloud provider's own file may also hold is its business: the same file serves both.
+// Sections and keys that only the cloud provider reads. The same file serves both programs.
 var (
 	providersSections = []string{"loadbalancer", "loadbalancerclass", "networking", "metadata", "route"}
 	providersStorage  = []string{
@@ -66,7 +66,7 @@ var (
 	}
 )
 
-// sectionWord is the section without its name, as in [LoadBalancerClass "internal"].
+// sectionWord returns the section without its name, as in [LoadBalancerClass "internal"].
 func sectionWord(section string) string {
 	word, _, _ := strings.Cut(section, " ")
 	return word

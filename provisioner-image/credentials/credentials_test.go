@@ -26,7 +26,7 @@ func files(name string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-func TestFromConfig(t *testing.T) {
+func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 	tests := map[string]struct {
 		config string
 		want   credentials.Login
@@ -103,7 +103,7 @@ func TestFromConfig(t *testing.T) {
 	}
 }
 
-func TestFromEnv(t *testing.T) {
+func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 	tests := map[string]struct {
 		env   map[string]string
 		want  credentials.Login
@@ -177,9 +177,9 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 	}
 }
 
-// TestClassicExamples are the four of the standalone-cinder documents, word for word: only the version
+// TestClassicExamplesAreRead are the four of the standalone-cinder documents, word for word: only the version
 // in their URLs is dead, and the error says by what to replace it. So replaced, they work.
-func TestClassicExamples(t *testing.T) {
+func TestClassicExamplesAreRead(t *testing.T) {
 	config := func(text string) (credentials.Login, error) {
 		return credentials.FromConfig("cloud.conf", []byte(text), files)
 	}
@@ -243,7 +243,7 @@ OS_TENANT_NAME=admin
 	}
 }
 
-func TestFromClouds(t *testing.T) {
+func TestFromCloudsReadsOneCloud(t *testing.T) {
 	one, err := files("clouds.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 package credentials
 
-// FromEnv reads a login from the OpenStack clients' environment variables. OS_CLOUD leads to a
-// clouds.yaml, and what else is set goes before what stands there.
+// FromEnv reads a login from the environment variables of the OpenStack clients. OS_CLOUD names an entry of a
+// clouds.yaml. A variable that is set takes precedence over the clouds.yaml.
 func FromEnv(env map[string]string, files Files) (Login, error) {
 	var f form
 	for _, known := range fields() {

@@ -1,6 +1,6 @@
 package credentials
 
-// form is a login as it is written: some values name files, some lead to another file.
+// form is a login as it is written: some values name files, and some name another source.
 type form struct {
 	Login
 
@@ -17,7 +17,7 @@ type field struct {
 	at   func(*form) *string
 }
 
-// fields is the one list of what both forms understand.
+// fields returns the one list of what both forms understand.
 func fields() []field {
 	return []field{
 		{"cinder-endpoint", names("OS_CINDER_ENDPOINT"), func(f *form) *string { return &f.Endpoint }},

@@ -11,8 +11,8 @@ import (
 // Files reads one of the files that came with the login, by the name or path that it was given there.
 type Files func(name string) ([]byte, error)
 
-// login follows what the form leads to, and finds every fault of the result at once; origin says where
-// the form was read.
+// login resolves the files and the clouds.yaml that the form names, and returns every fault of the result at once.
+// The origin says where the form was read.
 func (f form) login(origin string, files Files) (Login, error) {
 	if err := f.followClouds(files); err != nil {
 		return Login{}, fmt.Errorf("%s: %w", origin, err)
@@ -25,9 +25,9 @@ func (f form) login(origin string, files Files) (Login, error) {
 	return f.Login, nil
 }
 
-// followClouds fills what is not set here from a clouds.yaml.
+// followClouds sets from a clouds.yaml what the form does not set itself.
 func (f *form) followClouds(files Files) error {
-	use, err := truth("use-clouds", f.useClouds)
+	use, err := parseBool("use-clouds", f.useClouds)
 	if !use || err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (f *form) followClouds(files Files) error {
 
 func (f *form) followFiles(files Files) error {
 	var err, caErr, certErr, keyErr error
-	f.Insecure, err = truth("tls-insecure", f.insecure)
+	f.Insecure, err = parseBool("tls-insecure", f.insecure)
 	f.CA, caErr = content(files, f.caFile)
 	f.ClientCert, certErr = content(files, f.certFile)
 	key, keyErr := content(files, f.keyFile)
@@ -66,13 +66,13 @@ func content(files Files, name string) (string, error) {
 	return string(data), err
 }
 
-// normalize takes the longer names of endpoint types, and a keystone URL without a version.
+// normalize accepts the longer names of endpoint types, and a keystone URL without a version.
 func (f *form) normalize() {
 	f.EndpointType = strings.TrimSuffix(f.EndpointType, "URL")
 	f.AuthURL = withVersion(f.AuthURL)
 }
 
-func truth(key, text string) (bool, error) {
+func parseBool(key, text string) (bool, error) {
 	if text == "" {
 		return false, nil
 	}

@@ -55,8 +55,8 @@ func keyValue(text string) (key, value string, err error) {
 	return strings.ToLower(strings.TrimSpace(key)), value, err
 }
 
-// unquote ends a plain value at a comment and a quoted one at its closing quote, where \" and \\
-// stand for themselves.
+// unquote returns a plain value up to a comment, and a quoted one up to its closing quote. In quotes \" and \\ stand
+// for themselves.
 func unquote(raw string) (string, error) {
 	if !strings.HasPrefix(raw, `"`) {
 		if i := strings.IndexAny(raw, ";#"); i >= 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Login is where a Cinder is and who we are to it: either Endpoint is set, and nobody checks who we
-// are, or AuthURL is, and keystone does.
+// Login is the address of a Cinder and how to log in to it. Either Endpoint is set, and Cinder checks no identity, or
+// AuthURL is set, and keystone checks it.
 type Login struct {
 	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
 	Endpoint string
@@ -30,19 +30,19 @@ type Login struct {
 	// EndpointType chooses among keystone's endpoints: public, internal or admin.
 	EndpointType string
 
-	// CA replaces the authorities that are known to everybody, in PEM.
+	// CA replaces the system's certificate authorities, in PEM.
 	CA string
-	// ClientCert and ClientKey show who we are to TLS, in PEM.
+	// ClientCert and ClientKey authenticate the client by TLS, in PEM.
 	ClientCert string
 	ClientKey  Secret
-	// Insecure believes every server.
+	// Insecure accepts any certificate of the server.
 	Insecure bool
 }
 
-// Noauth tells whether Cinder is used without keystone.
-func (l Login) Noauth() bool { return l.Endpoint != "" }
+// IsNoauth reports whether Cinder is used without keystone.
+func (l Login) IsNoauth() bool { return l.Endpoint != "" }
 
-// check finds every fault of the login at once.
+// check returns every fault of the login at once.
 func (l Login) check() error {
 	var faults []error
 	switch {
@@ -52,7 +52,7 @@ func (l Login) check() error {
 	case l.Endpoint != "" && l.AuthURL != "":
 		faults = append(faults, errors.New("both a Cinder endpoint and a keystone are named: remove one,"+
 			" the endpoint is for a Cinder without keystone"))
-	case l.Noauth():
+	case l.IsNoauth():
 		faults = append(faults, l.checkNoauth())
 	default:
 		faults = append(faults, l.checkKeystone())
@@ -91,7 +91,7 @@ func (l Login) checkKeystone() error {
 	return errors.Join(faults...)
 }
 
-// checkAppCredential wants what names the credential: its ID, or its name and its user.
+// checkAppCredential checks that the credential can be identified: by its ID, or by its name and its user.
 func (l Login) checkAppCredential() error {
 	if l.AppCredentialID == "" && l.AppCredentialName == "" {
 		return errors.New("the application credential has a secret, but neither ID nor name")
@@ -111,8 +111,8 @@ func withVersion(raw string) string {
 	return withV3(*u, "")
 }
 
-// checkVersion wants an http URL that ends in /v3. The dead version is told apart, since every old
-// example names it.
+// checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has a message of its
+// own, since every old example names it.
 func checkVersion(what, raw, dead string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

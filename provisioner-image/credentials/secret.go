@@ -2,11 +2,11 @@ package credentials
 
 import "log/slog"
 
-// redacted is what every printer of a Secret shows.
+// redacted is printed in place of a Secret.
 const redacted = "[redacted]"
 
-// Secret is a password or its like. No way of printing it shows its text, so that neither a log line
-// nor an error can leak it; Reveal is the one way to read it.
+// Secret is a password or the like. No way of printing it shows its text, so that neither a log line nor an error can
+// leak it. Reveal is the only way to read it.
 type Secret string
 
 // Reveal returns the text, for the one place that sends it.

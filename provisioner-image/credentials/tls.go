@@ -6,13 +6,13 @@ import (
 	"errors"
 )
 
-// TLS is what the login says about TLS, nil where it says nothing.
+// TLS returns the TLS configuration of the login, nil where the login does not set any.
 func (l Login) TLS() (*tls.Config, error) {
 	if l.CA == "" && l.ClientCert == "" && l.ClientKey == "" && !l.Insecure {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	// Somebody asked for it by its name.
+	// The administrator set tls-insecure.
 	config.InsecureSkipVerify = l.Insecure
 	if l.CA != "" {
 		config.RootCAs = x509.NewCertPool()

@@ -13,7 +13,7 @@ import (
 // access returns how the volume is exported, and how the nodes present themselves.
 func access(in Sources, c class) (volume.Access, error) {
 	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
-	multipath, multipathErr := truth("multipath", c.multipath)
+	multipath, multipathErr := parseBool("multipath", c.multipath)
 	a := volume.Access{
 		Method: method,
 		Client: volume.Client{
@@ -33,7 +33,7 @@ func access(in Sources, c class) (volume.Access, error) {
 
 // worldWide spells names as the OpenStack connector does.
 func worldWide(text string) []string {
-	return list(strings.ToLower(strings.ReplaceAll(text, ":", "")))
+	return splitList(strings.ToLower(strings.ReplaceAll(text, ":", "")))
 }
 
 var (
@@ -50,15 +50,19 @@ func checkClient(c volume.Client) error {
 	if _, err := netip.ParseAddr(c.IP); c.IP != "" && err != nil {
 		faults = append(faults, fmt.Errorf("property ip: %q is no address", c.IP))
 	}
-	for property, names := range map[string][]string{"wwpns": c.WWPNs, "wwnns": c.WWNNs} {
-		for _, name := range names {
-			if !wwnForm.MatchString(name) {
-				faults = append(faults, fmt.Errorf("property %s: %q has not the 16 hexadecimal digits of a name", property, name))
-			}
-		}
-	}
+	faults = append(faults, checkWorldWide("wwpns", c.WWPNs), checkWorldWide("wwnns", c.WWNNs))
 	if c.NQN != "" && !strings.HasPrefix(c.NQN, "nqn.") {
 		faults = append(faults, fmt.Errorf("property nqn: %q is no name in the form nqn.YYYY-MM…", c.NQN))
+	}
+	return errors.Join(faults...)
+}
+
+func checkWorldWide(property string, names []string) error {
+	var faults []error
+	for _, name := range names {
+		if !wwnForm.MatchString(name) {
+			faults = append(faults, fmt.Errorf("property %s: %q has not the 16 hexadecimal digits of a name", property, name))
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// adopted is the volume that the config's key adopt names for the claim, or "". Only an administrator
-// writes it: lines of "namespace/claim: volume ID".
+// adopted returns the volume that the config's key adopt names for the claim, or "". Only an administrator writes the
+// key: lines of "namespace/claim: volume ID".
 func adopted(r contract.Request, c class) (string, error) {
 	byClaim, byVolume := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(c.adopt) {
@@ -16,10 +16,9 @@ func adopted(r contract.Request, c class) (string, error) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		claim, id, ok := strings.Cut(line, ":")
-		claim, id = strings.TrimSpace(claim), strings.TrimSpace(id)
-		if !ok || strings.Count(claim, "/") != 1 || !uidForm.MatchString(id) {
-			return "", fmt.Errorf("key adopt: %q is not NAMESPACE/CLAIM: VOLUME-ID", line)
+		claim, id, err := claimAndVolume(line)
+		if err != nil {
+			return "", err
 		}
 		if byClaim[claim] != "" || byVolume[id] != "" {
 			return "", fmt.Errorf("key adopt: %q names a claim or a volume that another line names", line)
@@ -27,4 +26,13 @@ func adopted(r contract.Request, c class) (string, error) {
 		byClaim[claim], byVolume[id] = id, claim
 	}
 	return byClaim[r.Namespace+"/"+r.Name], nil
+}
+
+func claimAndVolume(line string) (claim, id string, err error) {
+	claim, id, ok := strings.Cut(line, ":")
+	claim, id = strings.TrimSpace(claim), strings.TrimSpace(id)
+	if !ok || strings.Count(claim, "/") != 1 || !uidForm.MatchString(id) {
+		return "", "", fmt.Errorf("key adopt: %q is not NAMESPACE/CLAIM: VOLUME-ID", line)
+	}
+	return claim, id, nil
 }

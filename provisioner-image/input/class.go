@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// class is what the StorageClass's parameters and the config's properties say, as text.
+// class holds the StorageClass's parameters and the config's properties, as text.
 type class struct {
 	// The volume.
 	volumeType, zone, snapshot, hints string
 	name, metadata, cluster           string
 	smartClone, adopt                 string
-	// How it is held, and the connector.
+	// How it is exported, and to which client.
 	attachAPI, multipath         string
 	initiator, host, ip          string
 	wwpns, wwnns, nqn            string
@@ -28,10 +28,10 @@ type class struct {
 	cloudConfig, cloud string
 }
 
-// SharedInitiator is the name by which all nodes log in to iSCSI targets, unless the class has its own.
+// SharedInitiator is the initiator name of all nodes, unless the class has its own.
 const SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
 
-// properties is the one list of what is understood.
+// properties returns the one list of properties, each with the field that takes it.
 func (c *class) properties() map[string]*string {
 	return map[string]*string{
 		"type":            &c.volumeType,
@@ -66,7 +66,7 @@ func (c *class) properties() map[string]*string {
 	}
 }
 
-// readClass refuses properties that nobody reads: a misspelt type would give the default one silently.
+// readClass refuses unknown properties: a volume of a misspelt type would get the default type silently.
 func readClass(given map[string]string) (class, error) {
 	c := class{initiator: SharedInitiator, host: "flex-provisioner", writeInitiator: "true"}
 	known := c.properties()
@@ -83,8 +83,8 @@ func readClass(given map[string]string) (class, error) {
 	return c, errors.Join(faults...)
 }
 
-// truth reads a yes or no. Nothing is no; what is neither is a fault, not a yes.
-func truth(property, text string) (bool, error) {
+// parseBool reads a truth value. An empty text is false. A text that is neither true nor false is a fault.
+func parseBool(property, text string) (bool, error) {
 	if text == "" {
 		return false, nil
 	}
@@ -95,8 +95,8 @@ func truth(property, text string) (bool, error) {
 	return yes, nil
 }
 
-// list reads words that commas separate.
-func list(text string) []string {
+// splitList returns the words of a list that commas separate.
+func splitList(text string) []string {
 	var words []string
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {

@@ -7,20 +7,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// checkClone refuses a copy that the class does not make. A claim that asks for one never gets an empty
-// volume instead.
+// checkClone refuses a clone that the class does not make. A claim that asks for a clone never gets an empty volume
+// instead.
 func checkClone(r contract.Request, c class) error {
-	smart, err := truth("smartclone", c.smartClone)
+	smart, err := parseBool("smartclone", c.smartClone)
 	if err != nil {
 		return fault(contract.ExitConfig, err)
 	}
 	if r.Source == nil && r.Annotations[contract.AnnCloneRequest] == "" {
 		return nil
 	}
-	return fault(contract.ExitBadRequest, refusal(r, c, smart))
+	return fault(contract.ExitBadRequest, whyNotCloned(r, c, smart))
 }
 
-func refusal(r contract.Request, c class, smart bool) error {
+func whyNotCloned(r contract.Request, c class, smart bool) error {
 	switch {
 	case !smart:
 		return fmt.Errorf("storage class %q makes no clones: its parameter smartclone is not true", r.Class)

@@ -21,7 +21,7 @@ type Sources struct {
 	// Dir is contract.Dir.
 	Dir fs.FS
 	Env map[string]string
-	// Namespace is the pod's own, where Secrets go.
+	// Namespace is the pod's own. Secrets are created there.
 	Namespace string
 	// Methods are the ways in which the storage can export a volume, the default first.
 	Methods []volume.Method
@@ -39,7 +39,7 @@ type Task struct {
 	// Options are what the class says about the PV's source.
 	mapper.Options
 
-	// Secret is where the PV's Secret goes, if its source needs one.
+	// Secret names the PV's own Secret, if its source needs one.
 	Secret corev1.SecretReference
 }
 
@@ -52,7 +52,7 @@ type Error struct {
 // Error says what is wrong with the task.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the faults below.
+// Unwrap returns the faults below.
 func (e *Error) Unwrap() error { return e.Err }
 
 func fault(code int, err error) error {
@@ -62,7 +62,7 @@ func fault(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Read reads the task. A request that no run of this image could fulfil is refused here.
+// Read reads the task. It refuses a request that this image can never do.
 func Read(in Sources) (Task, error) {
 	task := Task{Verb: in.Verb}
 	var err error
@@ -77,13 +77,13 @@ func Read(in Sources) (Task, error) {
 		return task, fault(contract.ExitConfig, err)
 	}
 	if in.Verb == contract.List {
-		task.Volume.Cluster = clean(class.cluster)
+		task.Volume.Cluster = searchable(class.cluster)
 		return task, nil
 	}
 	return task, task.readClaim(in, class)
 }
 
-// readClaim reads what is about one claim.
+// readClaim reads the part of the task that is about one claim.
 func (task *Task) readClaim(in Sources, c class) error {
 	var err error
 	if task.PV, err = readPV(in, task.Request); err != nil {
@@ -94,10 +94,10 @@ func (task *Task) readClaim(in Sources, c class) error {
 	}
 	task.Secret = corev1.SecretReference{Namespace: in.Namespace, Name: task.Request.PVName}
 	if in.Verb != contract.Provision {
-		// To grow a volume or take it back needs nothing of how it is mounted.
+		// Growing and deleting do not depend on how the volume is mounted.
 		return nil
 	}
-	if err := errors.Join(checkClone(task.Request, c), task.stayInZone(c)); err != nil {
+	if err := errors.Join(checkClone(task.Request, c), task.restrictToZone(c)); err != nil {
 		return err
 	}
 	task.Options, err = options(in, c)
@@ -119,20 +119,25 @@ func readRequest(in Sources) (contract.Request, error) {
 			fmt.Errorf("the verb is %q by the argument and %q by the request", in.Verb, requests.Verb))
 	}
 	if in.Verb == contract.List {
-		// It is about no claim; a request may bring the class's properties.
+		// A list is about no claim. Its request may hold the class's properties.
 		return append(requests.Items, none)[0], nil
 	}
-	if n := len(requests.Items); n != 1 {
-		return none, fault(contract.ExitConfig,
-			fmt.Errorf("%d requests in one run: this image serves one, set batch-size to 1", n))
-	}
-	return requests.Items[0], fault(contract.ExitUsage, check(requests.Items[0]))
+	return only(requests.Items)
 }
 
-// uidForm keeps anything out of Cinder's filters that they would read as syntax.
+// only returns the one request of a run.
+func only(requests []contract.Request) (contract.Request, error) {
+	if n := len(requests); n != 1 {
+		return contract.Request{}, fault(contract.ExitConfig,
+			fmt.Errorf("%d requests in one run: this image serves one, set batch-size to 1", n))
+	}
+	return requests[0], fault(contract.ExitUsage, checkRequest(requests[0]))
+}
+
+// uidForm allows no character that Cinder's filters would read as syntax.
 var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
-func check(r contract.Request) error {
+func checkRequest(r contract.Request) error {
 	if !uidForm.MatchString(r.UID) {
 		return fmt.Errorf("the request's UID %q is no UID", r.UID)
 	}
@@ -147,6 +152,10 @@ func readPV(in Sources, r contract.Request) (*corev1.PersistentVolume, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the PV: %w", err)
 	}
+	return decodePV(data, r)
+}
+
+func decodePV(data []byte, r contract.Request) (*corev1.PersistentVolume, error) {
 	pv := &corev1.PersistentVolume{}
 	if err := yaml.Unmarshal(data, pv); err != nil {
 		return nil, fmt.Errorf("read the PV in pv.json: %w", err)

@@ -49,7 +49,7 @@ func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.So
 	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner", Methods: methods}
 }
 
-func TestRead(t *testing.T) {
+func TestReadReturnsTheTask(t *testing.T) {
 	task, err := input.Read(sources(t, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, task.Volume); diff != "" {
 		t.Error(diff)
 	}
-	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.Noauth() || task.PV.Name != "pvc-"+uid {
+	if task.FSType != "xfs" || task.Initiator != input.SharedInitiator || !task.Login.IsNoauth() || task.PV.Name != "pvc-"+uid {
 		t.Errorf("unexpected %+v", task)
 	}
 	if diff := cmp.Diff(corev1.SecretReference{Namespace: "flex-provisioner", Name: "pvc-" + uid}, task.Secret); diff != "" {
@@ -85,7 +85,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadSizes(t *testing.T) {
+func TestSizeIsRoundedUpToGiB(t *testing.T) {
 	for bytes, gib := range map[int64]int{1: 1, 1 << 30: 1, 1<<30 + 1: 2, 10 << 30: 10} {
 		task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
 		if err != nil || task.Volume.SizeGiB != gib {
@@ -94,7 +94,7 @@ func TestReadSizes(t *testing.T) {
 	}
 }
 
-func TestReadLogin(t *testing.T) {
+func TestLoginIsReadFromAFileOrTheEnvironment(t *testing.T) {
 	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		r.Items[0].Properties["cloud-config"] = "other.conf"
 		files["secret/other.conf"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(config, "192.0.2.1", "192.0.2.2"))}
@@ -109,7 +109,7 @@ func TestReadLogin(t *testing.T) {
 	}
 }
 
-func TestReadFaults(t *testing.T) {
+func TestReadRefusesAFaultyRequest(t *testing.T) {
 	tests := map[string]struct {
 		edit func(*contract.Requests, fstest.MapFS)
 		code int

@@ -11,17 +11,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
-// secretDir is contract.SecretDir within contract.Dir.
+// secretDir is contract.SecretDir, relative to contract.Dir.
 const secretDir = "secret"
 
-// readLogin reads the file that the property cloud-config names, else one of the usual names, else the
-// environment.
+// readLogin reads the file that the property cloud-config names, or else the first of the usual files that exists, or
+// else the environment.
 func readLogin(in Sources, c class) (credentials.Login, error) {
-	candidates := []string{"cloud.conf", "cloud-config", "clouds.yaml"}
-	if c.cloudConfig != "" {
-		candidates = []string{c.cloudConfig}
-	}
-	for _, name := range candidates {
+	for _, name := range loginFiles(c) {
 		data, err := in.secret(name)
 		if err == nil {
 			return loginFrom(in, c, name, data)
@@ -31,6 +27,13 @@ func readLogin(in Sources, c class) (credentials.Login, error) {
 		}
 	}
 	return credentials.FromEnv(in.Env, in.secret)
+}
+
+func loginFiles(c class) []string {
+	if c.cloudConfig != "" {
+		return []string{c.cloudConfig}
+	}
+	return []string{"cloud.conf", "cloud-config", "clouds.yaml"}
 }
 
 func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login, error) {
@@ -44,8 +47,8 @@ func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login
 	return credentials.FromClouds(name, data, which, in.secret)
 }
 
-// secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted.
-// No other file is in the image.
+// secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted. The image
+// has no other files.
 func (in Sources) secret(name string) ([]byte, error) {
 	file := strings.TrimPrefix(name, contract.SecretDir+"/")
 	if path.Base(file) != file {

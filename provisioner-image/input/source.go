@@ -12,10 +12,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 )
 
-// options are what the class says about the PV's source.
+// options returns what the class says about the PV's source.
 func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
-	write, err := truth("write-initiator", c.writeInitiator)
+	write, err := parseBool("write-initiator", c.writeInitiator)
 	if write {
 		o.Initiator = c.initiator
 	}
@@ -51,14 +51,14 @@ func secretReference(text string) (corev1.SecretReference, error) {
 	return corev1.SecretReference{Namespace: namespace, Name: name}, nil
 }
 
-// cephKeyFile in the config's files-from-secret, or cephKeyVariable from its env-from-secret, hold the
-// key that Cinder never sends.
+// The file in the config's files-from-secret, and the variable from its env-from-secret, that hold the Ceph user's
+// key. Cinder never sends it.
 const (
 	cephKeyFile     = "ceph.key"
 	cephKeyVariable = "CEPH_KEY"
 )
 
-// cephKey reads the key: alone, or in a keyring's line "key = …".
+// cephKey reads the key from its file, or from its variable where there is no file.
 func cephKey(in Sources) (credentials.Secret, error) {
 	data, err := in.secret(cephKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,10 +67,15 @@ func cephKey(in Sources) (credentials.Secret, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(data)) {
+	return keyIn(string(data)), nil
+}
+
+// keyIn returns the key in a file: the whole text, or the line "key = …" of a keyring.
+func keyIn(text string) credentials.Secret {
+	for line := range strings.Lines(text) {
 		if name, key, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "key" {
-			return credentials.Secret(strings.TrimSpace(key)), nil
+			return credentials.Secret(strings.TrimSpace(key))
 		}
 	}
-	return credentials.Secret(strings.TrimSpace(string(data))), nil
+	return credentials.Secret(strings.TrimSpace(text))
 }

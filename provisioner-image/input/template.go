@@ -13,51 +13,50 @@ import (
 // maxValue is Cinder's limit for a name, a metadata key and a metadata value.
 const maxValue = 255
 
-// volumeName is the volume's name in Cinder, where names need not be unique: volumes are found by
-// their metadata.
+// volumeName returns the volume's name in Cinder. Names need not be unique there: volumes are found by their
+// metadata.
 func volumeName(r contract.Request, c class) (string, error) {
 	if c.name == "" {
 		return r.PVName, nil
 	}
-	return expand("volume-name", c.name, r, c)
+	return expandTemplate("volume-name", c.name, r, c)
 }
 
-// metadata names cluster, claim and PV, and holds what the class adds: "key=value, key=value".
+// metadata returns the volume's metadata: cluster, claim and PV, and what the class adds.
 func metadata(r contract.Request, c class) (map[string]string, error) {
+	m, err := classMetadata(r, c)
+	m[volume.KeyUID] = r.UID
+	m[keyNamespace] = searchable(r.Namespace)
+	m[keyName] = searchable(r.Name)
+	m[keyPV] = searchable(r.PVName)
+	if c.cluster != "" {
+		m[volume.KeyCluster] = searchable(c.cluster)
+	}
+	return m, err
+}
+
+// classMetadata returns what the class adds to a volume's metadata: "key=value, key=value".
+func classMetadata(r contract.Request, c class) (map[string]string, error) {
 	m := map[string]string{}
 	var faults []error
-	for _, pair := range list(c.metadata) {
+	for _, pair := range splitList(c.metadata) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" || strings.HasPrefix(key, contract.Domain) {
 			faults = append(faults, fmt.Errorf("property volume-metadata: %q is not KEY=VALUE, or the key is ours", pair))
 			continue
 		}
-		text, err := expand("volume-metadata", value, r, c)
+		text, err := expandTemplate("volume-metadata", value, r, c)
 		faults = append(faults, err)
-		m[clean(key)] = text
-	}
-	m[volume.KeyUID] = r.UID
-	m[keyNamespace] = clean(r.Namespace)
-	m[keyName] = clean(r.Name)
-	m[keyPV] = clean(r.PVName)
-	if c.cluster != "" {
-		m[volume.KeyCluster] = clean(c.cluster)
+		m[searchable(key)] = text
 	}
 	return m, errors.Join(faults...)
 }
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// expand puts the claim's words into a template. A placeholder that nobody knows is a fault.
-func expand(property, template string, r contract.Request, c class) (string, error) {
-	words := map[string]string{
-		"{claim-name}":      r.Name,
-		"{claim-namespace}": r.Namespace,
-		"{claim-uid}":       r.UID,
-		"{pv-name}":         r.PVName,
-		"{storage-class}":   r.Class,
-		"{cluster}":         c.cluster,
-	}
+// expandTemplate replaces the placeholders of a template. An unknown placeholder is a fault.
+func expandTemplate(property, template string, r contract.Request, c class) (string, error) {
+	words := placeholders(r, c)
 	var faults []error
 	text := placeholder.ReplaceAllStringFunc(template, func(name string) string {
 		word, ok := words[name]
@@ -66,12 +65,24 @@ func expand(property, template string, r contract.Request, c class) (string, err
 		}
 		return word
 	})
-	return clean(text), errors.Join(faults...)
+	return searchable(text), errors.Join(faults...)
 }
 
-// clean keeps what Cinder's filters can search for: they read values as Python literals, and a quote
-// or a backslash makes them find nothing.
-func clean(value string) string {
+// placeholders returns the placeholders of a template with their values.
+func placeholders(r contract.Request, c class) map[string]string {
+	return map[string]string{
+		"{claim-name}":      r.Name,
+		"{claim-namespace}": r.Namespace,
+		"{claim-uid}":       r.UID,
+		"{pv-name}":         r.PVName,
+		"{storage-class}":   r.Class,
+		"{cluster}":         c.cluster,
+	}
+}
+
+// searchable replaces the characters that Cinder's filters cannot search for: the filters read values as Python
+// literals, and find nothing where there is a quote or a backslash.
+func searchable(value string) string {
 	value = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`'"\`, r) {
 			return '_'

@@ -9,14 +9,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Keys of a volume's metadata, beside volume.KeyUID. They tell the storage administrator whose it is.
+// Keys of a volume's metadata, beside volume.KeyUID, by which a storage administrator sees whose volume it is.
 const (
 	keyNamespace = contract.Domain + "claim-namespace"
 	keyName      = contract.Domain + "claim-name"
 	keyPV        = contract.Domain + "pv-name"
 )
 
-// spec is the volume that the claim wants.
+// spec returns the volume that the claim wants.
 func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	gib, err := gibibytes(r.Size)
 	if err != nil {
@@ -29,7 +29,7 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	adopt, adoptErr := adopted(r, c)
 	return volume.Spec{
 		UID:      r.UID,
-		Cluster:  clean(c.cluster),
+		Cluster:  searchable(c.cluster),
 		Name:     name,
 		SizeGiB:  gib,
 		Type:     c.volumeType,
@@ -42,10 +42,10 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	}, fault(contract.ExitConfig, errors.Join(howErr, hintsErr, nameErr, extraErr, adoptErr))
 }
 
-// maxGiB keeps the size in what storages and their clients count with.
+// maxGiB is the largest size that storages and their clients can count.
 const maxGiB = 1<<31 - 1
 
-// gibibytes rounds up, since Cinder knows no less.
+// gibibytes rounds up to GiB, Cinder's unit.
 func gibibytes(size int64) (int, error) {
 	gib := (size-1)>>30 + 1
 	if size <= 0 || gib > maxGiB {
@@ -54,7 +54,7 @@ func gibibytes(size int64) (int, error) {
 	return int(gib), nil
 }
 
-// schedulerHints are an object in JSON, which Cinder's scheduler reads.
+// schedulerHints reads a JSON object for Cinder's scheduler.
 func schedulerHints(text string) (map[string]any, error) {
 	if text == "" {
 		return nil, nil

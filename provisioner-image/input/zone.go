@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// selectedZone as availability stands for the zone of the node that the scheduler selected.
+// selectedZone is the value of availability that means the zone of the selected node.
 const selectedZone = "selected-node"
 
 func zone(r contract.Request, c class) string {
@@ -18,8 +18,8 @@ func zone(r contract.Request, c class) string {
 	return c.zone
 }
 
-// stayInZone keeps pods where the volume is made, if that is the selected node's zone.
-func (task *Task) stayInZone(c class) error {
+// restrictToZone lets pods use the PV only in the volume's zone, if that is the selected node's zone.
+func (task *Task) restrictToZone(c class) error {
 	if c.zone != selectedZone {
 		return nil
 	}
@@ -27,12 +27,16 @@ func (task *Task) stayInZone(c class) error {
 		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but no zone is known: the class needs"+
 			" volumeBindingMode WaitForFirstConsumer, and the nodes the label "+corev1.LabelTopologyZone))
 	}
-	task.PV.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+	task.PV.Spec.NodeAffinity = affinity(task.Request.SelectedZone)
+	return nil
+}
+
+func affinity(zone string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{task.Request.SelectedZone},
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
 			}},
 		}},
 	}}
-	return nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// fibreChannel maps to the kubelet's own fc plugin.
+// fibreChannel maps to the kubelet's fc plugin.
 type fibreChannel struct{}
 
-// fabric is what Cinder says about a Fibre Channel connection.
+// fabric is Cinder's description of a Fibre Channel connection.
 type fabric struct {
 	WWN  stringOrList `json:"target_wwn"`
 	LUN  int32        `json:"target_lun"`
 	WWNs []string     `json:"target_wwns"`
 	LUNs []int32      `json:"target_luns"`
-	// WWID is the disk's own name, which some backends know.
+	// WWID identifies the disk itself. Only some backends send it.
 	WWID string `json:"wwn"`
 }
 
-// Check allows many readers: the volume is exported to the ports of all nodes.
+// Check allows many readers, since the volume is exported to the ports of all nodes.
 func (fibreChannel) Check(w Want) error {
 	return promises{name: "a Fibre Channel disk", manyRead: true}.check(w)
 }
@@ -41,26 +41,26 @@ func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}}, nil
 }
 
-// name names the disk: by its ports and their LUN, or by its own name where the ports have different
-// LUNs or one that Kubernetes does not mount. It knows one LUN for all ports.
+// name identifies the disk: by its ports and their LUN, or by its WWID where the ports have different LUNs or a LUN
+// that Kubernetes does not mount. Kubernetes has one LUN for all ports.
 func (f fabric) name(s *corev1.FCVolumeSource) error {
 	ports, lun := f.ports()
 	fits := lun >= 0 && lun <= maxLUN
 	switch {
-	case f.WWID != "" && (!f.sameLUN() || !fits):
+	case f.WWID != "" && (!f.hasOneLUN() || !fits):
 		s.WWIDs = []string{f.WWID}
 		return nil
 	case len(ports) == 0:
-		return unfit("the storage names no port of the volume")
+		return unsupported("the storage names no port of the volume")
 	case !fits:
-		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
 	default:
 		s.TargetWWNs, s.Lun = ports, &lun
 		return nil
 	}
 }
 
-// ports lists those that show the volume under the first one's LUN, as the kubelet spells them.
+// ports returns the ports that export the volume with the same LUN as the first port, and that LUN.
 func (f fabric) ports() ([]string, int32) {
 	ports, luns := []string(f.WWN), slices.Repeat([]int32{f.LUN}, len(f.WWN))
 	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
@@ -71,7 +71,7 @@ func (f fabric) ports() ([]string, int32) {
 	}
 	var same []string
 	for i, port := range ports {
-		port = strings.ToLower(strings.ReplaceAll(port, ":", ""))
+		port = spelled(port)
 		if luns[i] == luns[0] && !slices.Contains(same, port) {
 			same = append(same, port)
 		}
@@ -79,14 +79,17 @@ func (f fabric) ports() ([]string, int32) {
 	return same, luns[0]
 }
 
-func (f fabric) sameLUN() bool {
+// spelled returns a port's name as the kubelet spells it.
+func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
+
+func (f fabric) hasOneLUN() bool {
 	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })
 }
 
-// stringOrList is what backends send as one string or as a list.
+// stringOrList is a field that some backends send as a string and others as a list.
 type stringOrList []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (s *stringOrList) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -16,18 +15,18 @@ import (
 // flexVolume maps to a FlexVolume driver that the class names and the nodes have installed.
 type flexVolume struct{}
 
-// Check refuses raw devices, which FlexVolume does not know.
+// Check refuses raw devices, which FlexVolume does not support.
 func (flexVolume) Check(w Want) error {
-	if w.Block() {
-		return &UnfitError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
+	if w.IsBlock() {
+		return &UnsupportedError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
 	}
 	return promises{name: "a FlexVolume"}.check(w)
 }
 
-// secretName finds the details that may be secret, by their names.
+// secretName matches the names of options that may be secret.
 var secretName = regexp.MustCompile(`(?i)pass|secret|key|token|auth|credential`)
 
-// Map gives the driver every detail as an option, and those that may be secret in a Secret.
+// Map passes every detail of the connection to the driver as an option, and those that may be secret in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	var details map[string]any
 	if err := c.Decode(&details); err != nil {
@@ -52,18 +51,22 @@ func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	m := Mapping{Source: corev1.PersistentVolumeSource{FlexVolume: source}}
 	if len(secret) > 0 {
-		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
-		m.Secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace},
-			// The kubelet hands a Secret to the driver of this name only.
-			Type: corev1.SecretType(w.FlexDriver),
-			Data: secret,
-		}
+		source.SecretRef = &w.SecretRef
+		m.Secret = driverSecret(w, secret)
 	}
 	return m, nil
 }
 
-// optionText is text as it is, nothing for null, and JSON for the rest.
+// driverSecret returns a Secret of the type that the kubelet passes to this driver only.
+func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: w.secretMeta(),
+		Type:       corev1.SecretType(w.FlexDriver),
+		Data:       data,
+	}
+}
+
+// optionText returns a string as it is, nothing for null, and JSON for any other value.
 func optionText(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:

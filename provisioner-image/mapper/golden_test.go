@@ -95,9 +95,9 @@ var nvmeofV2 = map[string]any{
 	"volume_nguid": "00b9c8d7e6f5a40124a9370012345678",
 }
 
-// TestGolden writes down the PV and the Secret of every mapper. test/e2e creates the same files on a
+// TestMapMatchesTheGoldenFiles writes down the PV and the Secret of every mapper. test/e2e creates the same files on a
 // real API server.
-func TestGolden(t *testing.T) {
+func TestMapMatchesTheGoldenFiles(t *testing.T) {
 	for name, g := range goldens {
 		t.Run(name, func(t *testing.T) {
 			w := want()
@@ -216,8 +216,8 @@ func compare(t *testing.T, name string, object any) {
 	}
 }
 
-// TestGoldensAreComplete: no file without a golden.
-func TestGoldensAreComplete(t *testing.T) {
+// No file without a golden.
+func TestEveryGoldenFileIsCompared(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
 		t.Fatal(err)

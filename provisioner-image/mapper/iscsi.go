@@ -4,16 +4,14 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// iscsi maps to the kubelet's own iscsi plugin.
+// iscsi maps to the kubelet's iscsi plugin.
 type iscsi struct{}
 
-// target is what Cinder says about an iSCSI connection. The lists are there where the target has more
-// than one portal.
+// target is Cinder's description of an iSCSI connection. The lists are set where the target has more than one portal.
 type target struct {
 	Portal            string   `json:"target_portal"`
 	IQN               string   `json:"target_iqn"`
@@ -29,8 +27,8 @@ type target struct {
 	DiscoveryPassword string   `json:"discovery_auth_password"`
 }
 
-// Check allows many readers only where each node has its own name: two nodes with one name would end
-// each other's sessions.
+// Check allows many readers only where each node has an initiator name of its own: two nodes with the same name would
+// end each other's sessions.
 func (iscsi) Check(w Want) error {
 	if w.Initiator != "" {
 		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
@@ -51,50 +49,51 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	source := t.source(w)
 	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
-		source.SecretRef = &corev1.SecretReference{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
-		mapping.Secret = t.secret(w.SecretRef)
+		source.SecretRef = &w.SecretRef
+		mapping.Secret = t.secret(w)
 	}
 	return mapping, nil
 }
 
-// complete takes the first portal of a list where a backend sends nothing else.
+// complete uses the first portal of the lists where a backend sends only the lists.
 func (t *target) complete() {
-	if t.Portal == "" && t.listed() {
+	if t.Portal == "" && t.hasLists() {
 		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
 	}
 }
 
-func (t *target) listed() bool {
+func (t *target) hasLists() bool {
 	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
 }
 
-// maxInterface is open-iscsi's limit for the interface that the kubelet makes for an initiator name.
+// maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an initiator name.
 const maxInterface = 64
 
-// mountable refuses what the kubelet or the API server would refuse later, when nobody reads the reason.
+// mountable refuses what the kubelet or the API server would refuse only later, where the claim would not show the
+// reason.
 func (t *target) mountable(w Want) error {
 	switch {
 	case t.Portal == "" || t.IQN == "":
-		return unfit("the storage names no portal or no target of the volume")
+		return unsupported("the storage names no portal or no target of the volume")
 	case t.LUN < 0 || t.LUN > maxLUN:
-		return unfit("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
 	case w.Initiator != "" && len(w.PVName)+1+len(t.Portal) > maxInterface:
-		return unfit("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
+		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
 			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
 			t.Portal, maxInterface)
-	case !chapOrNone(t.AuthMethod):
-		return unfit("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
-	case !chapOrNone(t.DiscoveryMethod):
-		return unfit("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
+	case !isCHAPOrNone(t.AuthMethod):
+		return unsupported("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
+	case !isCHAPOrNone(t.DiscoveryMethod):
+		return unsupported("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
 	default:
 		return nil
 	}
 }
 
-// maxLUN is Kubernetes' limit.
+// maxLUN is the largest LUN that Kubernetes allows.
 const maxLUN = 255
 
-func chapOrNone(method string) bool { return method == "" || method == "CHAP" }
+func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
 
 func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 	s := &corev1.ISCSIPersistentVolumeSource{
@@ -113,9 +112,9 @@ func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 	return s
 }
 
-// otherPortals are further ways to the same disk. Kubernetes knows one IQN and one LUN for all of them.
+// otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
 func (t *target) otherPortals() []string {
-	if !t.listed() {
+	if !t.hasLists() {
 		return nil
 	}
 	var others []string
@@ -128,10 +127,10 @@ func (t *target) otherPortals() []string {
 	return others
 }
 
-// secret holds the credentials under the names that the kubelet reads.
-func (t *target) secret(at corev1.SecretReference) *corev1.Secret {
+// secret returns the credentials under the keys that the kubelet reads.
+func (t *target) secret(w Want) *corev1.Secret {
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: at.Name, Namespace: at.Namespace},
+		ObjectMeta: w.secretMeta(),
 		Type:       "kubernetes.io/iscsi-chap",
 		Data:       map[string][]byte{},
 	}

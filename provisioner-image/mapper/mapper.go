@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Mapping is a volume source, and the Secret to write before it, nil where it needs none.
+// Mapping is a volume source, and the Secret that must exist before it, nil where the source needs none.
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
 	Secret *corev1.Secret
@@ -18,13 +18,14 @@ type Mapping struct {
 
 // Mapper knows one kind of connection.
 type Mapper interface {
-	// Check says why this kind cannot keep what is wanted, as far as it can be known beforehand.
+	// Check returns an error if this kind of connection cannot do what is wanted, as far as that is known before the
+	// volume exists.
 	Check(w Want) error
-	// Map builds the source of what passed the check.
+	// Map builds the source. Check has passed.
 	Map(c volume.Connection, w Want) (Mapping, error)
 }
 
-// kinds is the one list of the connections that can be mapped, by Cinder's word for each.
+// kinds is the one list of the connections that can be mapped, by Cinder's name for each.
 var kinds = []struct {
 	name   string
 	mapper Mapper
@@ -35,8 +36,8 @@ var kinds = []struct {
 	{"nvmeof", nvmeof{}},
 }
 
-// find returns the mapper of a kind, or the one of every other kind where the class has a FlexVolume
-// driver for it. Some backends write a kind in capitals.
+// find returns the mapper of a kind of connection. A kind that is not in the list has one if the class names a
+// FlexVolume driver. Some backends write a kind in capitals.
 func find(kind string, o Options) (Mapper, error) {
 	for _, k := range kinds {
 		if k.name == strings.ToLower(kind) {
@@ -46,11 +47,11 @@ func find(kind string, o Options) (Mapper, error) {
 	if o.FlexDriver != "" {
 		return flexVolume{}, nil
 	}
-	return nil, unfit("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
+	return nil, unsupported("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
 		" %s can, others by a FlexVolume driver (flex-driver)", kind, kindNames())
 }
 
-// kindNames lists the kinds as text: "a, b and c".
+// kindNames returns the kinds as text: "a, b and c".
 func kindNames() string {
 	var names []string
 	for _, k := range kinds {
@@ -63,7 +64,7 @@ func kindNames() string {
 // Map builds the source of a connection.
 func Map(c volume.Connection, w Want) (Mapping, error) {
 	if w.Kind != "" && !strings.EqualFold(w.Kind, c.Kind) {
-		return Mapping{}, unfit("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
+		return Mapping{}, unsupported("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
 	}
 	m, err := find(c.Kind, w.Options)
 	if err != nil {
@@ -72,27 +73,37 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := m.Check(w); err != nil {
 		return Mapping{}, err
 	}
-	var facts common
-	if err := c.Decode(&facts); err != nil {
+	readOnly, err := isReadOnly(c)
+	if err != nil {
 		return Mapping{}, err
 	}
-	if facts.Encrypted {
-		return Mapping{}, unfit("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
-			" encryption")
-	}
-	w.ReadOnly = facts.AccessMode == "ro" || w.onlyReads()
+	w.ReadOnly = readOnly || w.onlyReads()
 	return m.Map(c, w)
 }
 
-// common is what Cinder's manager adds to every backend's details.
+// isReadOnly reports whether the storage allows nodes only to read. It refuses an encrypted volume, which nodes
+// cannot read.
+func isReadOnly(c volume.Connection) (bool, error) {
+	var facts common
+	if err := c.Decode(&facts); err != nil {
+		return false, err
+	}
+	if facts.Encrypted {
+		return false, unsupported("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
+			" encryption")
+	}
+	return facts.AccessMode == "ro", nil
+}
+
+// common holds what Cinder's manager adds to the details of every backend.
 type common struct {
 	AccessMode string `json:"access_mode"`
 	Encrypted  bool   `json:"encrypted"`
-	// QoS is what Nova's hypervisor would enforce. Nodes cannot.
+	// QoS holds limits that only Nova's hypervisor enforces.
 	QoS map[string]any `json:"qos_specs"`
 }
 
-// Unenforced names what the storage asks of whoever attaches the volume and no node does, or "".
+// Unenforced returns what the storage asks of the client and nodes do not enforce, or "".
 func Unenforced(c volume.Connection) string {
 	var facts common
 	if c.Decode(&facts) != nil || len(facts.QoS) == 0 {
@@ -101,8 +112,8 @@ func Unenforced(c volume.Connection) string {
 	return "front-end QoS of the volume type: only Nova limits a volume so; let the backend do it"
 }
 
-// Check refuses what could not be served, before anything is made: by the kind of connection where the
-// class says which one it has, else by none of them.
+// Check refuses before anything is made what no volume of the class can do. If the class does not name its kind of
+// connection, it refuses only what every kind refuses.
 func Check(w Want) error {
 	if w.Kind != "" {
 		m, err := find(w.Kind, w.Options)
@@ -122,18 +133,18 @@ func Check(w Want) error {
 	return errors.Join(faults...)
 }
 
-// UnfitError says why a claim or a class cannot be served.
-type UnfitError struct {
-	// Claim is true where the claim asks for what no volume of this kind can do, and false where the
-	// class leads to volumes that cannot be mounted.
+// UnsupportedError says why a claim or a class is not supported.
+type UnsupportedError struct {
+	// Claim is true if the claim asks for what no volume of this kind can do, and false if the class's volumes cannot
+	// be mounted.
 	Claim  bool
 	Reason string
 }
 
-// Error is the reason.
-func (u *UnfitError) Error() string { return u.Reason }
+// Error returns the reason.
+func (u *UnsupportedError) Error() string { return u.Reason }
 
-// unfit is a fault of the class.
-func unfit(format string, args ...any) error {
-	return &UnfitError{Reason: fmt.Sprintf(format, args...)}
+// unsupported returns a fault of the class.
+func unsupported(format string, args ...any) error {
+	return &UnsupportedError{Reason: fmt.Sprintf(format, args...)}
 }

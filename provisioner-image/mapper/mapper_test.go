@@ -49,7 +49,7 @@ func connection(t *testing.T, change map[string]any) volume.Connection {
 	return volume.NewConnection("iscsi", data)
 }
 
-func TestISCSI(t *testing.T) {
+func TestISCSISourceAndItsSecret(t *testing.T) {
 	m, err := mapper.Map(connection(t, nil), want())
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestISCSI(t *testing.T) {
 	}
 }
 
-func TestISCSIVariants(t *testing.T) {
+func TestISCSISourceFollowsConnectionAndClaim(t *testing.T) {
 	tests := map[string]struct {
 		change map[string]any
 		edit   func(*mapper.Want)
@@ -131,7 +131,7 @@ func TestISCSIVariants(t *testing.T) {
 	}
 }
 
-func TestUnfit(t *testing.T) {
+func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 	kinds := connection(t, nil)
 	kinds.Kind = "vmdk"
 	tests := map[string]struct {
@@ -156,7 +156,7 @@ func TestUnfit(t *testing.T) {
 				w.AccessModes = []corev1.PersistentVolumeAccessMode{tc.modes}
 			}
 			_, err := mapper.Map(tc.c, w)
-			u, ok := errors.AsType[*mapper.UnfitError](err)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
 			if !ok || u.Claim != tc.claim || !strings.Contains(u.Reason, tc.text) {
 				t.Errorf("got %v, want %q", err, tc.text)
 			}

@@ -9,27 +9,26 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// nvmeof maps to a static volume of csi-driver-nvmf, whose node plugin has to run in the cluster.
+// nvmeof maps to a static volume of csi-driver-nvmf. The cluster must run its node plugin.
 type nvmeof struct{}
 
-// subsystem is what Cinder says about an NVMe-oF connection, in its first form and in its second.
+// subsystem is Cinder's description of an NVMe-oF connection, in its first and in its second form.
 type subsystem struct {
 	// The first form: one portal.
 	Portal    string   `json:"target_portal"`
 	Port      textOrNo `json:"target_port"`
 	Transport string   `json:"transport_type"`
 	NQN       string   `json:"nqn"`
-	// The second: many, each a list of address, port and transport.
+	// The second form: many portals, each a list of address, port and transport.
 	TargetNQN string       `json:"target_nqn"`
 	Portals   [][]textOrNo `json:"portals"`
 	Replicas  []subsystem  `json:"volume_replicas"`
-	// Names of the device, of which a backend sends one.
+	// Identifiers of the device. A backend sends one of them.
 	UUID  string `json:"vol_uuid"`
 	NGUID string `json:"volume_nguid"`
 }
 
-// Check allows one node at a time: the plugin's nodes each have a name of their own, and the volume is
-// exported to one.
+// Check allows one node at a time: each node has a name of its own, and the volume is exported to one of them.
 func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(w) }
 
 // Map builds a csi source for csi-driver-nvmf.
@@ -38,16 +37,13 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := c.Decode(&s); err != nil {
 		return Mapping{}, err
 	}
-	if len(s.Replicas) > 1 {
-		return Mapping{}, unfit("the volume has %d replicas, which only Nova can put together: choose a type with one",
-			len(s.Replicas))
-	}
-	if len(s.Replicas) == 1 {
-		s = s.Replicas[0]
+	s, err := s.single()
+	if err != nil {
+		return Mapping{}, err
 	}
 	s.simplify()
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
-		return Mapping{}, unfit("the storage names no NVMe portal over tcp or rdma")
+		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
 	}
 	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver:           nvmeDriver,
@@ -58,7 +54,20 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	}}}, nil
 }
 
-// simplify brings the second form to the first: the plugin knows one portal.
+// single returns the only replica, where the storage describes replicas.
+func (s subsystem) single() (subsystem, error) {
+	switch len(s.Replicas) {
+	case 0:
+		return s, nil
+	case 1:
+		return s.Replicas[0], nil
+	default:
+		return s, unsupported("the volume has %d replicas, which only Nova can put together: choose a type with one",
+			len(s.Replicas))
+	}
+}
+
+// simplify converts the second form to the first. The plugin supports one portal.
 func (s *subsystem) simplify() {
 	if s.NQN == "" {
 		s.NQN = s.TargetNQN
@@ -82,8 +91,8 @@ func transport(name string) string {
 	}
 }
 
-// handle names the volume to the kubelet and must be one volume's only. Some versions of the plugin
-// also take it for the subsystem's name, so it is that where a subsystem holds one volume.
+// handle returns the ID by which the kubelet tells volumes apart. Some versions of the plugin also take it for the
+// subsystem's name, so it is that name where the subsystem holds only this volume.
 func (s *subsystem) handle(w Want) string {
 	if w.VolumeID != "" && !strings.Contains(s.NQN, w.VolumeID) {
 		return w.VolumeID
@@ -91,8 +100,8 @@ func (s *subsystem) handle(w Want) string {
 	return s.NQN
 }
 
-// attributes name the device by what the node will see under /dev/disk/by-id. A backend that sends no
-// name must have given the device the volume's own ID.
+// attributes identify the device by its name under /dev/disk/by-id on the node. A backend that sends no identifier is
+// expected to have given the device the volume's own ID.
 func (s *subsystem) attributes(w Want) map[string]string {
 	a := map[string]string{
 		"targetTrAddr": strings.Trim(s.Portal, "[]"),
@@ -111,10 +120,10 @@ func (s *subsystem) attributes(w Want) map[string]string {
 	return a
 }
 
-// textOrNo is what backends send as text or as a number.
+// textOrNo is a field that some backends send as text and others as a number.
 type textOrNo string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (t *textOrNo) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {

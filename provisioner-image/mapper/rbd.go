@@ -6,16 +6,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// rbd maps to a static volume of ceph-csi, whose node plugin has to run in the cluster, or on request
-// to Kubernetes' own rbd source.
+// rbd maps to a static volume of ceph-csi, whose node plugin the cluster must run, or on request to the rbd source of
+// Kubernetes.
 type rbd struct{}
 
-// image is what Cinder says about an rbd connection. It never sends the key.
+// image is Cinder's description of an rbd connection. Cinder never sends the key.
 type image struct {
 	Name     string   `json:"name"`
 	Hosts    []string `json:"hosts"`
@@ -25,29 +24,29 @@ type image struct {
 	Keyring  string   `json:"keyring"`
 }
 
-// Driver names of the CSI node plugins.
+// Names of the CSI drivers.
 const (
 	cephDriver = "rbd.csi.ceph.com"
 	nvmeDriver = "csi.nvmf.com"
 )
 
-// Check wants to know what Cinder does not say: ceph-csi's name of the cluster, and the key.
+// Check requires what Cinder does not send: ceph-csi's name of the cluster, and the key.
 func (rbd) Check(w Want) error {
 	c := w.Ceph
 	if err := (promises{name: "an rbd image", manyRead: true, manyWrite: !c.Native}).check(w); err != nil {
 		return err
 	}
 	if !c.Native && c.ClusterID == "" {
-		return unfit("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
+		return unsupported("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
 	}
 	if c.Secret.Name == "" && c.Key == "" {
-		return unfit("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
+		return unsupported("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
 			" (ceph-secret: NAMESPACE/NAME), or put the file ceph.key into the config's files-from-secret")
 	}
 	return nil
 }
 
-// Map builds the source, and the Secret of its key.
+// Map builds the source, and the Secret with its key.
 func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	var i image
 	if err := c.Decode(&i); err != nil {
@@ -55,7 +54,7 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	pool, name, ok := strings.Cut(i.Name, "/")
 	if !ok || name == "" {
-		return Mapping{}, unfit("the storage names the image %q, which is not POOL/IMAGE", i.Name)
+		return Mapping{}, unsupported("the storage names the image %q, which is not POOL/IMAGE", i.Name)
 	}
 	user := cmp.Or(w.Ceph.User, i.Username, "admin")
 	m := Mapping{}
@@ -69,18 +68,22 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 		m.Source.RBD.SecretRef = &ref
 		return m, nil
 	}
-	m.Source.CSI = &corev1.CSIPersistentVolumeSource{
-		Driver:             cephDriver,
-		VolumeHandle:       name,
-		FSType:             w.fsType(),
-		ReadOnly:           w.ReadOnly,
-		VolumeAttributes:   staticVolume(pool, w.Ceph),
-		NodeStageSecretRef: &ref,
-	}
+	m.Source.CSI = csi(pool, name, w)
+	m.Source.CSI.NodeStageSecretRef = &ref
 	return m, nil
 }
 
-// staticVolume says to ceph-csi that the image is none of its own.
+func csi(pool, name string, w Want) *corev1.CSIPersistentVolumeSource {
+	return &corev1.CSIPersistentVolumeSource{
+		Driver:           cephDriver,
+		VolumeHandle:     name,
+		FSType:           w.fsType(),
+		ReadOnly:         w.ReadOnly,
+		VolumeAttributes: staticVolume(pool, w.Ceph),
+	}
+}
+
+// staticVolume marks the image for ceph-csi as one that ceph-csi did not make.
 func staticVolume(pool string, c Ceph) map[string]string {
 	attributes := map[string]string{
 		"clusterID":     c.ClusterID,
@@ -108,9 +111,10 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 	return s
 }
 
-// cephSecret has the names that ceph-csi reads, and the one that the kubelet's plugin read.
+// cephSecret returns the key under the names that ceph-csi reads, or under the one that the kubelet's rbd plugin
+// reads.
 func cephSecret(user string, w Want) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}}
+	s := &corev1.Secret{ObjectMeta: w.secretMeta()}
 	if w.Ceph.Native {
 		s.Type = "kubernetes.io/rbd"
 		s.Data = map[string][]byte{"key": []byte(w.Ceph.Key.Reveal())}

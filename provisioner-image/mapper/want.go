@@ -5,31 +5,32 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
 // Options are what class and config say about the source.
 type Options struct {
-	// Kind is the kind of connection of all the class's volumes, "" where the class does not say it.
+	// Kind is the kind of connection of all volumes of the class, or "" where the class does not name it.
 	Kind   string
 	FSType string
-	// Initiator is the name that every node logs in with, "" where each has its own.
+	// Initiator is the name that every node logs in with, or "" where each node has its own.
 	Initiator string
-	// FlexDriver mounts the kinds that nothing else can.
+	// FlexDriver mounts the kinds of connection that have no mapper.
 	FlexDriver string
 	Ceph       Ceph
 }
 
-// Ceph is what a node needs for an rbd image and Cinder does not know.
+// Ceph is what a node needs for an rbd image and Cinder does not send.
 type Ceph struct {
 	// ClusterID is the cluster's name in the configuration of ceph-csi.
 	ClusterID string
-	// ImageFeatures and Mounter are ceph-csi's.
+	// ImageFeatures and Mounter are options of ceph-csi.
 	ImageFeatures, Mounter string
-	// Native asks for Kubernetes' own rbd source, which nodes newer than 1.30 cannot mount.
+	// Native selects the rbd source of Kubernetes, which nodes newer than 1.30 cannot mount.
 	Native bool
-	// Secret exists already and holds the key; else Key is written to a Secret of the PV's own.
+	// Secret names an existing Secret with the key. Without it, Key is written to a Secret of the PV's own.
 	Secret corev1.SecretReference
 	Key    credentials.Secret
 	// User is the cephx user, if it is not the one that Cinder names.
@@ -43,24 +44,29 @@ type Want struct {
 	VolumeID    string
 	AccessModes []corev1.PersistentVolumeAccessMode
 	VolumeMode  corev1.PersistentVolumeMode
-	// Filled tells that the volume has content from the beginning: many nodes can only read what
-	// somebody wrote before.
+	// Filled is true if the volume has content from the beginning. Many nodes can only read, so that an empty volume
+	// would stay empty.
 	Filled bool
 	// ReadOnly is how the volume must be mounted.
 	ReadOnly bool
-	// SecretRef is where the source's own Secret will be, if it needs one.
+	// SecretRef names the source's own Secret, if it needs one.
 	SecretRef corev1.SecretReference
 }
 
-// Block tells whether the claim wants a raw device.
-func (w Want) Block() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
+// IsBlock reports whether the claim wants a raw device.
+func (w Want) IsBlock() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
 
-// fsType is empty for a raw device.
+// fsType returns the file system, empty for a raw device.
 func (w Want) fsType() string {
-	if w.Block() {
+	if w.IsBlock() {
 		return ""
 	}
 	return w.FSType
+}
+
+// secretMeta returns the name of the source's own Secret.
+func (w Want) secretMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: w.SecretRef.Name, Namespace: w.SecretRef.Namespace}
 }
 
 func (w Want) onlyReads() bool {
@@ -68,20 +74,20 @@ func (w Want) onlyReads() bool {
 		func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadOnlyMany })
 }
 
-// promises is what a kind of source can keep, beside one node that reads and writes.
+// promises is what a kind of source supports, beyond one node that reads and writes.
 type promises struct {
 	name string
-	// manyRead: many nodes can read at a time.
+	// manyRead is true if many nodes can read at the same time.
 	manyRead bool
-	// manyWrite: many nodes can write at a time, to a raw device.
+	// manyWrite is true if many nodes can write to a raw device at the same time.
 	manyWrite bool
 }
 
-// check refuses the modes that cannot be kept, with the modes that can.
+// check refuses access modes that are not supported, and names those that are.
 func (p promises) check(w Want) error {
 	for _, mode := range w.AccessModes {
 		if reason := p.against(mode, w); reason != "" {
-			return &UnfitError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible %s", mode, reason)}
+			return &UnsupportedError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible %s", mode, reason)}
 		}
 	}
 	return nil
@@ -107,7 +113,7 @@ func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string
 		switch {
 		case !p.manyWrite:
 			return "on " + p.name + ask
-		case !w.Block():
+		case !w.IsBlock():
 			return "with a file system on " + p.name + ": ask for volumeMode Block or for ReadWriteOnce"
 		default:
 			return ""

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Build completes the skeleton with the source, the record and the size that the storage really gave.
+// Build completes the skeleton with the source, the record and the actual size of the volume.
 func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSource, gib int, r Record) (*corev1.PersistentVolume, error) {
 	notes, err := r.annotations()
 	if err != nil {

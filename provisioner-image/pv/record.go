@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Annotations that note on the PV what is needed to take it back.
+// Annotations that record on the PV what a later run needs to release, grow or delete the volume.
 const (
 	AnnVolumeID  = contract.Domain + "cinder-volume-id"
 	AnnAttachAPI = contract.Domain + "cinder-attach-api"
@@ -22,7 +22,7 @@ const (
 	AnnSecret = contract.Domain + "secret"
 )
 
-// Record is what a run notes on the PV.
+// Record is what a run records on the PV.
 type Record struct {
 	VolumeID string
 	Access   volume.Access
@@ -30,7 +30,7 @@ type Record struct {
 	CloneOf  string
 }
 
-// annotations are the record's form on the PV.
+// annotations returns the record as annotations of the PV.
 func (r Record) annotations() (map[string]string, error) {
 	connector, err := json.Marshal(r.Access.Client)
 	if err != nil {
@@ -53,8 +53,8 @@ func (r Record) annotations() (map[string]string, error) {
 	return notes, nil
 }
 
-// ReadRecord reads the record of a PV back. What is not noted keeps the value that a run would use
-// now: the skeleton of an undo has no notes at all.
+// ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use now: the skeleton of
+// an undo has no record.
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	notes := of.GetAnnotations()

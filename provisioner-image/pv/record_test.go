@@ -18,8 +18,8 @@ func skeleton() *corev1.PersistentVolume {
 	return s
 }
 
-// TestRecordRoundTrip: what a run notes is what a later one reads, whatever the config says by then.
-func TestRecordRoundTrip(t *testing.T) {
+// What a run notes is what a later one reads, whatever the config says by then.
+func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	noted := pv.Record{
 		VolumeID: "v",
 		Access: volume.Access{
@@ -50,7 +50,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSpoiledRecord(t *testing.T) {
+func TestSpoiledRecordNamesItsAnnotation(t *testing.T) {
 	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnSecret: "no-slash"} {
 		spoiled := skeleton()
 		spoiled.Annotations[annotation] = value

@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Store writes to Kubernetes. It needs get and create on PersistentVolumes, and create and delete on
-// Secrets: RBAC cannot restrict reading Secrets whose names are made at run time.
+// Store writes to Kubernetes. It needs get and create on PersistentVolumes, and create and delete on Secrets. It does
+// not read Secrets: RBAC cannot restrict reading to names that are made at run time.
 type Store struct{ kube kubernetes.Interface }
 
 // NewStore returns a Store over a client.
@@ -31,8 +31,8 @@ func (s *Store) Get(ctx context.Context, name string) (*corev1.PersistentVolume,
 	return pv, nil
 }
 
-// Create writes the PV and returns the one that is there: another run of the same claim may have been
-// faster.
+// Create creates the PV and returns the one that exists then: another run of the same claim may have created it
+// first.
 func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error) {
 	made, err := s.kube.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	if err == nil {
@@ -48,8 +48,8 @@ func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev
 	return made, err
 }
 
-// Serves checks that the PV is the claim's.
-func Serves(pv *corev1.PersistentVolume, uid string) error {
+// CheckOwner returns an error if the PV is not the claim's.
+func CheckOwner(pv *corev1.PersistentVolume, uid string) error {
 	if owner := pv.Annotations[contract.AnnClaimUID]; owner != uid {
 		return fmt.Errorf("PV %s exists and is not of claim %s: its annotation %s is %q",
 			pv.Name, uid, contract.AnnClaimUID, owner)
@@ -57,8 +57,8 @@ func Serves(pv *corev1.PersistentVolume, uid string) error {
 	return nil
 }
 
-// PutSecret writes the Secret. One that is there is replaced, for it may hold the credentials of a
-// connection that is gone.
+// PutSecret creates the Secret. An existing one is replaced, since it may hold the credentials of an earlier
+// connection.
 func (s *Store) PutSecret(ctx context.Context, secret *corev1.Secret) error {
 	err := s.createSecret(ctx, secret)
 	if !apierrors.IsAlreadyExists(err) {
@@ -78,7 +78,7 @@ func (s *Store) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// DeleteSecret deletes the Secret. One that is not there counts as deleted.
+// DeleteSecret deletes the Secret. A Secret that does not exist counts as deleted.
 func (s *Store) DeleteSecret(ctx context.Context, at corev1.SecretReference) error {
 	err := s.kube.CoreV1().Secrets(at.Namespace).Delete(ctx, at.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

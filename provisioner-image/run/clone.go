@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// findSource finds the volume that the claim's is to be a copy of: by the PV that the source claim is
-// bound to, which no user can write. What a claim says about volumes is never read.
+// findSource finds the volume to clone by the PV that the source claim is bound to, which no user can write. What a
+// claim says about volumes is never read.
 func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 	from := task.Request.Source
 	if from == nil {
@@ -24,33 +24,34 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 		return err
 	}
 	if there == nil {
-		return cannotCopy(from, "its PersistentVolume %s is gone", from.PVName)
+		return cannotClone(from, "its PersistentVolume %s is gone", from.PVName)
 	}
-	if !boundTo(there, from) {
-		return cannotCopy(from, "its PersistentVolume %s is not bound to it", from.PVName)
+	if !isBoundTo(there, from) {
+		return cannotClone(from, "its PersistentVolume %s is not bound to it", from.PVName)
 	}
 	if class := there.Spec.StorageClassName; class != task.Request.Class {
-		return cannotCopy(from, "it is of storage class %q, ask for the same class", class)
+		return cannotClone(from, "it is of storage class %q, ask for the same class", class)
 	}
 	notes, err := pv.ReadRecord(there, pv.Record{})
 	if err != nil {
 		return err
 	}
 	if notes.VolumeID == "" {
-		return cannotCopy(from, "its volume was not made by this provisioner")
+		return cannotClone(from, "its volume was not made by this provisioner")
 	}
 	task.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
 	return r.keeper.CheckSource(ctx, task.Volume)
 }
 
-// boundTo goes by the source claim's UID: its owner can delete the claim and make another of the same name.
-func boundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
+// isBoundTo reports whether the PV is bound to the source claim. It compares UIDs, since a claim can be deleted and
+// another one of the same name created.
+func isBoundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
 	ref := there.Spec.ClaimRef
 	return ref != nil && ref.Namespace == from.Namespace && ref.Name == from.Name &&
 		from.UID != "" && string(ref.UID) == from.UID
 }
 
-func cannotCopy(from *contract.Source, format string, args ...any) error {
+func cannotClone(from *contract.Source, format string, args ...any) error {
 	return &input.Error{
 		Code: contract.ExitBadRequest,
 		Err:  fmt.Errorf("claim %s/%s cannot be copied: %s", from.Namespace, from.Name, fmt.Sprintf(format, args...)),

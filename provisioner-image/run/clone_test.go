@@ -51,8 +51,8 @@ func (w *world) own(t *testing.T) cindertest.View {
 	return cindertest.View{}
 }
 
-// TestItem06Clone copies the volume behind the source claim's PV, and says so on the new PV.
-func TestItem06Clone(t *testing.T) {
+// TestCloneIsRecordedOnThePV copies the volume behind the source claim's PV, and says so on the new PV.
+func TestCloneIsRecordedOnThePV(t *testing.T) {
 	w := newWorld(t)
 	id := w.addSource(t, nil)
 	result := w.run(t, w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": "true"})), skeleton())
@@ -69,8 +69,8 @@ func TestItem06Clone(t *testing.T) {
 	}
 }
 
-// TestCloneForReaders: only a volume with content can have many readers.
-func TestCloneForReaders(t *testing.T) {
+// Only a volume with content can have many readers.
+func TestOnlyAVolumeWithContentHasManyReaders(t *testing.T) {
 	w := newWorld(t)
 	w.addSource(t, nil)
 	many := skeleton(corev1.ReadOnlyMany)
@@ -84,7 +84,7 @@ func TestCloneForReaders(t *testing.T) {
 	}
 }
 
-func TestCloneRefused(t *testing.T) {
+func TestCloneIsRefused(t *testing.T) {
 	yes := map[string]string{"smartclone": "true"}
 	tests := map[string]struct {
 		edit   func(*contract.Request)
@@ -165,8 +165,8 @@ func TestCloneRefused(t *testing.T) {
 	}
 }
 
-// TestCloneTooSmall: a copy holds all of its source.
-func TestCloneTooSmall(t *testing.T) {
+// A copy holds all of its source.
+func TestCloneSmallerThanItsSourceIsRefused(t *testing.T) {
 	w := newWorld(t)
 	id := w.addSource(t, nil)
 	w.cinder.Resize(id, 9)
@@ -176,8 +176,8 @@ func TestCloneTooSmall(t *testing.T) {
 	}
 }
 
-// TestSnapshot fills every volume of a class.
-func TestSnapshot(t *testing.T) {
+// TestSnapshotOfTheClassFillsTheVolume fills every volume of a class.
+func TestSnapshotOfTheClassFillsTheVolume(t *testing.T) {
 	w := newWorld(t)
 	fill := func(r *contract.Request) { r.Properties["snapshot"] = cindertest.Snapshot }
 	if result := w.run(t, w.request(contract.Provision, fill), skeleton()); result.Code != contract.ExitDone {

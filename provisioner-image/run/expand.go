@@ -13,14 +13,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// result is the result of an expand, with what has to happen before a pod sees the new size: for people, the
-// dispatcher reads it as a line for the claim's user.
+// result is the result of an expand, with what has to happen before a pod sees the new size. Pending is for people
+// only; the dispatcher ignores it.
 type result struct {
 	contract.Result
 	Pending string `json:"pending,omitempty"`
 }
 
-// expand grows the volume and writes nothing to Kubernetes: the dispatcher does, by what is reported.
+// expand grows the volume. It writes nothing to Kubernetes: the dispatcher does, by the reported result.
 func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {
@@ -50,8 +50,8 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	return Report{Message: message}, nil
 }
 
-// pendingGrowth is honest about what the storage cannot do: the kubelet grows file systems only for
-// CSI, FlexVolume and local volumes, and a node learns a disk's new size when it asks again.
+// pendingGrowth returns what has to happen before a pod sees the new size: the kubelet grows file systems only for
+// CSI, FlexVolume and local volumes, and a node learns a disk's new size only when it scans the disk again.
 func pendingGrowth(v *corev1.PersistentVolume, caveat string) string {
 	if caveat != "" {
 		caveat = "; " + caveat

@@ -12,28 +12,28 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Result is how a run ended: the exit code, the termination message, and what goes to standard output.
+// Result is how a run ended: the exit code, the termination message, and what is printed to standard output.
 type Result struct {
 	Code    int
 	Message string
 	Output  string
 }
 
-// Judge says how a run ended. The message's first line is for the claim's user: the cause and what to
-// do about it, in one sentence. The second is for the administrator.
+// Judge returns how a run ended. The first line of the message is for the claim's user: the cause and the remedy, in
+// one sentence. The second line is for the administrator.
 func Judge(task input.Task, done Report, err error) Result {
 	if err == nil {
 		return Result{Code: contract.ExitDone, Message: done.Message, Output: done.Output}
 	}
 	return Result{
 		Code: exitCode(err),
-		Message: contract.ClaimPrefix + line(sentence(task, err), contract.MaxMessage/4) + "\n" +
-			line(err.Error(), contract.MaxMessage/2) + "\n",
+		Message: contract.ClaimPrefix + oneLine(sentence(task, err), contract.MaxMessage/4) + "\n" +
+			oneLine(err.Error(), contract.MaxMessage/2) + "\n",
 	}
 }
 
-// line makes one line of a text, no longer than limit bytes.
-func line(text string, limit int) string {
+// oneLine returns the text as one line of at most limit bytes.
+func oneLine(text string, limit int) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if len(text) <= limit {
 		return text
@@ -41,7 +41,7 @@ func line(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
-// sentence is for people who know their claim and its class, and nothing of Cinder.
+// sentence explains the error to a user who knows the claim and its class, and nothing of Cinder.
 func sentence(task input.Task, err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "the run was stopped before it was done; it is tried again"
@@ -49,20 +49,20 @@ func sentence(task input.Task, err error) string {
 	if f, ok := errors.AsType[*input.Error](err); ok {
 		return faultSentence(task, f)
 	}
-	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
+	if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok {
 		return u.Reason
 	}
 	if e, ok := errors.AsType[*volume.Error](err); ok {
 		return storageSentence(task, e)
 	}
-	if kubeRefuses(err) {
+	if isRefusedByKubernetes(err) {
 		return "Kubernetes refuses what the provisioner writes; an administrator finds the reason in the Job's event"
 	}
 	return "the provisioner could not do it; it is tried again, and an administrator finds the reason in the Job's event"
 }
 
-// faultSentence tells a user only what a user can change: the text of other faults is about the
-// config and its credentials.
+// faultSentence shows the text of a fault only if the user can correct it. Other faults are about the config and its
+// credentials.
 func faultSentence(task input.Task, f *input.Error) string {
 	if f.Code == contract.ExitBadRequest {
 		return f.Error()
@@ -79,7 +79,7 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	if e.RequestID != "" {
 		said += " (request " + e.RequestID + ")"
 	}
-	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, kind(task), e.Doing)
+	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, typeOf(task), e.Doing)
 	switch e.Kind {
 	case volume.Denied:
 		return what + said + "; the credentials were refused and an administrator has to correct them"
@@ -96,7 +96,7 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	}
 }
 
-func kind(task input.Task) string {
+func typeOf(task input.Task) string {
 	if task.Volume.Type == "" {
 		return ""
 	}

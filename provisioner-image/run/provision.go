@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// provision makes the volume, exports it and writes the PV. A PV that is there ends it: everything
-// else was done before it was written.
+// provision makes the volume, exports it and creates the PV. If the PV exists there is nothing left to do, since it
+// is created last.
 func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	there, err := r.store.Get(ctx, task.PV.Name)
 	if err != nil {
@@ -22,7 +22,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	}
 	if there != nil {
 		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
-		return pv.Serves(there, task.Request.UID)
+		return pv.CheckOwner(there, task.Request.UID)
 	}
 	if err := r.findSource(ctx, &task); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	return r.yield(ctx, task, v, made)
 }
 
-// publish exports the volume and writes Secret and PV, in this order: a PV without its Secret would be
-// taken for a finished provision. It returns the PV that is there then.
+// publish exports the volume and creates first the Secret and then the PV: a PV without its Secret would be taken for
+// a finished provision. It returns the PV that exists then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
 	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	return r.store.Create(ctx, complete)
 }
 
-// source maps the connection and writes its Secret.
+// source maps the connection and creates its Secret.
 func (r *Runner) source(ctx context.Context, task input.Task, id string, c volume.Connection) (mapper.Mapping, error) {
 	if asked := mapper.Unenforced(c); asked != "" {
 		r.log.WarnContext(ctx, "nodes do not enforce what the volume type asks", "asked", asked)
@@ -80,10 +80,10 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 	return m, r.store.PutSecret(ctx, m.Secret)
 }
 
-// yield gives up our volume where an overlapping run wrote the PV over another one. The Secret has one
-// name for both, so it is written again for the volume that stays.
+// yield removes this run's volume if an overlapping run created the PV for another one. Both runs use the same name
+// for the Secret, so that it is written again for the volume that is kept.
 func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume, made *corev1.PersistentVolume) error {
-	if err := pv.Serves(made, task.Request.UID); err != nil {
+	if err := pv.CheckOwner(made, task.Request.UID); err != nil {
 		return err
 	}
 	kept, err := pv.ReadRecord(made, pv.Record{Access: task.Volume.Access})
@@ -101,28 +101,28 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	return r.keeper.Discard(ctx, ours, task.Volume.Access)
 }
 
-// rollBack leaves nothing behind after a verdict that nobody tries again soon. After any other, what
-// was made stays for the next run to find.
+// rollBack removes what was made if the verdict is one after which the claim is not tried again soon. After any other
+// verdict the next run finds it and continues.
 func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume, cause error) error {
-	if v.ID == "" || !lasting(exitCode(cause)) {
+	if v.ID == "" || !isLasting(exitCode(cause)) {
 		return cause
 	}
 	r.log.WarnContext(ctx, "rolling back", "volume", v.ID, "cause", cause)
-	if err := r.takeBack(ctx, task, v); err != nil {
+	if err := r.removeUnlessPublished(ctx, task, v); err != nil {
 		return &leftoverError{cause: cause, err: fmt.Errorf("roll back volume %s: %w", v.ID, err)}
 	}
 	return cause
 }
 
-// takeBack removes the volume unless an overlapping run has written a PV over it in the meantime.
-func (r *Runner) takeBack(ctx context.Context, task input.Task, v volume.Volume) error {
-	if err := r.noVolume(ctx, task.PV.Name); err != nil {
+// removeUnlessPublished removes the volume unless an overlapping run has created a PV in the meantime.
+func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v volume.Volume) error {
+	if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
 		return err
 	}
 	return r.remove(ctx, task, removal{id: v.ID, undo: true})
 }
 
-// want is what the source of volume id must keep; before the volume is there, id is empty.
+// want returns what the source of the volume must support. The id is empty before the volume exists.
 func want(task input.Task, id string) mapper.Want {
 	w := mapper.Want{
 		Options:     task.Options,
@@ -130,7 +130,7 @@ func want(task input.Task, id string) mapper.Want {
 		VolumeID:    id,
 		AccessModes: task.PV.Spec.AccessModes,
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		Filled:      task.Volume.Filled(),
+		Filled:      task.Volume.HasContent(),
 		SecretRef:   task.Secret,
 	}
 	if task.PV.Spec.VolumeMode != nil {

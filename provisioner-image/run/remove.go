@@ -9,24 +9,24 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// removal is what is known beside the PV: a volume made by this very run, and that there never was a PV.
+// removal is what is known beside the PV: a volume that this run made, and that there never was a PV.
 type removal struct {
 	id   string
 	undo bool
 }
 
-// delete removes what was made for the claim. An undo is asked where no PV ever was: if there is one after all, by a run
-// that overlapped, its volume is in use.
+// delete removes what was made for the claim. An undo is requested where no PV was ever created. If a PV exists all
+// the same, an overlapping run created it, and its volume is in use.
 func (r *Runner) delete(ctx context.Context, task input.Task) error {
 	if task.Request.Undo {
-		if err := r.noVolume(ctx, task.PV.Name); err != nil {
+		if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
 			return err
 		}
 	}
 	return r.remove(ctx, task, removal{undo: task.Request.Undo})
 }
 
-func (r *Runner) noVolume(ctx context.Context, name string) error {
+func (r *Runner) checkNoPV(ctx context.Context, name string) error {
 	there, err := r.store.Get(ctx, name)
 	if err != nil {
 		return err
@@ -37,8 +37,8 @@ func (r *Runner) noVolume(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove takes back what provision made: the volume with its export, then the Secret. The PV is the
-// dispatcher's to remove. On an undo and on a roll back nothing is noted on one.
+// remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On
+// an undo and on a rollback there is no record on a PV.
 func (r *Runner) remove(ctx context.Context, task input.Task, what removal) error {
 	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
 	if err != nil {

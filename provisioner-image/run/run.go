@@ -11,27 +11,27 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Runner does the verbs.
+// Runner executes the verbs.
 type Runner struct {
 	keeper *volume.Keeper
 	store  *pv.Store
 	log    *slog.Logger
 }
 
-// New returns a Runner over a storage's keeper and a Kubernetes.
+// New returns a Runner that uses a keeper of volumes and a store of PVs.
 func New(keeper *volume.Keeper, store *pv.Store, log *slog.Logger) *Runner {
 	return &Runner{keeper: keeper, store: store, log: log}
 }
 
-// Report is what a run has to say when it succeeds. Most have nothing: the PV says it.
+// Report is what a successful run reports. Most verbs report nothing, since the PV says it.
 type Report struct {
-	// Output is for whoever reads the log.
+	// Output is printed to the log.
 	Output string
 	// Message is the termination message.
 	Message string
 }
 
-// Run does the task. The same task can be done again after any interruption.
+// Run executes the task. The same task can be executed again after any interruption.
 func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
 	switch task.Verb {
 	case contract.Provision:

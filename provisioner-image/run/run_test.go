@@ -87,9 +87,9 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestVerdicts: how each failure ends, what the claim's user reads, and that a verdict which is not
+// How each failure ends, what the claim's user reads, and that a verdict which is not
 // tried again soon leaves nothing behind.
-func TestVerdicts(t *testing.T) {
+func TestFailureBecomesExitCodeAndSentence(t *testing.T) {
 	typed := func(name string) func(*contract.Request) {
 		return func(r *contract.Request) { r.Properties = map[string]string{"type": name} }
 	}
@@ -179,8 +179,8 @@ func (w *world) addPV(owner, volumeID string) {
 	}
 }
 
-// TestRollBackFails: a code that promises "nothing was made" must not be given then.
-func TestRollBackFails(t *testing.T) {
+// A code that promises "nothing was made" must not be given then.
+func TestFailedRollbackIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.forbid("secrets")
 	deny := false
@@ -197,8 +197,8 @@ func TestRollBackFails(t *testing.T) {
 	}
 }
 
-// TestCredentialsRefused: at first nothing was made; in the middle of a run something was.
-func TestCredentialsRefused(t *testing.T) {
+// At first nothing was made; in the middle of a run something was.
+func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 	for from, code := range map[int]int{1: contract.ExitNoPerm, 2: contract.ExitNoPerm, 4: contract.ExitTempFail} {
 		w := newWorld(t)
 		asked := 0
@@ -218,8 +218,8 @@ func TestCredentialsRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherRunWasFaster: the PV stands over another volume. Ours goes, the Secret is the PV's again.
-func TestAnotherRunWasFaster(t *testing.T) {
+// The PV stands over another volume. Ours goes, the Secret is the PV's again.
+func TestFasterRunKeepsItsVolume(t *testing.T) {
 	w := newWorld(t)
 	kept := w.cinder.Add("attaching", nil) // not found by its metadata, so that we make our own
 	w.kube.PrependReactor("create", "persistentvolumes", func(kubetesting.Action) (bool, runtime.Object, error) {
@@ -239,7 +239,7 @@ func TestAnotherRunWasFaster(t *testing.T) {
 	}
 }
 
-func TestUnknownVerb(t *testing.T) {
+func TestUnknownVerbIsAWrongUse(t *testing.T) {
 	w := newWorld(t)
 	result := w.run(t, w.request("shrink", nil), skeleton())
 	if result.Code != contract.ExitUsage || !strings.Contains(result.Message, `"shrink"`) {

@@ -12,17 +12,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// leftoverError is a failure whose roll back failed too, so that something was made after all: the codes
-// that promise "nothing was made" would be a lie.
+// leftoverError is a failure whose rollback failed as well. Something was made, so that an exit code which promises
+// "nothing was made" would be wrong.
 type leftoverError struct{ cause, err error }
 
-// Error names the failure first.
+// Error returns the failure first.
 func (l *leftoverError) Error() string { return l.cause.Error() + "; " + l.err.Error() }
 
-// Unwrap gives both.
+// Unwrap returns both errors.
 func (l *leftoverError) Unwrap() []error { return []error{l.cause, l.err} }
 
-// exitCode says by contract/exit.go how the run ended.
+// exitCode returns the exit code of contract/exit.go for the error.
 func exitCode(err error) int {
 	if err == nil {
 		return contract.ExitDone
@@ -33,19 +33,19 @@ func exitCode(err error) int {
 	if f, ok := errors.AsType[*input.Error](err); ok {
 		return f.Code
 	}
-	if u, ok := errors.AsType[*mapper.UnfitError](err); ok {
-		return unfitCode(u)
+	if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok {
+		return unsupportedCode(u)
 	}
 	if e, ok := errors.AsType[*volume.Error](err); ok {
 		return storageCode(e.Kind)
 	}
-	if kubeRefuses(err) {
+	if isRefusedByKubernetes(err) {
 		return contract.ExitConfig
 	}
 	return contract.ExitTempFail
 }
 
-func unfitCode(u *mapper.UnfitError) int {
+func unsupportedCode(u *mapper.UnsupportedError) int {
 	if u.Claim {
 		return contract.ExitBadRequest
 	}
@@ -71,13 +71,13 @@ func storageCode(kind volume.Kind) int {
 	}
 }
 
-// kubeRefuses tells whether Kubernetes does not let us, or does not take what we write.
-func kubeRefuses(err error) bool {
+// isRefusedByKubernetes reports whether the API server forbids the request or rejects the object.
+func isRefusedByKubernetes(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
 
-// lasting tells whether a verdict is not tried again soon.
-func lasting(code int) bool {
+// isLasting reports whether the claim is not tried again soon after this exit code.
+func isLasting(code int) bool {
 	switch code {
 	case contract.ExitUsage, contract.ExitConfig, contract.ExitBadRequest, contract.ExitCapacity, contract.ExitNoPerm:
 		return true

@@ -1,19 +1,19 @@
 package volume
 
-// Access is how a volume is made reachable: at first what the class asks for, and once the volume is exported what
-// takes the export back. It is recorded on the PV.
+// Access is how a volume is made reachable. At first it is what the class asks for; of an exported volume it is what
+// is needed to remove the export. It is recorded on the PV.
 type Access struct {
 	// Method is how the backend exports the volume.
 	Method Method
 	// ID is the backend's name of the export, where the method gives it one.
 	ID string
-	// Client is who may reach the volume.
+	// Client is whom the volume is exported to.
 	Client Client
-	// Recorded is set to look up an export that an earlier run recorded, and to make none.
+	// Recorded is true if only an export that an earlier run recorded is to be returned, and none made.
 	Recorded bool
 }
 
-// Method is one of a backend's ways to export a volume, by the backend's own name.
+// Method is one of a backend's ways to export a volume, by the backend's name for it.
 type Method string
 
 // Client is how the nodes present themselves to the storage. Its JSON is recorded on the PV.

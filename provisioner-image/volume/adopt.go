@@ -6,12 +6,12 @@ import (
 	"maps"
 )
 
-// keyAdopted marks a volume that existed before its claim. An undo gives such a volume back. Once a PV was written
-// it is a volume like any other.
+// keyAdopted marks a volume that existed before its claim. An undo does not delete such a volume. Once its PV was
+// created it is a volume like any other.
 const keyAdopted = "flex-provisioner.io/adopted"
 
-// takeOver marks a volume that an administrator named as the claim's own, after checking that it can be.
-func (k *Keeper) takeOver(ctx context.Context, spec Spec) (Volume, error) {
+// adopt makes a volume that an administrator named the claim's own, if it is suitable.
+func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	v, err := k.backend.Get(ctx, spec.Adopt)
 	if Is(err, Gone) {
 		return Volume{}, refuseAdoption(spec, "it does not exist")
@@ -27,7 +27,7 @@ func (k *Keeper) takeOver(ctx context.Context, spec Spec) (Volume, error) {
 		metadata[keyAdopted] = "true"
 	})
 	if err != nil {
-		// Without an ID, so that no rollback removes what may not be the claim's.
+		// No ID is returned, so that no rollback removes a volume that is not the claim's.
 		return Volume{}, err
 	}
 	return v, nil
@@ -37,7 +37,7 @@ func refuseAdoption(spec Spec, reason string) error {
 	return &Error{Kind: Unsuitable, Doing: "adopt volume " + spec.Adopt, Said: reason}
 }
 
-// whyNotAdopted says why the volume cannot become the claim's, or nothing.
+// whyNotAdopted returns why the volume cannot become the claim's, or "".
 func (v Volume) whyNotAdopted(spec Spec) string {
 	switch owner := v.UID(); {
 	case owner != "" && owner != spec.UID:
@@ -55,8 +55,8 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 
 func (v Volume) isAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 
-// giveBack takes the claim's marks off an adopted volume, and leaves it there with its content.
-func (k *Keeper) giveBack(ctx context.Context, v Volume, a Access) error {
+// releaseAdopted removes the claim's marks from an adopted volume. The volume and its content stay.
+func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
 		delete(metadata, KeyUID)
 		delete(metadata, keyAdopted)

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// Connection is how a volume is reached: its kind in the storage's words ("iscsi"), and details that
-// may hold passwords. No way of printing it shows the details; Decode is the one way to read them.
+// Connection is how a volume is reached: its kind by the storage's name ("iscsi"), and details that may contain
+// passwords. No way of printing it shows the details. Decode is the only way to read them.
 type Connection struct {
 	Kind string
 	data json.RawMessage
 }
 
-// NewConnection keeps the details as the storage sent them, in JSON.
+// NewConnection returns a Connection with the details as the storage sent them, in JSON.
 func NewConnection(kind string, data json.RawMessage) Connection {
 	return Connection{Kind: kind, data: data}
 }
 
-// Empty reports whether there are no details yet.
-func (c Connection) Empty() bool { return c.Kind == "" }
+// IsEmpty reports whether there are no details yet.
+func (c Connection) IsEmpty() bool { return c.Kind == "" }
 
-// Decode reads the details into a value of the caller's.
+// Decode decodes the details into a value.
 func (c Connection) Decode(into any) error {
 	if err := json.Unmarshal(c.data, into); err != nil {
 		return fmt.Errorf("read the %s connection that the storage described: %w", c.Kind, err)
@@ -34,5 +34,5 @@ func (c Connection) String() string { return c.Kind + " connection [redacted]" }
 // GoString hides the details from %#v.
 func (c Connection) GoString() string { return c.String() }
 
-// MarshalText hides the details from JSON and YAML, and from slog, whose handlers ask for it.
+// MarshalText hides the details from JSON, YAML and slog.
 func (c Connection) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

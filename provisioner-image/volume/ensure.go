@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new
-// one. When it fails, a volume with an ID says what stays behind.
+// Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new one. If it
+// fails and returns a volume with an ID, that volume exists.
 func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
 	v, err := k.existing(ctx, spec)
 	switch {
 	case err == nil && v.ID == "" && spec.Adopt != "":
-		v, err = k.takeOver(ctx, spec)
+		v, err = k.adopt(ctx, spec)
 	case err == nil && v.ID == "":
 		v, err = k.create(ctx, spec)
 	}
@@ -24,8 +24,8 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
 	return k.backend.Ready(ctx, v, spec.Access)
 }
 
-// existing returns the volume that an earlier run made, or none. Volumes that the storage gave up are
-// removed: they hold no data, and the quota.
+// existing returns the volume that an earlier run made, or none. It removes failed volumes: they have no content, and
+// count against the quota.
 func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
 	found, err := k.find(ctx, spec.UID)
 	if err != nil {
@@ -55,8 +55,8 @@ func (k *Keeper) find(ctx context.Context, uid string) ([]Volume, error) {
 	return found, nil
 }
 
-// keepOldest removes all but the first: two runs can overlap and both create. They agree on which is
-// the oldest, so that both go on with the same one.
+// keepOldest removes all volumes but the first. Overlapping runs may both create a volume; both of them keep the
+// oldest.
 func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Volume, error) {
 	if len(found) == 0 {
 		return Volume{}, nil
@@ -69,16 +69,16 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 	return found[0], nil
 }
 
-// create asks for a volume and then looks what there is: the answer may have been lost on the way, and
-// another run may have asked too. It never asks twice.
+// create requests a volume and then lists what exists: the answer may have been lost, and an overlapping run may have
+// created one too. It never requests a second volume.
 func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	made, err := k.backend.Create(ctx, spec)
 	if err != nil && !mayHaveHappened(err) {
 		return Volume{}, err
 	}
-	found, lookErr := k.look(ctx, spec.UID, made.ID)
-	if lookErr != nil {
-		return made, errors.Join(err, lookErr)
+	found, listErr := k.listWith(ctx, spec.UID, made.ID)
+	if listErr != nil {
+		return made, errors.Join(err, listErr)
 	}
 	if len(found) == 0 {
 		return Volume{}, err
@@ -86,16 +86,16 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	return k.keepOldest(ctx, found, spec)
 }
 
-// A list may lag behind what the storage just made, as replicated databases do.
+// A list may not show at once what the storage just made, for example if its database is replicated.
 const (
-	looks      = 5
+	maxLists   = 5
 	firstPause = 100 * time.Millisecond
 )
 
-// look lists the claim's volumes, and insists on seeing the one that was just made.
-func (k *Keeper) look(ctx context.Context, uid, id string) ([]Volume, error) {
+// listWith lists the claim's volumes until the list shows the new one.
+func (k *Keeper) listWith(ctx context.Context, uid, id string) ([]Volume, error) {
 	pause := firstPause
-	for range looks {
+	for range maxLists {
 		found, err := k.find(ctx, uid)
 		if err != nil || id == "" || slices.ContainsFunc(found, func(v Volume) bool { return v.ID == id }) {
 			return found, err
@@ -108,7 +108,7 @@ func (k *Keeper) look(ctx context.Context, uid, id string) ([]Volume, error) {
 	return nil, unfindable(id)
 }
 
-// unfindable refuses a storage whose list does not show what it just made: every later run would make
+// unfindable is the error of a storage whose list does not show what it just made. With it every later run would make
 // another volume.
 func unfindable(id string) error {
 	return &Error{

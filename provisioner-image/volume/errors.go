@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Kind is what a failure means for the one who has to act on it.
+// Kind is what a failure means to whoever has to react to it.
 type Kind int
 
-// The kinds of failure. The zero value is the careful one: nothing is known, try again.
+// The kinds of failure. The zero value is the safe one: nothing is known, so that the request is tried again.
 const (
-	// Unavailable: the storage does not answer, or answers that it is broken. What was asked for may
-	// have happened all the same.
+	// Unavailable: the storage does not answer, or answers that it is broken. The request may have been executed.
 	Unavailable Kind = iota
-	// Gone: what was named is not there.
+	// Gone: the volume does not exist.
 	Gone
-	// Busy: the volume's state does not allow it now.
+	// Busy: the volume's status does not allow it now.
 	Busy
 	// Denied: the storage refuses our credentials.
 	Denied
@@ -23,25 +22,25 @@ const (
 	Full
 	// Misconfigured: the storage does not know what the class or the config names.
 	Misconfigured
-	// Unsuitable: what the claim asks for does not go together.
+	// Unsuitable: the claim asks for what cannot be combined.
 	Unsuitable
 )
 
 // Error is a failure of the storage in terms of the domain.
 type Error struct {
 	Kind Kind
-	// Doing is what was tried, on what: "create volume pvc-1".
+	// Doing is what was tried: "create volume pvc-1".
 	Doing string
-	// Said holds the storage's own words, without our credentials and addresses: it may reach the
-	// claim's user.
+	// Said is the storage's own message, without credentials and addresses, since it may be shown to the claim's
+	// user.
 	Said string
-	// RequestID is the storage's own number for the request, by which its logs can be searched.
+	// RequestID is the storage's ID of the request, which its logs show.
 	RequestID string
 	// Err is the cause below, for the administrator only.
 	Err error
 }
 
-// Error is one line for the administrator.
+// Error returns one line for the administrator.
 func (e *Error) Error() string {
 	parts := []string{e.Doing}
 	if e.Said != "" {
@@ -57,7 +56,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the cause below.
+// Unwrap returns the cause below.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether err is a failure of this kind.
@@ -66,13 +65,13 @@ func Is(err error, kind Kind) bool {
 	return ok && e.Kind == kind
 }
 
-// mayHaveHappened reports whether what failed may have been done all the same.
+// mayHaveHappened reports whether the request may have been executed although it failed.
 func mayHaveHappened(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return !ok || e.Kind == Unavailable
 }
 
-// IgnoreGone returns nil where err says that what was named does not exist, and err otherwise.
+// IgnoreGone returns nil if err says that the volume does not exist, and err otherwise.
 func IgnoreGone(err error) error {
 	if Is(err, Gone) {
 		return nil

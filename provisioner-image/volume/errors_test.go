@@ -45,7 +45,7 @@ func TestConnectionShowsItsKindOnly(t *testing.T) {
 		}
 	}
 	var details struct{ Password string }
-	if err := c.Decode(&details); err != nil || details.Password != "hush" || c.Empty() || !(volume.Connection{}).Empty() {
+	if err := c.Decode(&details); err != nil || details.Password != "hush" || c.IsEmpty() || !(volume.Connection{}).IsEmpty() {
 		t.Errorf("%+v, %v", details, err)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Growth is what to grow, how it is reached, and to what size.
+// Growth says which volume to grow, how it is exported, and to what size.
 type Growth struct {
 	UID, ID string
 	SizeGiB int
 	Access  Access
 }
 
-// Grow makes the claim's volume at least as large as asked for, and returns it as it is then.
+// Grow grows the claim's volume to at least the size, and returns it as it is then.
 func (k *Keeper) Grow(ctx context.Context, g Growth) (Resized, error) {
 	v, err := k.backend.Get(ctx, g.ID)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 // Wait pauses for d, or until the context ends, which it returns as an error.
 type Wait func(ctx context.Context, d time.Duration) error
 
-// Keeper makes, exports, grows and removes the volumes of claims. Whatever it does can be repeated.
+// Keeper makes, exports, grows and removes the volumes of claims. Every method can be repeated.
 type Keeper struct {
 	backend Backend
 	wait    Wait
 }
 
-// NewKeeper returns a Keeper over a storage.
+// NewKeeper returns a Keeper of the volumes in a storage.
 func NewKeeper(backend Backend, wait Wait) *Keeper { return &Keeper{backend: backend, wait: wait} }
 
-// List lists the volumes of all claims, oldest first: a cluster's, or everybody's where none is named.
+// List lists the volumes of a cluster, or of all claims where none is named, oldest first.
 func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
 	all, err := k.backend.List(ctx, Filter{Cluster: cluster})
 	slices.SortFunc(all, byAge)
@@ -28,13 +28,13 @@ func (k *Keeper) List(ctx context.Context, cluster string) ([]Volume, error) {
 
 func byAge(a, b Volume) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
-// Export makes the volume reachable, unless an earlier run has. The Access that it returns is what can take
-// the export back.
+// Export makes the volume reachable, unless an earlier run did. It returns the Access that is needed to remove the
+// export.
 func (k *Keeper) Export(ctx context.Context, v Volume, a Access) (Connection, Access, error) {
 	return k.backend.Export(ctx, v, a)
 }
 
-// Reach returns the connection of a volume that a run has exported.
+// Reach returns the connection of a volume that an earlier run exported.
 func (k *Keeper) Reach(ctx context.Context, id string, a Access) (Connection, error) {
 	a.Recorded = true
 	c, _, err := k.backend.Export(ctx, Volume{ID: id}, a)

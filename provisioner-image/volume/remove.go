@@ -5,19 +5,19 @@ import (
 	"errors"
 )
 
-// Target says what to remove: every volume of the claim, and the one that was noted when it was made,
-// whose metadata someone may have edited since.
+// Target says what to remove: every volume of the claim, and the one that is recorded on the PV. The metadata of the
+// recorded one may have been edited since.
 type Target struct {
 	UID string
 	ID  string
-	// Access is how the noted volume was exported.
+	// Access is how the recorded volume was exported.
 	Access Access
-	// Undo takes back what never came to a PV, so that adopted volumes keep their content.
+	// Undo is true if no PV was ever created, so that adopted volumes are kept.
 	Undo bool
 }
 
-// Remove takes back all that was made for a claim, in the reverse order, from whatever state it is in.
-// What is not there counts as removed.
+// Remove removes every volume that was made for a claim, from whatever state it is in. A volume that does not exist
+// counts as removed.
 func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	found, err := k.targets(ctx, t)
 	if err != nil {
@@ -26,7 +26,7 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	var faults []error
 	for _, v := range found {
 		if t.Undo && v.isAdopted() {
-			faults = append(faults, k.giveBack(ctx, v, t.accessOf(v)))
+			faults = append(faults, k.releaseAdopted(ctx, v, t.accessOf(v)))
 			continue
 		}
 		faults = append(faults, k.remove(ctx, v, t.accessOf(v)))
@@ -34,7 +34,7 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	return errors.Join(faults...)
 }
 
-// accessOf returns how one of the volumes was exported. The noted export is the noted volume's.
+// accessOf returns how one of the volumes was exported. The recorded export is the recorded volume's.
 func (t Target) accessOf(v Volume) Access {
 	a := t.Access
 	if t.ID != "" && v.ID != t.ID {
@@ -43,7 +43,7 @@ func (t Target) accessOf(v Volume) Access {
 	return a
 }
 
-// Discard removes one volume that lost against another of the same claim.
+// Discard removes a volume of which an overlapping run has made another.
 func (k *Keeper) Discard(ctx context.Context, v Volume, a Access) error {
 	v, err := k.backend.Get(ctx, v.ID)
 	if err != nil {
@@ -62,11 +62,11 @@ func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, error) {
 			return found, nil
 		}
 	}
-	return k.withNoted(ctx, found, t)
+	return k.withRecorded(ctx, found, t)
 }
 
-// withNoted adds the noted volume. One that carries another claim's UID is not ours to delete.
-func (k *Keeper) withNoted(ctx context.Context, found []Volume, t Target) ([]Volume, error) {
+// withRecorded adds the recorded volume. One with another claim's UID is not ours to delete.
+func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]Volume, error) {
 	if t.ID == "" {
 		return found, nil
 	}
@@ -80,7 +80,7 @@ func (k *Keeper) withNoted(ctx context.Context, found []Volume, t Target) ([]Vol
 	return append(found, v), nil
 }
 
-// remove takes one volume's export back and deletes the volume.
+// remove deletes one volume with its export. A volume that does not exist counts as deleted.
 func (k *Keeper) remove(ctx context.Context, v Volume, a Access) error {
 	return IgnoreGone(k.backend.Delete(ctx, v, a))
 }

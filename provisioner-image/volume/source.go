@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckSource refuses a copy that could not be one: of a volume that is gone, is another claim's than
-// it should be, is larger, or is of another type.
+// CheckSource refuses a source that cannot be cloned: one that does not exist, belongs to another claim than it
+// should, is larger, or is of another type.
 func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	if spec.Source.VolumeID == "" {
 		return nil

@@ -2,18 +2,18 @@ package volume
 
 import "time"
 
-// KeyUID is the key in a volume's metadata that holds the UID of its claim. It is how a rerun finds
-// what an earlier run made, since names are not unique in a storage.
+// KeyUID is the key in a volume's metadata that holds the UID of its claim. By it a run finds what an earlier run
+// made, since names are not unique in a storage.
 const KeyUID = "flex-provisioner.io/claim-uid"
 
-// KeyCluster is the key of the Kubernetes cluster's name, by which a cluster's volumes are listed.
+// KeyCluster is the key of the Kubernetes cluster's name.
 const KeyCluster = "flex-provisioner.io/cluster"
 
 // Volume is a volume as the storage describes it.
 type Volume struct {
 	ID   string
 	Name string
-	// State is what the domain goes by, Status the storage's own word for it.
+	// State is what the status means. Status is the storage's name for it.
 	State    State
 	Status   string
 	SizeGiB  int
@@ -29,13 +29,13 @@ func (v Volume) UID() string { return v.Metadata[KeyUID] }
 // State is what a volume's status means to its claim.
 type State int
 
-// The states. The zero value is the careful one.
+// The states. The zero value is the safe one.
 const (
-	// Occupied: the volume is in use, or the storage is at work on it.
+	// Occupied: the volume is in use, or the storage is working on it.
 	Occupied State = iota
-	// Free: the volume can be used, and nobody does.
+	// Free: the volume can be used, and is not in use.
 	Free
-	// Failed: the storage gave the volume up.
+	// Failed: the storage has given the volume up.
 	Failed
 	// Deleting: the storage is deleting the volume.
 	Deleting
@@ -52,16 +52,16 @@ type Spec struct {
 	Metadata map[string]string
 	// Hints tell the storage where to put the volume.
 	Hints map[string]any
-	// Source is what the content is copied from, nothing for an empty volume.
+	// Source is what the content is cloned from. It is zero for an empty volume.
 	Source Source
-	// Adopt is the ID of a volume that exists already and becomes the claim's.
+	// Adopt is the ID of an existing volume that becomes the claim's.
 	Adopt string
-	// Access is how the volume is exported, and how the export of a spare one is taken back.
+	// Access is how the volume is exported, and how the export of a second one is removed.
 	Access Access
 }
 
-// Filled reports whether the volume has content from the beginning.
-func (s Spec) Filled() bool { return s.Source != Source{} || s.Adopt != "" }
+// HasContent reports whether the volume has content from the beginning.
+func (s Spec) HasContent() bool { return s.Source != Source{} || s.Adopt != "" }
 
 // Source is what a new volume is a clone of: another claim's volume, or a snapshot.
 type Source struct {

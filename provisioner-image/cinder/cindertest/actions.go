@@ -22,7 +22,7 @@ func (s *Server) action(r *http.Request, id string) answer {
 		case "os-reserve":
 			return v.reserve()
 		case "os-unreserve":
-			v.settle()
+			v.endReservation()
 			return answer{http.StatusAccepted, nil}
 		case "os-initialize_connection":
 			return v.initialize(args.Connector)
@@ -30,7 +30,7 @@ func (s *Server) action(r *http.Request, id string) answer {
 			return v.extend(args.NewSize, micro(r))
 		case "os-terminate_connection":
 			// tgt keeps the export; what changes is the reservation.
-			v.settle()
+			v.endReservation()
 			return answer{http.StatusAccepted, nil}
 		}
 	}
@@ -46,7 +46,7 @@ func (v *disk) reserve() answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// extend keeps a volume that is in use from an older client.
+// extend refuses a volume in use to clients of an older microversion.
 func (v *disk) extend(size, micro int) answer {
 	allowed := v.Status == "available" || v.Status == "in-use" && micro >= 42
 	switch {
@@ -62,14 +62,14 @@ func (v *disk) extend(size, micro int) answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// settle ends a reservation. On any other volume it does nothing.
-func (v *disk) settle() {
+// endReservation ends a reservation. Any other volume stays as it is.
+func (v *disk) endReservation() {
 	if v.Status == "attaching" {
 		v.Status = "available"
 	}
 }
 
-// Password is the CHAP password of a volume, the same for its whole life.
+// Password returns the CHAP password of a volume, which never changes.
 func Password(id string) string { return "chap-" + id[:8] + "-pw" }
 
 func (v *disk) initialize(connector map[string]any) answer {
@@ -82,7 +82,7 @@ func (v *disk) initialize(connector map[string]any) answer {
 	}}
 }
 
-// export says how to reach the volume, or why not.
+// export returns how to reach the volume, or why it cannot be reached.
 func (v *disk) export(connector map[string]any) (kind string, data map[string]any, refused string) {
 	const lacks = "Invalid input received: Connector doesn't have required information: "
 	switch needed, _ := connector["initiator"].(string); {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// use is an attachment. Its JSON is Cinder's.
+// use is an attachment, in Cinder's JSON.
 type use struct {
 	ID       string         `json:"id"`
 	Status   string         `json:"status"`
@@ -21,15 +21,15 @@ type use struct {
 	Info     map[string]any `json:"connection_info"`
 }
 
-// Attachments lists the IDs of what is attached, in the order of attaching.
+// Attachments lists the IDs of the attachments, in the order of their creation.
 func (s *Server) Attachments() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.uses))
 }
 
-// Attach makes an attachment of no server from outside, in a status, and gives the volume the status
-// that goes with it.
+// Attach makes an attachment without a server and without a request, and gives the volume the status that goes with
+// the attachment's.
 func (s *Server) Attach(volumeID, status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Server) attach(r *http.Request) answer {
 	return answer{http.StatusOK, map[string]any{"attachment": *s.newUse(id)}}
 }
 
-// onUse serves what names one attachment.
+// onUse serves requests for one attachment.
 func (s *Server) onUse(r *http.Request, parts []string) answer {
 	u, ok := s.uses[parts[0]]
 	if !ok {

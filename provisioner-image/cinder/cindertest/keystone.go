@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Project is the project of every token that the Keystone gives.
+// Project is the project of every token of a Keystone.
 const Project = "00000000000000000000000000000001"
 
-// Keystone gives tokens for a Cinder.
+// Keystone issues tokens for a Cinder.
 type Keystone struct {
 	*httptest.Server
 
-	// Password is the only one that is right; of an application credential, too.
+	// Password is the only right password, and the only right secret of an application credential.
 	Password string
-	// Tokens counts what was given.
+	// Tokens counts the tokens that were issued.
 	Tokens atomic.Int32
-	// Asked is the newest request's body.
+	// Asked holds the body of the newest request.
 	Asked atomic.Value
 
 	cinder *Server

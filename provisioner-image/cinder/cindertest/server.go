@@ -11,24 +11,24 @@ import (
 	"sync"
 )
 
-// Fate is what becomes of a request.
+// Fate says what happens to a request.
 type Fate int
 
 // The fates of a request.
 const (
 	// Answer serves it.
 	Answer Fate = iota
-	// DropRequest closes the connection before anything happened.
+	// DropRequest closes the connection before the request is executed.
 	DropRequest
-	// DropAnswer does what was asked and closes the connection without an answer.
+	// DropAnswer executes the request and closes the connection without an answer.
 	DropAnswer
-	// Refuse answers that the credentials are not good (any more).
+	// Refuse answers that the credentials are not valid.
 	Refuse
-	// Hang does what was asked and never answers.
+	// Hang executes the request and never answers.
 	Hang
 )
 
-// Reply is an answer of a test's own.
+// Reply is an answer that a test sets.
 type Reply struct {
 	Status int
 	Header map[string]string
@@ -39,17 +39,17 @@ type Reply struct {
 type Server struct {
 	*httptest.Server
 
-	// Gate decides over every request before it is served. Nil serves all.
+	// Gate decides the fate of every request. Nil answers all.
 	Gate func(*http.Request) Fate
-	// Instead answers a request in the server's place. Nil, or a nil reply, leaves it to the server.
+	// Instead replaces the server's answer. Nil, or a nil reply, replaces nothing.
 	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
 	// MaxMicro is the newest microversion, 3.MaxMicro.
 	MaxMicro int
-	// Page is how many volumes a page of a list holds; zero is all.
+	// Page is how many volumes a page of a list holds. Zero puts all of them on one page.
 	Page int
-	// Slow is how often a volume is looked at before it leaves "creating", "detaching" or "deleting".
+	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or "deleting".
 	Slow int
 
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func New() *Server {
 	return s
 }
 
-// Endpoint is what a cloud config names.
+// Endpoint returns the URL for a cloud config.
 func (s *Server) Endpoint() string { return s.URL + "/v3" }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func (s *Server) instead(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set(name, value)
 	}
 	w.WriteHeader(reply.Status)
-	_, _ = w.Write([]byte(reply.Body)) // the client has gone: the test will notice
+	_, _ = w.Write([]byte(reply.Body)) // the client closed the connection: the test will notice
 	return true
 }
 
@@ -123,11 +123,11 @@ func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("X-Openstack-Request-Id", "req-00000000-0000-4000-8000-000000000000")
 	w.WriteHeader(a.status)
 	if a.body != nil {
-		_ = json.NewEncoder(w).Encode(a.body) // the client has gone: the test will notice
+		_ = json.NewEncoder(w).Encode(a.body) // the client closed the connection: the test will notice
 	}
 }
 
-// fault is Cinder's form of an error.
+// fault returns an error in Cinder's form.
 func fault(status int, format string, args ...any) answer {
 	names := map[int]string{
 		http.StatusBadRequest: "badRequest", http.StatusNotFound: "itemNotFound",
@@ -141,8 +141,8 @@ func fault(status int, format string, args ...any) answer {
 
 var projectForm = regexp.MustCompile(`^[0-9a-f-]+$`)
 
-// route strips version and project and finds who serves the rest. The project is optional in the URL,
-// and where it is there it must be the token's.
+// route removes version and project from the path and serves the rest. The project is optional, but must be the
+// token's.
 func (s *Server) route(r *http.Request) answer {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v3/")
 	_, project, hasToken := strings.Cut(r.Header.Get("X-Auth-Token"), ":")
@@ -166,7 +166,7 @@ func (s *Server) route(r *http.Request) answer {
 	return s.resource(r, parts)
 }
 
-// micro is the minor number of the microversion that a request asks for.
+// micro returns the minor number of the requested microversion.
 func micro(r *http.Request) int {
 	_, minor, _ := strings.Cut(r.Header.Get("OpenStack-API-Version"), "volume 3.")
 	n, _ := strconv.Atoi(minor) // none: 3.0

@@ -1,6 +1,6 @@
 package cindertest
 
-// The shapes of connections, one of a backend, as they were captured.
+// The details of a connection of each backend, as they were captured.
 
 func (v *disk) iscsi() map[string]any {
 	return v.common(map[string]any{
@@ -15,7 +15,7 @@ func (v *disk) iscsi() map[string]any {
 	})
 }
 
-// portals adds the lists that a multipath connector gets.
+// portals adds the lists that a multipath connector is sent.
 func (v *disk) portals(multipath bool) map[string]any {
 	data := v.iscsi()
 	if multipath {
@@ -56,7 +56,7 @@ func (v *disk) rbd() map[string]any {
 	})
 }
 
-// libvirtNumber is what libvirt calls the key, not the key.
+// libvirtNumber identifies the key to libvirt. It is not the key.
 const libvirtNumber = "457eb676-33da-42ec-9a8c-9293d545c337"
 
 func (v *disk) nvme() map[string]any {

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// Volume types that behave in a way of their own. Any other name but the empty one is unknown.
+// Volume types with a behaviour of their own. Any other name, except for the empty one, is unknown.
 const (
-	// TypePlain is served.
+	// TypePlain has no such behaviour.
 	TypePlain = "plain"
-	// TypeFull is accepted, and then no backend has room for it.
+	// TypeFull is accepted, but no backend has room for it.
 	TypeFull = "full"
-	// TypeEncrypted is served, encrypted.
+	// TypeEncrypted makes encrypted volumes.
 	TypeEncrypted = "encrypted"
 	// TypeFibre is reached by Fibre Channel, TypeRBD by Ceph, TypeNVMe by NVMe over TCP.
 	TypeFibre = "fibre"
 	TypeRBD   = "ceph"
 	TypeNVMe  = "nvme"
-	// TypeNFS is reached by a kind of connection that nothing can mount.
+	// TypeNFS is reached by a kind of connection that no mapper supports.
 	TypeNFS = "nfs"
 )
 
-// types lists them all; no type is one of them.
+// types lists all types, and the empty name for none.
 func types() []string {
 	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeNFS}
 }
 
-// disk is a volume. Its JSON is Cinder's.
+// disk is a volume, in Cinder's JSON.
 type disk struct {
 	ID        string            `json:"id"`
 	Status    string            `json:"status"`
@@ -43,13 +43,13 @@ type disk struct {
 	Metadata  map[string]string `json:"metadata"`
 	Encrypted bool              `json:"encrypted"`
 
-	// Source and Snapshot are what it is a copy of.
+	// Source and Snapshot are what the volume was cloned from.
 	Source   string `json:"source_volid,omitempty"`
 	Snapshot string `json:"snapshot_id,omitempty"`
 
 	looks    int
 	exported bool
-	// before is the status from before it was extended, and grow the new size.
+	// before is the status before extending, and grow the new size.
 	before string
 	grow   int
 }
@@ -75,7 +75,7 @@ func (s *Server) Volumes() []View {
 	return all
 }
 
-// limits are the books: how much of the quota is taken.
+// limits returns how much of the quota is used.
 func (s *Server) limits() answer {
 	gib := 0
 	for _, v := range s.volumes {
@@ -86,22 +86,22 @@ func (s *Server) limits() answer {
 	}}}}
 }
 
-// SetStatus changes a volume from outside, as an administrator can.
+// SetStatus changes a volume's status without a request, as an administrator can.
 func (s *Server) SetStatus(id, status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes[id].Status = status
 }
 
-// Forget loses a volume from outside.
+// Forget removes a volume without a request.
 func (s *Server) Forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.volumes, id)
 }
 
-// Settle lets all time pass that volumes need.
-func (s *Server) Settle() {
+// LetTimePass completes everything that volumes take time for.
+func (s *Server) LetTimePass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.volumes {
@@ -109,14 +109,14 @@ func (s *Server) Settle() {
 	}
 }
 
-// Resize changes a volume's size from outside.
+// Resize changes a volume's size without a request.
 func (s *Server) Resize(id string, gib int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes[id].Size = gib
 }
 
-// Add makes a volume from outside and returns its ID.
+// Add makes a volume without a request and returns its ID.
 func (s *Server) Add(status string, metadata map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Server) create(r *http.Request) answer {
 // Snapshot is the one snapshot that exists.
 const Snapshot = "0516d613-30d0-4013-bd9d-b1e37f3e38d3"
 
-// copies tells why there can be no copy, or nil.
+// copies returns the refusal of a clone, or nil.
 func (s *Server) copies(source, snapshot string, size int) *answer {
 	var refused answer
 	from, ok := s.volumes[source]
@@ -210,7 +210,7 @@ func (s *Server) setMetadata(r *http.Request, id string) answer {
 	return answer{http.StatusOK, body}
 }
 
-// list answers page by page.
+// list returns one page.
 func (s *Server) list(r *http.Request) answer {
 	filter, ok := pairs(r.URL.Query().Get("metadata"))
 	marker := r.URL.Query().Get("marker")
@@ -231,7 +231,8 @@ func (s *Server) list(r *http.Request) answer {
 	return answer{http.StatusOK, body}
 }
 
-// pairs reads the filter {'k':'v'} as Cinder does: what is no literal finds nothing, without an error.
+// pairs reads the filter {'k':'v'} as Cinder does: a filter that is no Python literal finds nothing, without an
+// error.
 func pairs(filter string) (map[string]string, bool) {
 	if filter == "" {
 		return nil, true
@@ -250,7 +251,7 @@ func has(metadata, filter map[string]string) bool {
 	return true
 }
 
-// show answers, and then lets time pass for the volume.
+// show returns the volume, and then lets some time pass for it.
 func (s *Server) show(id string) answer {
 	v, ok := s.volumes[id]
 	if !ok {

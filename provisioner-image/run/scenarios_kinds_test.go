@@ -11,9 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestEveryKind takes a claim of each kind of connection from nothing to a PV and back, however the
+// TestEveryKindOfConnectionIsProvisionedAndDeleted takes a claim of each kind of connection from nothing to a PV and back, however the
 // volume is held, with what the class has to say about it.
-func TestEveryKind(t *testing.T) {
+func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 	tests := map[string]struct {
 		properties map[string]string
 		env        string

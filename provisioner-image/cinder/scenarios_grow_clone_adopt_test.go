@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestGrow grows a volume that is held, in either way, and the export stays.
-func TestGrow(t *testing.T) {
+// TestGrowKeepsTheExport grows a volume that is held, in either way, and the export stays.
+func TestGrowKeepsTheExport(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) {
 			onEachCinder(t, func(t *testing.T, login credentials.Login) { t.Helper(); testGrow(t, login, api) })
@@ -49,8 +49,8 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	}
 }
 
-// TestCopy copies a volume that is in use.
-func TestCopy(t *testing.T) {
+// TestCloneOfVolumeInUse copies a volume that is in use.
+func TestCloneOfVolumeInUse(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
@@ -80,8 +80,8 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// TestAdoptAndList: an existing volume becomes a claim's, is listed as the cluster's, and is given back.
-func TestAdoptAndList(t *testing.T) {
+// An existing volume becomes a claim's, is listed as the cluster's, and is given back.
+func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)

@@ -12,10 +12,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestKillPoints ends a run at its k-th request to Cinder or Kubernetes, for every k, before the
+// TestRunKilledAtAnyRequestIsCompletedByTheNext ends a run at its k-th request to Cinder or Kubernetes, for every k, before the
 // request arrives and after it was served, and runs again: one volume, one Secret and one PV are left
 // after provision, and none after delete.
-func TestKillPoints(t *testing.T) {
+func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		held := func(w *world) { w.api = api }
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
@@ -32,9 +32,9 @@ func TestKillPoints(t *testing.T) {
 	}
 }
 
-// TestKillPointsOfAdoption: an existing volume becomes the claim's, whatever request was the last; and
+// An existing volume becomes the claim's, whatever request was the last; and
 // after an undo at any point it is what it was.
-func TestKillPointsOfAdoption(t *testing.T) {
+func TestAdoptionKilledAtAnyRequestIsCompletedOrUndone(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		before := func(w *world) {
 			id := w.cinder.Add("available", map[string]string{"kept": "yes"})

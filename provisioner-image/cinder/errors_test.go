@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestProjectInURL: the project stands in the URL only where Cinder accepts it there.
-func TestProjectInURL(t *testing.T) {
+// The project stands in the URL only where Cinder accepts it there.
+func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
 	for project, path := range map[string]string{
 		"admin":                            "/v3/volumes/detail",
 		"":                                 "/v3/volumes/detail",
@@ -30,8 +30,8 @@ func TestProjectInURL(t *testing.T) {
 	}
 }
 
-// TestAnswers says what an answer that is no success means, whatever its form.
-func TestAnswers(t *testing.T) {
+// TestAnswerBecomesKindOfFailure says what an answer that is no success means, whatever its form.
+func TestAnswerBecomesKindOfFailure(t *testing.T) {
 	tests := map[string]struct {
 		status int
 		body   string
@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestNobodyAnswers(t *testing.T) {
+func TestUnreachableCinderIsUnavailable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	_, err := connect(t, credentials.Login{Endpoint: server.URL + "/v3"}).Find(t.Context(), "x")

@@ -11,18 +11,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// How long and how often a run waits because it was asked to. What takes longer is for the next run: a
-// Job that waits keeps a place that another claim could have.
+// How long and how often a run waits when it is asked to. The next run retries what takes longer: a Job that waits
+// occupies a slot that another claim could use.
 const (
 	longestWait = 30 * time.Second
 	mostWaits   = 3
 )
 
-// patient repeats a request that was turned away before anything was done, when the answer says how
-// soon it may come again.
-func patient(wait volume.Wait) gophercloud.RetryFunc {
+// retryPolicy repeats a request that was rejected before anything was done, if the answer says when to repeat it.
+func retryPolicy(wait volume.Wait) gophercloud.RetryFunc {
 	return func(ctx context.Context, method, _ string, _ *gophercloud.RequestOpts, err error, failed uint) error {
-		pause, ok := askedToWait(method, err)
+		pause, ok := pauseAsked(method, err)
 		if !ok || failed > mostWaits || wait(ctx, pause) != nil {
 			return err
 		}
@@ -30,9 +29,10 @@ func patient(wait volume.Wait) gophercloud.RetryFunc {
 	}
 }
 
-// askedToWait: 429 turns every request away. 503 is also what a proxy says when the server behind it may
-// have done what was asked, so that only what changes nothing is repeated.
-func askedToWait(method string, err error) (time.Duration, bool) {
+// pauseAsked returns how long the answer asks to wait, and whether the request may be repeated. A request with the
+// answer 429 was not executed. With 503, a proxy may say so of a server that did execute it, so that only GET is
+// repeated.
+func pauseAsked(method string, err error) (time.Duration, bool) {
 	answer, ok := answerIn(err)
 	if !ok {
 		return 0, false

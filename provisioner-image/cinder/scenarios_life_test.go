@@ -92,8 +92,8 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	return s
 }
 
-// TestLife takes a volume through every step twice: each can be repeated.
-func TestLife(t *testing.T) {
+// TestEveryStepCanBeRepeated takes a volume through every step twice: each can be repeated.
+func TestEveryStepCanBeRepeated(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) { testLife(t, api) })
 	}
@@ -161,7 +161,7 @@ func export(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) (tar
 	return to, held
 }
 
-func TestFindSeesOnlyTheClaimsVolumes(t *testing.T) {
+func TestFindReturnsOnlyTheClaimsVolumes(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
@@ -179,8 +179,8 @@ func TestFindSeesOnlyTheClaimsVolumes(t *testing.T) {
 	})
 }
 
-// TestRefusals has Cinder's own words and number in every error.
-func TestRefusals(t *testing.T) {
+// TestRefusalHasCindersMessageAndRequestID has Cinder's own words and number in every error.
+func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 	const nobody = "ffffffff-0000-0000-0000-000000000000"
 	tests := map[string]struct {
 		do   func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error

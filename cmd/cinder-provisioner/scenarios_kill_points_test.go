@@ -25,9 +25,9 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// TestKillPoints kills the process after its k-th request to keystone, Cinder or Kubernetes, for every k,
+// TestRunKilledAtAnyRequestIsCompletedByTheNext kills the process after its k-th request to keystone, Cinder or Kubernetes, for every k,
 // and runs it again: one volume, one Secret and one PV are left after provision, and none after delete.
-func TestKillPoints(t *testing.T) {
+func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
 		for _, api := range []string{"attachments", "reserve"} {

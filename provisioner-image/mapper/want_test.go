@@ -17,8 +17,8 @@ const (
 	rwop = corev1.ReadWriteOncePod
 )
 
-// TestPromises: which access modes each kind keeps, and the reason of those it does not.
-func TestPromises(t *testing.T) {
+// Which access modes each kind keeps, and the reason of those it does not.
+func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 	filled := func(w *mapper.Want) { w.Filled = true }
 	block := func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }
 	ownNames := func(w *mapper.Want) { w.Initiator = ""; w.Filled = true }
@@ -62,7 +62,7 @@ func TestPromises(t *testing.T) {
 			if (err == nil) != (tc.reason == "") {
 				t.Fatalf("got %v, want %q", err, tc.reason)
 			}
-			if u, ok := errors.AsType[*mapper.UnfitError](err); ok && (!u.Claim || !strings.Contains(err.Error(), tc.reason)) {
+			if u, ok := errors.AsType[*mapper.UnsupportedError](err); ok && (!u.Claim || !strings.Contains(err.Error(), tc.reason)) {
 				t.Errorf("got %v (the claim's: %t), want %q", err, u.Claim, tc.reason)
 			}
 		})
@@ -71,9 +71,9 @@ func TestPromises(t *testing.T) {
 
 func all(m ...corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode { return m }
 
-// TestClassFaults: what the class lacks or says wrongly is found before a volume is made, where the
+// What the class lacks or says wrongly is found before a volume is made, where the
 // class says which kind of connection it has, and at the connection otherwise.
-func TestClassFaults(t *testing.T) {
+func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 	tests := map[string]struct {
 		from   string
 		change map[string]any
@@ -105,7 +105,7 @@ func TestClassFaults(t *testing.T) {
 				t.Errorf("before the volume exists: %v", err)
 			}
 			_, err := mapper.Map(capture(t, tc.from, tc.change), w)
-			u, ok := errors.AsType[*mapper.UnfitError](err)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
 			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) {
 				t.Errorf("got %v, want %q", err, tc.reason)
 			}
@@ -115,8 +115,8 @@ func TestClassFaults(t *testing.T) {
 
 func kind(k string) func(*mapper.Want) { return func(w *mapper.Want) { w.Kind = k } }
 
-// TestListsOnly: some backends send only the lists.
-func TestListsOnly(t *testing.T) {
+// Some backends send only the lists.
+func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
 	c := capture(t, "iscsi-two-portals", map[string]any{"target_portal": nil, "target_iqn": nil, "target_lun": nil})
 	m, err := mapper.Map(c, want())
 	if err != nil || m.Source.ISCSI.TargetPortal != "127.0.0.1:3260" || len(m.Source.ISCSI.Portals) != 1 {
@@ -124,8 +124,8 @@ func TestListsOnly(t *testing.T) {
 	}
 }
 
-// TestUnenforced: a limit that only Nova keeps is said, not lost.
-func TestUnenforced(t *testing.T) {
+// A limit that only Nova keeps is said, not lost.
+func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	if got := mapper.Unenforced(capture(t, "iscsi", nil)); got != "" {
 		t.Error(got)
 	}

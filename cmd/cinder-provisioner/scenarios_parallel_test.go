@@ -8,9 +8,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// TestThirtyAtOnce: thirty runs at a time make thirty volumes, Cinder's own books count exactly these, and
+// Thirty runs at a time make thirty volumes, Cinder's own books count exactly these, and
 // thirty deletes at a time leave nothing in them.
-func TestThirtyAtOnce(t *testing.T) {
+func TestThirtyClaimsInParallel(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
 		const claims = 30

@@ -20,8 +20,8 @@ func (w *world) expand(t *testing.T) run.Result {
 	return w.run(t, w.request(contract.Expand, func(r *contract.Request) { r.Size = 7 << 30 }), &w.pvs(t)[0])
 }
 
-// TestItem07Expand grows a volume in use, however it is held, twice, and tells the new size.
-func TestItem07Expand(t *testing.T) {
+// TestExpandReportsTheNewSize grows a volume in use, however it is held, twice, and tells the new size.
+func TestExpandReportsTheNewSize(t *testing.T) {
 	for api, status := range map[volume.Method]string{cinder.Attachments: "in-use", cinder.Reserve: "attaching"} {
 		w := newWorld(t)
 		w.api = api
@@ -43,8 +43,8 @@ func TestItem07Expand(t *testing.T) {
 	}
 }
 
-// TestKillPointsOfExpand: the volume has the size and is held, whatever request was the last.
-func TestKillPointsOfExpand(t *testing.T) {
+// The volume has the size and is held, whatever request was the last.
+func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
 			t.Run(fmt.Sprintf("%s, %s", api, name), func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestKillPointsOfExpand(t *testing.T) {
 	}
 }
 
-// TestExpandRefused: the storage's words, and never another claim's volume.
-func TestExpandRefused(t *testing.T) {
+// The storage's words, and never another claim's volume.
+func TestExpandRefusesAnotherClaimsVolume(t *testing.T) {
 	w := newWorld(t)
 	w.provision(t)
 	other := w.cinder.Add("available", map[string]string{contract.AnnClaimUID: otherUID})
@@ -77,8 +77,8 @@ func TestExpandRefused(t *testing.T) {
 	}
 }
 
-// TestItem08List writes a line for each of the cluster's volumes, page by page.
-func TestItem08List(t *testing.T) {
+// TestListWritesALineForEachVolumeOfTheCluster writes a line for each of the cluster's volumes, page by page.
+func TestListWritesALineForEachVolumeOfTheCluster(t *testing.T) {
 	w := newWorld(t)
 	w.cinder.Page = 2
 	for i, cluster := range []string{"it_s one", "it_s one", "two", "it_s one"} {
@@ -98,8 +98,8 @@ func TestItem08List(t *testing.T) {
 	}
 }
 
-// TestItem08Adopt puts an existing volume under the claim that the config names.
-func TestItem08Adopt(t *testing.T) {
+// TestAdoptedVolumeBecomesTheClaims puts an existing volume under the claim that the config names.
+func TestAdoptedVolumeBecomesTheClaims(t *testing.T) {
 	w := newWorld(t)
 	id := w.cinder.Add("available", map[string]string{"kept": "yes"})
 	w.cinder.Resize(id, 5)
@@ -121,8 +121,8 @@ func adopt(lines string) func(*contract.Request) {
 	return func(r *contract.Request) { r.Properties["adopt"] = lines }
 }
 
-// TestAdoptedVolumesSurvive: what takes an unfinished provision back does not delete what was there.
-func TestAdoptedVolumesSurvive(t *testing.T) {
+// What takes an unfinished provision back does not delete what was there.
+func TestUnfinishedAdoptionIsUndoneWithoutDeleting(t *testing.T) {
 	kept := func(t *testing.T, w *world) {
 		t.Helper()
 		all := w.cinder.Volumes()
@@ -153,7 +153,7 @@ func TestAdoptedVolumesSurvive(t *testing.T) {
 	kept(t, w)
 }
 
-func TestAdoptRefused(t *testing.T) {
+func TestAdoptionIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		setup  func(*world) string
 		code   int

@@ -49,8 +49,8 @@ func ids(s *cindertest.Server) string {
 	return strings.Join(all, " ")
 }
 
-// TestEnsureFinds: what stands in the storage before decides what Ensure makes of it.
-func TestEnsureFinds(t *testing.T) {
+// What stands in the storage before decides what Ensure makes of it.
+func TestEnsureUsesWhatIsInCinder(t *testing.T) {
 	tests := map[string]struct {
 		there []string
 		after string
@@ -82,7 +82,7 @@ func TestEnsureFinds(t *testing.T) {
 	}
 }
 
-func TestEnsureLeavesOthersAlone(t *testing.T) {
+func TestEnsureIgnoresVolumesOfOtherClaims(t *testing.T) {
 	keeper, server := start(t)
 	server.Add("available", owned("other"))
 	server.Add("available", nil)
@@ -91,8 +91,8 @@ func TestEnsureLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfCreate: after an answer that got lost Ensure looks, and never creates twice.
-func TestLostAnswerOfCreate(t *testing.T) {
+// After an answer that got lost Ensure looks, and never creates twice.
+func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	for name, fate := range map[string]cindertest.Fate{"done": cindertest.DropAnswer, "not done": cindertest.DropRequest} {
 		t.Run(name, func(t *testing.T) {
 			keeper, server := start(t)
@@ -118,8 +118,8 @@ func TestLostAnswerOfCreate(t *testing.T) {
 	}
 }
 
-// TestOverlappingRuns: a second run creates between this one's look and its create. Both must agree.
-func TestOverlappingRuns(t *testing.T) {
+// A second run creates between this one's look and its create. Both must agree.
+func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 	keeper, server := start(t)
 	once := true
 	server.Gate = func(r *http.Request) cindertest.Fate {
@@ -137,8 +137,8 @@ func TestOverlappingRuns(t *testing.T) {
 	}
 }
 
-// TestNoFilter: a Cinder whose list does not show our volume would make every run create another one.
-func TestNoFilter(t *testing.T) {
+// A Cinder whose list does not show our volume would make every run create another one.
+func TestListWithoutTheNewVolumeIsMisconfigured(t *testing.T) {
 	keeper, server := start(t)
 	blind := wanted
 	blind.Metadata = nil
@@ -151,7 +151,7 @@ func TestNoFilter(t *testing.T) {
 	}
 }
 
-func TestEnsureFails(t *testing.T) {
+func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
 	tests := map[string]struct {
 		setup func(*cindertest.Server, *volume.Spec)
 		kind  volume.Kind
@@ -184,8 +184,8 @@ func TestEnsureFails(t *testing.T) {
 	}
 }
 
-// TestRemove starts from every state that a run or an administrator can leave behind.
-func TestRemove(t *testing.T) {
+// TestRemoveStartsFromEveryStatus starts from every state that a run or an administrator can leave behind.
+func TestRemoveStartsFromEveryStatus(t *testing.T) {
 	for _, status := range []string{"creating", "available", "attaching", "error", "deleting", "detaching"} {
 		t.Run(status, func(t *testing.T) {
 			keeper, server := start(t)
@@ -200,7 +200,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func TestRemoveTakesAll(t *testing.T) {
+func TestRemoveDeletesEveryVolumeOfTheClaim(t *testing.T) {
 	keeper, server := start(t)
 	server.Add("available", owned(uid))
 	server.Add("error", owned(uid))
@@ -214,7 +214,7 @@ func TestRemoveTakesAll(t *testing.T) {
 	}
 }
 
-func TestRemoveRefuses(t *testing.T) {
+func TestRemoveRefusesAVolumeInUseOrOfAnotherClaim(t *testing.T) {
 	keeper, server := start(t)
 	server.Add("in-use", owned(uid))
 	other := server.Add("available", owned("other"))
@@ -230,8 +230,8 @@ func TestRemoveRefuses(t *testing.T) {
 	}
 }
 
-// TestPutBack: a storage can accept a deletion and then silently not do it.
-func TestPutBack(t *testing.T) {
+// A storage can accept a deletion and then silently not do it.
+func TestRemoveFailsWhenCinderDoesNotDelete(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
 	server.Gate = func(r *http.Request) cindertest.Fate {
@@ -246,8 +246,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfReserve: the volume is looked at, and is ours.
-func TestLostAnswerOfReserve(t *testing.T) {
+// The volume is looked at, and is ours.
+func TestReserveIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
@@ -266,8 +266,8 @@ func TestLostAnswerOfReserve(t *testing.T) {
 	}
 }
 
-// TestStopped: a wait ends with its context and says what it waited for.
-func TestStopped(t *testing.T) {
+// A wait ends with its context and says what it waited for.
+func TestWaitEndsWithItsContext(t *testing.T) {
 	_, server := start(t)
 	server.Slow = 1000
 	c, err := cinder.Connect(t.Context(), credentials.Login{Endpoint: server.Endpoint()}, http.Client{}, atOnce)

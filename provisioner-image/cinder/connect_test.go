@@ -23,8 +23,8 @@ func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {
 	return k, server
 }
 
-// TestKeystone: what each form of a login asks of keystone. A user's domain left out is "default".
-func TestKeystone(t *testing.T) {
+// What each form of a login asks of keystone. A user's domain left out is "default".
+func TestLoginAsksKeystoneForToken(t *testing.T) {
 	tests := map[string]struct {
 		login credentials.Login
 		asks  []string
@@ -69,8 +69,8 @@ func TestKeystone(t *testing.T) {
 	}
 }
 
-// TestExpiredToken: a token that ends in the middle of a run is renewed, once.
-func TestExpiredToken(t *testing.T) {
+// A token that ends in the middle of a run is renewed, once.
+func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	k, server := keystone(t)
 	server.Gate = func(r *http.Request) cindertest.Fate {
 		if strings.HasPrefix(r.Header.Get("X-Auth-Token"), "token-1:") && r.Method != http.MethodGet {
@@ -85,8 +85,8 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// TestLoginRefused: each refusal says what to correct, and never shows the password.
-func TestLoginRefused(t *testing.T) {
+// Each refusal says what to correct, and never shows the password.
+func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 	good := func(k *cindertest.Keystone) credentials.Login {
 		return credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
 	}
@@ -113,8 +113,8 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// TestTLS: the CA of the login is believed and no other, unless the login believes everybody.
-func TestTLS(t *testing.T) {
+// The CA of the login is believed and no other, unless the login believes everybody.
+func TestTLSTrustsTheCAOfTheLogin(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
 	behind, err := url.Parse(server.URL)

@@ -14,9 +14,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
-// TestAncestorsDefects: none of standalone-cinder's defects may come back. Each has its name from the
+// None of standalone-cinder's defects may come back. Each has its name from the
 // design's list.
-func TestAncestorsDefects(t *testing.T) {
+func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 	tests := map[string]func(*testing.T, *world){
 		"random volume names": func(t *testing.T, w *world) {
 			t.Helper()

@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// TestRetryAfter: a run waits as Cinder asks, for a request that was certainly turned away, if it is not for long and
+// A run waits as Cinder asks, for a request that was certainly turned away, if it is not for long and
 // not again and again. What it does not wait for ends the run, and the claim is told the time.
-func TestRetryAfter(t *testing.T) {
+func TestRunWaitsAsLongAsCinderAsks(t *testing.T) {
 	const s = time.Second
 	tests := map[string]struct {
 		method  string

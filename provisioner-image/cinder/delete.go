@@ -7,9 +7,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Delete releases the volume, deletes it and waits until it is gone.
+// Delete releases the volume, deletes it and waits until it no longer exists.
 func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) error {
-	v, err := b.settled(ctx, v)
+	v, err := b.untilIdle(ctx, v)
 	if err == nil {
 		v, err = b.release(ctx, v, a)
 	}
@@ -20,14 +20,14 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		err = b.cinder.Delete(ctx, v.ID)
 	}
 	if err == nil {
-		_, err = b.until(ctx, v, isGone)
+		_, err = b.poll(ctx, v, isDeleted)
 	}
 	return err
 }
 
-// isGone never returns true: the wait ends with Cinder's "not found". A volume that comes back from deleting was not
-// deleted: it has a snapshot or a clone, or the storage failed.
-func isGone(v volume.Volume) (bool, error) {
+// isDeleted never returns true: the wait ends with Cinder's "not found". A volume that leaves the status deleting was
+// not deleted: it has a snapshot or a clone, or the storage failed.
+func isDeleted(v volume.Volume) (bool, error) {
 	if v.Status == deleting {
 		return false, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestThirtyAtOnce: thirty claims at a time become thirty exported volumes, and none is left of them.
-func TestThirtyAtOnce(t *testing.T) {
+// Thirty claims at a time become thirty exported volumes, and none is left of them.
+func TestThirtyClaimsInParallel(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		const claims = 30

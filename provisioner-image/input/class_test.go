@@ -27,8 +27,8 @@ func with(t *testing.T, properties map[string]string, edit func(*contract.Reques
 	}))
 }
 
-// TestItem03Connector: the class's own names of the nodes, as the OpenStack connector spells them.
-func TestItem03Connector(t *testing.T) {
+// The class's own names of the nodes, as the OpenStack connector spells them.
+func TestPropertiesNameTheClient(t *testing.T) {
 	task, err := with(t, map[string]string{
 		"initiator": "iqn.2020-01.org.example:all", "host": "k8s", "ip": "192.0.2.7", "multipath": "true", "attach-api": "attachments",
 		"wwpns": "50:01:43:80:18:6B:3F:64, 50014380186b3f66", "wwnns": "50014380186b3f65", "nqn": "nqn.2014-08.org.nvmexpress:uuid:x",
@@ -46,8 +46,8 @@ func TestItem03Connector(t *testing.T) {
 	}
 }
 
-// TestItem05Parameters: names, metadata, hints and zone, with the claim's words made harmless.
-func TestItem05Parameters(t *testing.T) {
+// Names, metadata, hints and zone, with the claim's words made harmless.
+func TestPropertiesDescribeTheVolume(t *testing.T) {
 	task, err := with(t, map[string]string{
 		"volume-name": "{cluster}-{claim-namespace}-{claim-name}", "volume-metadata": "team=blue, from={storage-class}",
 		"scheduler-hints": `{"same_host": ["a"], "query": "[\"=\", \"$free\", 1]"}`, "availability": "selected-node",
@@ -74,8 +74,8 @@ func TestItem05Parameters(t *testing.T) {
 	}
 }
 
-// TestOptions: what the class says about the source, and the Ceph key from a file in either form.
-func TestOptions(t *testing.T) {
+// What the class says about the source, and the Ceph key from a file in either form.
+func TestPropertiesDescribeTheSource(t *testing.T) {
 	for form, key := range map[string]string{"QVFCa2V5\n": "QVFCa2V5", "[client.cinder]\n\tkey = QVFCa2V5==\n": "QVFCa2V5=="} {
 		task, err := with(t, map[string]string{
 			"connection": "RBD", "write-initiator": "false", "cluster-id": "c", "image-features": "layering", "mounter": "rbd-nbd",
@@ -101,7 +101,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestPropertyFaults(t *testing.T) {
+func TestFaultyPropertyIsRefused(t *testing.T) {
 	tests := map[string]struct{ name, value, text string }{
 		"attach API":        {"attach-api", "old", `"old" is none of`},
 		"multipath":         {"multipath", "perhaps", "neither true nor false"},
@@ -140,13 +140,13 @@ func TestListNeedsNoClaim(t *testing.T) {
 		delete(files, "pv.json")
 	})
 	in.Verb = contract.List
-	if task, err := input.Read(in); err != nil || !task.Login.Noauth() {
+	if task, err := input.Read(in); err != nil || !task.Login.IsNoauth() {
 		t.Errorf("%+v, %v", task, err)
 	}
 }
 
-// TestCloudsFile: a clouds.yaml in the Secret is enough.
-func TestCloudsFile(t *testing.T) {
+// A clouds.yaml in the Secret is enough.
+func TestCloudsFileInTheSecretIsEnough(t *testing.T) {
 	task, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
 		delete(f, "secret/cloud.conf")
 		f["secret/clouds.yaml"] = &fstest.MapFile{Data: []byte(

@@ -10,9 +10,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// TestItem09Errors: each answer of Cinder to a create becomes an exit code and one sentence with the
+// Each answer of Cinder to a create becomes an exit code and one sentence with the
 // request id, and whatever it was, nobody creates twice.
-func TestItem09Errors(t *testing.T) {
+func TestAnswerToCreateBecomesExitCodeAndSentence(t *testing.T) {
 	const id = "req-6b1e"
 	said := func(status int, kind, message string) *cindertest.Reply {
 		return &cindertest.Reply{

@@ -8,9 +8,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// TestEveryBackend takes a claim of each volume type from nothing to a PV and back, in both ways of
+// TestEveryBackendIsProvisionedAndDeleted takes a claim of each volume type from nothing to a PV and back, in both ways of
 // holding a volume, by the command itself.
-func TestEveryBackend(t *testing.T) {
+func TestEveryBackendIsProvisionedAndDeleted(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
 		for source, volumeType := range s.types {
