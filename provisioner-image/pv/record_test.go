@@ -18,7 +18,7 @@ func skeleton() *corev1.PersistentVolume {
 	return s
 }
 
-// What a run notes is what a later one reads, whatever the config says by then.
+// A later run reads what was recorded, whatever the config says by then.
 func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	noted := pv.Record{
 		VolumeID: "v",
