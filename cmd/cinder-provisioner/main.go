@@ -13,6 +13,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
@@ -36,6 +37,9 @@ func execute(ctx context.Context, args []string) run.Result {
 	if err := root.Execute(); err != nil {
 		return run.Judge(input.Task{}, run.Report{}, &input.Error{Code: contract.ExitUsage, Err: err})
 	}
+	if asked, _ := root.Flags().GetBool("version"); asked {
+		return run.Result{} // cobra has printed it, and no verb ran
+	}
 	return result
 }
 
@@ -58,6 +62,7 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	var o options
 	root := &cobra.Command{
 		Use:           "cinder-provisioner",
+		Version:       version.Get().String(),
 		Short:         "Provision Kubernetes volumes from OpenStack Cinder, one verb a run",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -90,7 +95,7 @@ func report(result run.Result, log io.Writer) {
 func terminate(message string) error {
 	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // outside of a pod there is none
+		return nil // outside of a pod there is no such file
 	}
 	defer file.Close()
 	_, err = file.WriteString(message)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/version"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
@@ -43,6 +44,8 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 		return task, done, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	build := version.Get()
+	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
 	keeper := volume.NewKeeper(cinder.NewBackend(storage, wait), wait)
 	done, err = run.New(keeper, pv.NewStore(kube), log).Run(ctx, task)
 	return task, done, err

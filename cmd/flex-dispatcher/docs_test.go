@@ -62,7 +62,6 @@ var documented = map[string]struct {
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
 	"contract.Result":   {table: "field of a result"},
-	"runs.result":       {table: "field of a result"},
 	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},

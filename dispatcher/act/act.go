@@ -41,7 +41,7 @@ type Actor struct {
 type Result struct {
 	// RequeueAfter is when to observe the UID again; zero: when something changes.
 	RequeueAfter time.Duration
-	// Hint is for the next observation, which then must come at once. Nil: nothing was learned.
+	// Hint is for the next observation, which then comes at once. Nil: nothing was learned.
 	Hint *observe.Hint
 }
 

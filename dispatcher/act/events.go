@@ -70,7 +70,7 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 }
 
 func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *batchv1.Job, d decide.Launch) {
-	klog.FromContext(ctx).Info("launched", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
+	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	if d.AnyNode {
 		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", missingNode(o, d.Verb))

@@ -15,7 +15,7 @@ import (
 
 // Item 1: a claim says again why it waits when the cause changes. client-go's recorder takes two events for
 // one that differ in their note only, and goes on telling the first.
-func TestItem01AnotherCauseIsAnotherEvent(t *testing.T) {
+func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})

@@ -31,7 +31,7 @@ func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset 
 
 // The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
 // namespace.
-func TestItem12TheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+func TestTheShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	roles := shippedRoles(t)
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		role := "flex-dispatcher"
@@ -60,7 +60,7 @@ func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	return a.Resource + "/" + a.Subresource
 }
 
-func TestItem12EveryMissingVerbIsNamedAtOnce(t *testing.T) {
+func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
 	})

@@ -53,7 +53,7 @@ func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGran
 
 // Item 6: consent is what a ReferenceGrant of the source's namespace says of this very copy, by whichever
 // version of that API the cluster serves.
-func TestItem06ConsentIsReadFromReferenceGrants(t *testing.T) {
+func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	const claims = `from: [{group: "", kind: PersistentVolumeClaim, namespace: guest}]`
 	tests := map[string]struct {
 		spec   string
@@ -80,8 +80,8 @@ func TestItem06ConsentIsReadFromReferenceGrants(t *testing.T) {
 	}
 }
 
-// An error is weather, and never consent nor its refusal.
-func TestItem06AnErrorIsNoAnswerToConsent(t *testing.T) {
+// An error is transient, and never consent nor its refusal.
+func TestAnErrorIsNoAnswerToConsent(t *testing.T) {
 	client := dynamicClient()
 	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is away")

@@ -152,7 +152,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 
 // reconcile takes one step for one UID. It returns when to take the next; zero: when something changes.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	o, action, err := c.look(ctx, uid, c.hints.take(uid), func(*decide.View) {})
+	o, action, err := c.look(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
 	if err != nil {
 		return 0, err
 	}
@@ -160,7 +160,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		return 0, c.launch(ctx, act.Member{O: o, Launch: launch})
 	}
 	result, err := c.actor.Do(ctx, o, action)
-	c.hints.put(uid, result.Hint)
+	c.hints.put(uid, result.Hint, c.clock.Now())
 	return result.RequeueAfter, err
 }
 
@@ -181,32 +181,6 @@ func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint,
 	}
 	assume(&o.View)
 	return o, decide.Decide(o.View), nil
-}
-
-// hints are what actions have learned for the next observation of a UID.
-type hints struct {
-	mu    sync.Mutex
-	byUID map[types.UID]observe.Hint
-}
-
-func (h *hints) put(uid types.UID, hint *observe.Hint) {
-	if hint == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.byUID == nil {
-		h.byUID = map[types.UID]observe.Hint{}
-	}
-	h.byUID[uid] = *hint
-}
-
-func (h *hints) take(uid types.UID) observe.Hint {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	hint := h.byUID[uid]
-	delete(h.byUID, uid)
-	return hint
 }
 
 // RegisterMetrics adds the dispatcher's series to a registry. What is never registered is not counted.

@@ -160,8 +160,9 @@ func TestEveryViewLeadsToAnEnd(t *testing.T) {
 			return
 		}
 		views++
+		runs = append(runs[:0], v.Runs...)
 		s := simulation{v: v, log: log[:0]}
-		s.v.Runs = append(runs[:0], v.Runs...)
+		s.v.Runs = runs
 		for i := 0; s.step() || s.move(); i++ {
 			if i > enough {
 				t.Fatalf("no end after %d actions; the last ones %#v\nfrom %s\nto %s", enough, s.log[len(s.log)-6:], describe(v), describe(s.v))

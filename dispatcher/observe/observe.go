@@ -53,8 +53,8 @@ type Observation struct {
 	StoredRevision *appsv1.ControllerRevision
 }
 
-// Hint is what the last action for a UID has learned and no object shows. It is good for the next observation only, and losing it costs
-// one more refused write.
+// Hint is what the last action for a UID has learned and no object shows. It is good for a moment, and losing it costs one more
+// refused write.
 type Hint struct {
 	// Unpublishable names the run whose result the API server does not let the dispatcher write on the claim.
 	Unpublishable string

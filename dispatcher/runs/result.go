@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -14,34 +13,21 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// result is what a container reports of one request, as one line of JSON in its termination message.
-type result struct {
-	UID      string             `json:"uid"`
-	Code     *int32             `json:"code"`
-	Message  string             `json:"message"`
-	Capacity *resource.Quantity `json:"capacity"` // of the volume as it is now: "2Gi", or a number of bytes
+// resultsIn reads the results in a termination message. One whose capacity is no quantity is damaged, and is none.
+func resultsIn(message string) []contract.Result {
+	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
+		_, err := resource.ParseQuantity(string(r.Capacity))
+		return r.Capacity != "" && err != nil
+	})
 }
 
-// results reads the lines that are results. All others are for people.
-func results(message string) []result {
-	var out []result
-	for line := range strings.Lines(message) {
-		var r result
-		if json.Unmarshal([]byte(line), &r) == nil && r.UID != "" && r.Code != nil {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func (r result) done() bool { return *r.Code == contract.ExitDone }
-
-// capacity is the size that a volume has now, or nil.
-func (r result) capacity() *resource.Quantity {
-	if !r.done() || r.Capacity == nil || r.Capacity.Sign() <= 0 {
+// capacityOf returns the size that a volume has now, by its result, or nil.
+func capacityOf(r contract.Result) *resource.Quantity {
+	size, err := resource.ParseQuantity(string(r.Capacity))
+	if !r.Done() || err != nil || size.Sign() <= 0 {
 		return nil
 	}
-	return resource.NewQuantity(r.Capacity.Value(), resource.BinarySI)
+	return resource.NewQuantity(size.Value(), resource.BinarySI)
 }
 
 // ReadFor says what became of one request of a Job that has ended. In a batch a request's own result
@@ -77,7 +63,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	if own >= 0 {
 		return out.by(listed[own], job)
 	}
-	failing := slices.ContainsFunc(listed, func(r result) bool { return !r.done() })
+	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.Done() })
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
 		out.ExitCode = run.ExitCode
@@ -89,16 +75,16 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 }
 
 // by is the outcome of a request with a result of its own.
-func (o Outcome) by(r result, job *batchv1.Job) Outcome {
+func (o Outcome) by(r contract.Result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
 	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
-		o.Capacity = r.capacity()
+		o.Capacity = capacityOf(r)
 	}
 	return o
 }
 
-func lastOf(listed []result, uid string) int {
+func lastOf(listed []contract.Result, uid string) int {
 	for i, r := range slices.Backward(listed) {
 		if r.UID == uid {
 			return i
@@ -126,7 +112,7 @@ const (
 
 // listedBy reads the results in a pod's termination message, and tells whether the message is whole. A
 // line whose beginning may be cut off is none of them.
-func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
+func listedBy(pod *corev1.Pod) (listed []contract.Result, whole bool) {
 	if pod == nil {
 		return nil, false
 	}
@@ -141,5 +127,5 @@ func listedBy(pod *corev1.Pod) (listed []result, whole bool) {
 	if !whole {
 		_, message, _ = strings.Cut(message, "\n")
 	}
-	return results(message), whole
+	return resultsIn(message), whole
 }

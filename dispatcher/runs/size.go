@@ -38,8 +38,8 @@ func (r Record) Short(o Outcome) bool {
 // reported is the capacity that a container reports for a volume, or nil.
 func reported(message, uid string) *resource.Quantity {
 	var last *resource.Quantity
-	for _, r := range results(message) {
-		if size := r.capacity(); r.UID == uid && size != nil {
+	for _, r := range resultsIn(message) {
+		if size := capacityOf(r); r.UID == uid && size != nil {
 			last = size
 		}
 	}

@@ -65,7 +65,7 @@ func Get[O Object](in In, namespace, name string) O {
 	return obj.DeepCopyObject().(O)
 }
 
-// Create creates an object on somebody's behalf.
+// Create creates an object on a client's behalf.
 func Create[O Object](in In, by string, obj O) O {
 	c := in.self()
 	c.T.Helper()
@@ -80,7 +80,7 @@ func Create[O Object](in In, by string, obj O) O {
 	return made.(O)
 }
 
-// Update changes an object, status and all, on somebody's behalf, as it is by then. It must exist.
+// Update changes an object, status and all, on a client's behalf, as it is by then. It must exist.
 func Update[O Object](in In, by string, obj O, change func(O)) {
 	c := in.self()
 	c.T.Helper()
@@ -103,7 +103,7 @@ func Update[O Object](in In, by string, obj O, change func(O)) {
 	}
 }
 
-// Delete deletes an object as kubectl does. One that has gone already is no fault.
+// Delete deletes an object as kubectl does. One that was deleted already is no fault.
 func Delete[O Object](in In, by string, obj O) {
 	s := in.self().Server
 	_ = s.locked(func() error { return s.delete(by, keyOf(obj), &metav1.Preconditions{UID: new(obj.GetUID())}) })
@@ -153,14 +153,14 @@ func sharedOne[O Object](c *Cluster, namespace, name string) (O, bool) {
 	return obj.(O), true
 }
 
-// set changes an object on behalf of one of the cluster's own controllers. One that has gone meanwhile is left alone.
+// set changes an object on behalf of one of the cluster's own controllers. One that was deleted meanwhile is left alone.
 // change is called under the server's lock.
 func set[O Object](c *Cluster, by string, obj O, change func(O)) {
 	at := keyOf(obj)
 	err := c.Server.locked(func() error {
 		now, err := copied(c.Server.get(at))
 		if err != nil || now.GetUID() != obj.GetUID() {
-			return nil //nolint:nilerr // it has gone
+			return nil //nolint:nilerr // it no longer exists
 		}
 		change(now.(O))
 		_, err = c.Server.update(by, "update", at, now)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,29 +69,33 @@ type Cluster struct {
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
-	reconciles    atomic.Int64
 	sizes         map[string]int64 // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
-	next          time.Time // when something but a dispatcher wants to move again
+	next          time.Time // when something but a dispatcher is due to move again
 }
 
-// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must tell that
+// New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
 // bubble's time. newDispatcher makes what every started process runs.
 func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
-		Server: newServer(clk), Events: &Recorder{clock: clk},
+		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{},
 	}
-	c.Log = &Log{reconciles: &c.reconciles}
 	return c
 }
 
-// Test runs a test in a cluster of its own, in fake time, and checks the invariants over all that was written. A
-// goroutine that is left running fails the test.
+// parallel holds which tests run in parallel: a test may say so only once, and may use several clusters.
+var parallel sync.Map
+
+// Test runs a test in a cluster of its own, in fake time and in parallel with other tests, and checks the invariants
+// over all that was written. A goroutine that is left running fails the test.
 func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 	t.Helper()
+	if _, said := parallel.LoadOrStore(t, true); !said {
+		t.Parallel()
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := New(t, clock.RealClock{}, newDispatcher)
 		defer c.Stop()
@@ -102,9 +106,6 @@ func Test(t *testing.T, newDispatcher NewDispatcher, test func(*Cluster)) {
 		}
 	})
 }
-
-// Reconciles returns how often dispatchers have looked at a claim.
-func (c *Cluster) Reconciles() int64 { return c.reconciles.Load() }
 
 // Until lets time go on until a condition holds, and fails the test if that takes longer than limit.
 func (c *Cluster) Until(what string, limit time.Duration, holds func() bool) {
@@ -157,7 +158,7 @@ func (c *Cluster) due(at time.Time) bool {
 	return false
 }
 
-// sleep waits until somebody writes, something is due, or the end.
+// sleep waits until a client writes, something is due, or the end.
 func (c *Cluster) sleep(end time.Time) {
 	if !c.next.IsZero() && c.next.Before(end) {
 		end = c.next

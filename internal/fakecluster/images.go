@@ -2,6 +2,7 @@ package fakecluster
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,13 +141,7 @@ func Halfway(code int32) func(*Run) Exit {
 
 // RunsOf returns the runs of a verb that came to their end by themselves, in order.
 func (c *Cluster) RunsOf(verb contract.Verb) []*Run {
-	var out []*Run
-	for _, r := range c.Runs {
-		if r.Verb == verb {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(c.Runs), func(r *Run) bool { return r.Verb != verb })
 }
 
 // Verbs returns the verbs that ran, in order.

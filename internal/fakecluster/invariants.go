@@ -100,7 +100,7 @@ func (r *replay) isUnfinished(at Key) bool {
 	})
 }
 
-// checkWanted checks that no provision starts for a claim that is terminating or has gone.
+// checkWanted checks that no provision starts for a claim that is terminating or no longer exists.
 func (r *replay) checkWanted(job *batchv1.Job) {
 	if verbOf(&job.Spec.Template.Spec) != string(contract.Provision) {
 		return

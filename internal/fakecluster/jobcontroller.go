@@ -1,7 +1,6 @@
 package fakecluster
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -63,7 +62,7 @@ func (c *Cluster) manage(job *batchv1.Job) {
 	case late:
 		c.finish(job, batchv1.JobFailed, "DeadlineExceeded")
 	case job.Status.Active > 0:
-		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod is gone without a trace
+		c.finish(job, batchv1.JobFailed, "BackoffLimitExceeded") // its pod was deleted without a trace
 	case !c.NoPodFor[c.inputOf(job.Name, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec).requests[0].Name]:
 		c.createPod(job)
 	}
@@ -112,7 +111,7 @@ func (c *Cluster) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason
 	})
 }
 
-// collect takes the Job controller's finalizer off pods that were counted, and deletes those whose Job has gone.
+// collect takes the Job controller's finalizer off pods that were counted, and deletes those whose Job no longer exists.
 func (c *Cluster) collect(pod *corev1.Pod) {
 	job, found := sharedOne[*batchv1.Job](c, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
 	orphan := !found || job.UID != pod.OwnerReferences[0].UID
@@ -151,5 +150,3 @@ func (c *Cluster) CreatedJobs(verb contract.Verb) []Change {
 	}
 	return out
 }
-
-func (c Change) String() string { return fmt.Sprintf("%s %s %s", c.By, c.Verb, c.Key) }

@@ -4,27 +4,33 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/klog/v2"
 )
 
-// reconcileMessage is what a dispatcher logs each time that it looks at a claim.
-const reconcileMessage = "next"
+// Verbosities: lines are kept up to one, and counted up to the other. client-go's details are beyond both.
+const (
+	keptVerbosity    = 1
+	countedVerbosity = 2
+)
 
-// verbosity is the level up to which lines are kept: the dispatcher's own, not client-go's details.
-const verbosity = 2
-
-// Log keeps what dispatchers log, and counts how often they look at a claim.
+// Log keeps what dispatchers log.
 type Log struct {
-	reconciles *atomic.Int64
-	mu         sync.Mutex
-	lines      []line
+	mu     sync.Mutex
+	lines  []line
+	counts map[string]int64 // by message
 }
 
 type line struct {
 	message string
 	pairs   []any
+}
+
+// Count returns how often a message was logged.
+func (l *Log) Count(message string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts[message]
 }
 
 // Lines returns the lines that begin with a word, as they would stand in a log of text.
@@ -51,18 +57,17 @@ func (l line) String() string {
 // Init is part of klog.LogSink.
 func (*Log) Init(klog.RuntimeInfo) {}
 
-// Enabled reports whether lines of a level are kept.
-func (*Log) Enabled(level int) bool { return level <= verbosity }
+// Enabled reports whether lines of a level are counted.
+func (*Log) Enabled(level int) bool { return level <= countedVerbosity }
 
-// Info keeps a line.
-func (l *Log) Info(_ int, message string, pairs ...any) {
-	if message == reconcileMessage {
-		l.reconciles.Add(1)
-		return
-	}
+// Info counts a line, and keeps it if its level is low enough.
+func (l *Log) Info(level int, message string, pairs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, line{message, pairs})
+	l.counts[message]++
+	if level <= keptVerbosity {
+		l.lines = append(l.lines, line{message, pairs})
+	}
 }
 
 // Error keeps nothing.

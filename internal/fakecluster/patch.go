@@ -120,7 +120,7 @@ func mergeMap(v reflect.Value, patch json.RawMessage) error {
 	return nil
 }
 
-// known remembers the fields of each type.
+// known holds the fields of each type.
 var known sync.Map
 
 // fieldsOf returns where a struct has the field of a JSON name.

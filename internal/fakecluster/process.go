@@ -137,7 +137,7 @@ func (p *Process) DelayWatches(resource string, delayed bool) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.delayed[resource] = delayed
-	p.server.wakeWatches(resource)
+	p.server.notifyWatches(resource)
 }
 
 func (p *Process) killed() bool { return p != nil && p.dead.Load() }

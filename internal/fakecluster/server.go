@@ -111,7 +111,7 @@ func (s *Server) size() int {
 	return len(s.log)
 }
 
-// locked does something while nobody else writes.
+// locked does something while no other client writes.
 func (s *Server) locked(do func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 	}
 }
 
-// overtaken lets somebody else write just before a request.
+// overtaken lets a user write just before a request.
 func (s *Server) overtaken(verb string, at Key, patch []byte) {
 	if s.overtake == nil {
 		return
@@ -162,7 +162,7 @@ func (s *Server) overtaken(verb string, at Key, patch []byte) {
 	}
 }
 
-// copied returns a copy for somebody who may change it.
+// copied returns a copy for a caller who may change it.
 func copied(obj Object, err error) (Object, error) {
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func (r *Run) DeleteVolume() {
 	delete(r.cluster.Storage, r.Request.UID)
 }
 
-// ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one that has gone does
+// ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one that was deleted does
 // not grow.
 func (r *Run) ExpandVolume() {
 	c, uid := r.cluster, r.Request.UID

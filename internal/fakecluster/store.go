@@ -145,7 +145,7 @@ func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	return nil
 }
 
-// inForeground makes an object that is about to be deleted stay until what it owns has gone.
+// inForeground makes an object that is about to be deleted stay until what it owns is deleted.
 func (s *Server) inForeground(at Key) {
 	if old, err := s.get(at); err == nil && old.GetDeletionTimestamp() == nil {
 		obj := old.DeepCopyObject().(Object)
@@ -154,7 +154,7 @@ func (s *Server) inForeground(at Key) {
 	}
 }
 
-// store carries out a change and wakes the watches and the cluster.
+// store carries out a change and notifies the watches and the cluster.
 func (s *Server) store(c Change) Object {
 	c.At = s.clock.Now()
 	if c.Now != nil {
@@ -162,8 +162,8 @@ func (s *Server) store(c Change) Object {
 	}
 	s.shelf(c.Resource).put(c.Key, c.Now)
 	s.log = append(s.log, c)
-	s.wakeWatches(c.Resource)
-	wake(s.written)
+	s.notifyWatches(c.Resource)
+	notify(s.written)
 	return c.Now
 }
 

@@ -12,11 +12,11 @@ import (
 // cursor is a watch: a place in the server's history that moves on.
 type cursor struct {
 	server              *Server
-	process             *Process // whose it is; nil: nobody's
+	process             *Process // that watches; nil: a client without one
 	resource, namespace string
 	selector            labels.Selector
 	next                int
-	woken               chan struct{}
+	notified            chan struct{}
 	result              chan watch.Event
 	stop                chan struct{}
 	once                sync.Once
@@ -29,7 +29,7 @@ func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Inter
 	}
 	w := &cursor{
 		server: s, process: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
-		woken: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
+		notified: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
 	}
 	s.mu.Lock()
 	s.watches[w] = true
@@ -38,23 +38,23 @@ func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Inter
 	return w, nil
 }
 
-// DelayWatches keeps everybody's watches of a resource from bringing anything, or lets them catch up.
+// DelayWatches keeps all watches of a resource from bringing anything, or lets them catch up.
 func (s *Server) DelayWatches(resource string, delayed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delayed[resource] = delayed
-	s.wakeWatches(resource)
+	s.notifyWatches(resource)
 }
 
-func (s *Server) wakeWatches(resource string) {
+func (s *Server) notifyWatches(resource string) {
 	for w := range s.watches {
 		if w.resource == resource {
-			wake(w.woken)
+			notify(w.notified)
 		}
 	}
 }
 
-func wake(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -79,7 +79,7 @@ func (w *cursor) run() {
 			}
 		}
 		select {
-		case <-w.woken:
+		case <-w.notified:
 		case <-w.stop:
 			return
 		}

@@ -12,7 +12,7 @@ import (
 var (
 	timeType      = reflect.TypeFor[metav1.Time]()
 	microTimeType = reflect.TypeFor[metav1.MicroTime]()
-	// timed remembers which types have a time somewhere in them.
+	// timed holds which types have a time somewhere in them.
 	timed sync.Map
 )
 

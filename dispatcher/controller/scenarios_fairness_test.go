@@ -56,15 +56,15 @@ func (w *world) mustServeSoon(ns string, after, few int) {
 	})
 }
 
-// One namespace's 5,000 claims do not hold up another's first, and nobody is looked at for nothing.
-func TestItem11ABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
+// One namespace's 5,000 claims do not hold up another's first, and no claim is reconciled for nothing.
+func TestABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 	const claims, parallel = 5000, 5
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", fmt.Sprint(parallel))
 		w.Start()
 		w.burst("busy", claims)
 		w.Advance(3 * time.Second)
-		before, looked := len(w.CreatedJobs("")), w.Reconciles()
+		before, looked := len(w.CreatedJobs("")), w.reconciles()
 		w.CreateClaim("first", inNamespace("quiet"))
 		w.mustServeSoon("quiet", before, parallel)
 		if got := w.most(); got != parallel {
@@ -74,13 +74,13 @@ func TestItem11ABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 		if looked > 4*claims {
 			w.T.Errorf("%d looks for %d claims of which %d were launched", looked, claims, before)
 		}
-		if n := w.Reconciles() - looked; n > 500 {
+		if n := w.reconciles() - looked; n > 500 {
 			w.T.Errorf("%d more looks for %d more Jobs", n, len(w.CreatedJobs(""))-before)
 		}
 	})
 }
 
-func TestItem11WithOneSlotNamespacesTakeTurns(t *testing.T) {
+func TestWithOneSlotNamespacesAlternate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()
@@ -95,14 +95,14 @@ func TestItem11WithOneSlotNamespacesTakeTurns(t *testing.T) {
 }
 
 // The work for a burst grows with its claims, not with their square.
-func TestItem11WorkIsLinearInTheClaims(t *testing.T) {
+func TestWorkIsLinearInTheClaims(t *testing.T) {
 	looks := func(claims int) (n int64) {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Works, "max-parallel", "5")
 			w.Start()
 			w.burst("busy", claims)
 			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == claims && w.AllBound() && len(w.HeldRecords()) == 0 })
-			n = w.Reconciles()
+			n = w.reconciles()
 		})
 		return n
 	}
@@ -113,7 +113,7 @@ func TestItem11WorkIsLinearInTheClaims(t *testing.T) {
 	}
 }
 
-func TestItem11ARestartAmidABurstGoesOn(t *testing.T) {
+func TestRestartAmidABurstGoesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "3")
 		w.Start()
@@ -137,7 +137,7 @@ func TestItem11ARestartAmidABurstGoesOn(t *testing.T) {
 
 // A claim in a backoff, one with a problem and one whose Job is refused hold no slot, and their
 // namespace's others go on.
-func TestItem11WhoCannotGoHoldsUpNobody(t *testing.T) {
+func TestAClaimThatCannotBeLaunchedHoldsNoSlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Request.Name == "backs-off" && r.Verb == contract.Provision {
@@ -169,7 +169,7 @@ func TestItem11WhoCannotGoHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestItem11DeletesAndProvisionsDoNotStarveEachOther(t *testing.T) {
+func TestDeletesAndProvisionsDoNotStarveEachOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "2")
 		w.Start()
@@ -192,7 +192,7 @@ func TestItem11DeletesAndProvisionsDoNotStarveEachOther(t *testing.T) {
 	})
 }
 
-func TestItem11AHigherMaxParallelServesThoseWhoWait(t *testing.T) {
+func TestARaisedMaxParallelLaunchesWhatWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}

@@ -28,9 +28,9 @@ func (w *world) twoRevisions() (first, second *corev1.PersistentVolumeClaim) {
 	w.SetUpGold(fakecluster.Works)
 	w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 	w.Start()
-	first = w.settled("first")
+	first = w.provisioned("first")
 	w.UpdateConfig("image", newer)
-	return first, w.settled("second")
+	return first, w.provisioned("second")
 }
 
 func (w *world) mustHaveRevisions(n int, when string) {
@@ -57,7 +57,7 @@ func (w *world) lastVolumeGoes(claim *corev1.PersistentVolumeClaim) *appsv1.Cont
 	return r
 }
 
-func TestItem03AnUnusedRevisionIsCollectedAnHourAfterItsLastUse(t *testing.T) {
+func TestAnUnusedRevisionIsCollectedAnHourAfterItsLastUse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, second := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
@@ -72,7 +72,7 @@ func TestItem03AnUnusedRevisionIsCollectedAnHourAfterItsLastUse(t *testing.T) {
 	})
 }
 
-func TestItem03ARevisionThatAVolumeNamesIsNeverCollected(t *testing.T) {
+func TestRevisionOfItsOwnIsNeverCollected(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
@@ -83,11 +83,11 @@ func TestItem03ARevisionThatAVolumeNamesIsNeverCollected(t *testing.T) {
 	})
 }
 
-func TestItem03TheNewestRevisionStaysAsLongAsItsConfigMap(t *testing.T) {
+func TestTheNewestRevisionStaysAsLongAsItsConfigMap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(24 * time.Hour)
 		w.mustHaveRevisions(1, "while the ConfigMap is there")
@@ -99,7 +99,7 @@ func TestItem03TheNewestRevisionStaysAsLongAsItsConfigMap(t *testing.T) {
 	})
 }
 
-func TestItem03AMarkedRevisionThatIsUsedAgainLosesItsMark(t *testing.T) {
+func TestAMarkedRevisionThatIsUsedAgainLosesItsMark(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, second := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
@@ -113,13 +113,13 @@ func TestItem03AMarkedRevisionThatIsUsedAgainLosesItsMark(t *testing.T) {
 	})
 }
 
-func TestItem03AConfigThatComesBackTakesTheMarkOffBeforeItServes(t *testing.T) {
+func TestAConfigThatComesBackTakesTheMarkOffBeforeItServes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
 		w.Advance(59 * time.Minute)
 		w.UpdateConfig("image", fakecluster.GoldImage)
-		third := w.settled("third")
+		third := w.provisioned("third")
 		if r := w.revisionOf(third); r == nil || r.Name != old.Name || w.marked(old)() {
 			w.T.Errorf("the claim was served under %v", r)
 		}
@@ -131,7 +131,7 @@ func TestItem03AConfigThatComesBackTakesTheMarkOffBeforeItServes(t *testing.T) {
 }
 
 // A PV appears between mark and delete, and the caches have not heard of it.
-func TestRule09ThePVThatNoCacheShowsKeepsItsRevision(t *testing.T) {
+func TestRevisionOfItsOwnIsKeptForAPVThatNoCacheShows(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, second := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
@@ -149,7 +149,7 @@ func TestRule09ThePVThatNoCacheShowsKeepsItsRevision(t *testing.T) {
 	})
 }
 
-func TestItem03ARevisionThatChangedSinceItWasLookedAtStays(t *testing.T) {
+func TestARevisionThatChangedSinceItWasLookedAtStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
@@ -162,7 +162,7 @@ func TestItem03ARevisionThatChangedSinceItWasLookedAtStays(t *testing.T) {
 	})
 }
 
-func TestItem03ARestartNeitherHurriesNorForgetsACollection(t *testing.T) {
+func TestNeitherShortensNorForgets(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		w.lastVolumeGoes(first)
@@ -178,11 +178,11 @@ func TestItem03ARestartNeitherHurriesNorForgetsACollection(t *testing.T) {
 }
 
 // A marked revision may be collected at any moment: no Job names it before the mark is seen to be off.
-func TestItem03NothingIsLaunchedUnderAMarkedRevision(t *testing.T) {
+func TestNothingIsLaunchedUnderAMarkedRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
 		w.lastVolumeGoes(claim)
 		made := len(w.CreatedJobs(""))

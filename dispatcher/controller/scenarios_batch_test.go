@@ -52,7 +52,7 @@ func except(name string, step func(*fakecluster.Run) fakecluster.Exit) func(*fak
 	}
 }
 
-func TestItem10ABurstIsServedByFewerJobsThanClaims(t *testing.T) {
+func TestABurstIsServedByFewerJobsThanClaims(t *testing.T) {
 	const claims = 41
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
@@ -90,7 +90,7 @@ func TestItem10ABurstIsServedByFewerJobsThanClaims(t *testing.T) {
 	})
 }
 
-func TestItem10WithAFreeSlotEachClaimGoesAloneAndAtOnce(t *testing.T) {
+func TestWithAFreeSlotAClaimIsLaunchedAloneAndAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "10", "batch-size", "8")
 		w.Start()
@@ -107,7 +107,7 @@ func TestItem10WithAFreeSlotEachClaimGoesAloneAndAtOnce(t *testing.T) {
 	})
 }
 
-func TestItem10ABadRequestIsReportedOnItsOwnClaimAndBlocksNobody(t *testing.T) {
+func TestABadRequestIsReportedOnItsOwnClaimAndBlocksNoOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(except("bad", fakecluster.Fails(65, "claim: this class serves at most 10Gi\nsecret noise")), "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
 		w.Start()
@@ -140,7 +140,7 @@ func TestItem10ABadRequestIsReportedOnItsOwnClaimAndBlocksNobody(t *testing.T) {
 
 // The batch dies without a word after the second of five: what it made is found, and who is not served is
 // tried alone, uncounted.
-func TestItem10WhoeverABatchIsSilentAboutIsTriedAlone(t *testing.T) {
+func TestARequestWithoutAResultLineIsRetriedAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: except("bad", fakecluster.Fails(139, "claim: never for others")), Batch: func(runs []*fakecluster.Run) fakecluster.Exit {
@@ -170,12 +170,12 @@ func TestItem10WhoeverABatchIsSilentAboutIsTriedAlone(t *testing.T) {
 }
 
 // Of a delete only a word counts: a PV goes after its volume, never before.
-func TestItem10SilenceAboutADeleteIsAFailure(t *testing.T) {
+func TestADeleteWithoutAResultLineHasFailed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		w.Start()
 		for i := range 6 {
-			w.settled(fmt.Sprintf("data-%d", i))
+			w.provisioned(fmt.Sprintf("data-%d", i))
 		}
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second, Batch: func(runs []*fakecluster.Run) fakecluster.Exit {
 			var said string
@@ -201,7 +201,7 @@ func TestItem10SilenceAboutADeleteIsAFailure(t *testing.T) {
 	})
 }
 
-// mustGoAloneAfterwards checks that some claims had a second Job, and shared it with nobody.
+// mustGoAloneAfterwards checks that some claims had a second Job, and each of them alone.
 func (w *world) mustGoAloneAfterwards(verb contract.Verb) {
 	w.T.Helper()
 	served, again := map[string]bool{}, 0
@@ -222,7 +222,7 @@ func (w *world) mustGoAloneAfterwards(verb contract.Verb) {
 	}
 }
 
-func TestItem10AClaimThatGoesFromABatchIsUndoneAlone(t *testing.T) {
+func TestAbandonedIsUndoneAloneAfterABatch(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(except("leaves", fakecluster.Halfway(75)), "max-parallel", "1", "batch-size", "8")
 		w.Start()
@@ -247,7 +247,7 @@ func TestItem10AClaimThatGoesFromABatchIsUndoneAlone(t *testing.T) {
 	})
 }
 
-func TestItem10NamespacesTakeTurnsInABatchToo(t *testing.T) {
+func TestNamespacesAlternateInABatchToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
 		w.Start()
@@ -284,7 +284,7 @@ func TestItem10NamespacesTakeTurnsInABatchToo(t *testing.T) {
 }
 
 // What a Job has once must be the same for all: the node, and the config.
-func TestItem10OnlyTheLikeShareAJob(t *testing.T) {
+func TestOnlyRequestsOfOneNodeShareABatch(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)

@@ -42,7 +42,7 @@ func (w *world) onNodeThree(keys ...string) (*corev1.PersistentVolumeClaim, *cor
 	w.chosenClass(local("three"), []string{"node-3"}, append([]string{"run-on", "selected-node"}, keys...)...)
 	node := w.CreateNode("node-3", "three")
 	w.Start()
-	return w.settled("data"), node
+	return w.provisioned("data"), node
 }
 
 // required is what a Job demands of its node.
@@ -54,7 +54,7 @@ func required(c fakecluster.Change) *corev1.NodeSelector {
 	return affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-func TestItem07ADeleteGoesToTheVolumesNodeAndKnowsIt(t *testing.T) {
+func TestADeleteRunsOnTheVolumesNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree()
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.Get[*corev1.Node](w, "", "node-3"), func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "west" })
@@ -70,7 +70,7 @@ func TestItem07ADeleteGoesToTheVolumesNodeAndKnowsIt(t *testing.T) {
 	})
 }
 
-func TestItem07ADeleteWaitsForANodeThatHasGone(t *testing.T) {
+func TestADeleteWaitsForANodeThatNoLongerExists(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()
 		pv := "PersistentVolume/" + w.PVOf(claim).Name
@@ -92,7 +92,7 @@ func TestItem07ADeleteWaitsForANodeThatHasGone(t *testing.T) {
 	})
 }
 
-func TestItem07ADeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
+func TestADeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree("node-gone", "any-node")
 		pv := "PersistentVolume/" + w.PVOf(claim).Name
@@ -110,7 +110,7 @@ func TestItem07ADeleteRunsOnAnyNodeWhenItsOwnHasGone(t *testing.T) {
 	})
 }
 
-func TestItem07AVolumeIsForgottenWithItsNode(t *testing.T) {
+func TestAVolumeIsForgottenWithItsNode(t *testing.T) {
 	for _, leaving := range []bool{false, true} {
 		t.Run(fmt.Sprintf("PV deleted by hand %v", leaving), func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -133,7 +133,7 @@ func TestItem07AVolumeIsForgottenWithItsNode(t *testing.T) {
 }
 
 // The node is there, so the policy is of no interest; and a volume that was really deleted is not called left behind.
-func TestItem07AVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
+func TestAVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, _ := w.onNodeThree("node-gone", "forget")
 		fakecluster.Delete(w, fakecluster.User, claim)
@@ -145,9 +145,9 @@ func TestItem07AVolumeIsNotForgottenWhileItsNodeIsThere(t *testing.T) {
 	})
 }
 
-// Nobody knows before a node is lost what is to become of its volumes: the config's present word counts, although
+// What is to become of a node's volumes is not known before it is lost: the config counts as it is now, although
 // the volume was made under an earlier one.
-func TestItem07ThePolicyForALostNodeCanBeChangedWhenItIsLost(t *testing.T) {
+func TestThePolicyForARemovedNodeCanBeChangedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()
 		fakecluster.Delete(w, fakecluster.Admin, node)
@@ -160,7 +160,7 @@ func TestItem07ThePolicyForALostNodeCanBeChangedWhenItIsLost(t *testing.T) {
 }
 
 // A delete that was launched in time, and whose pod was never placed, is not waited for until its timeout.
-func TestItem07ADeleteThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
+func TestADeleteThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree("node-gone", "any-node")
 		w.Cordoned = "node-3"
@@ -187,7 +187,7 @@ func (w *world) halfwayOnThree(keys ...string) {
 	fakecluster.Delete(w, fakecluster.User, claim)
 }
 
-func TestItem07AnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
+func TestAnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
 	t.Run("wait", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			w.halfwayOnThree()
@@ -221,7 +221,7 @@ func TestItem07AnUndoKeepsToThePolicyOfItsNode(t *testing.T) {
 
 // The claim lives, and its node goes after a run that made something: what is there is given up, said, and the claim
 // is served elsewhere.
-func TestItem07WhatIsForgottenIsSaidWhenTheClaimMovesOn(t *testing.T) {
+func TestAForgottenVolumeIsReportedWhenTheClaimIsRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)), []string{"node-3"}, "run-on", "selected-node", "node-gone", "forget")
 		node := w.CreateNode("node-3")
@@ -236,7 +236,7 @@ func TestItem07WhatIsForgottenIsSaidWhenTheClaimMovesOn(t *testing.T) {
 	})
 }
 
-func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
+func TestAnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 	for policy, runs := range map[string][]string{"wait": {"provision"}, "forget": {"provision"}, "any-node": {"provision", "expand"}} {
 		t.Run(policy, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -247,7 +247,7 @@ func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 				node := w.CreateNode("node-3", "three")
 				w.Choices = []string{"node-3"}
 				w.Start()
-				w.settled("data")
+				w.provisioned("data")
 				fakecluster.Delete(w, fakecluster.Admin, node)
 				w.RequestSize("2Gi")
 				w.Advance(time.Hour)
@@ -263,7 +263,7 @@ func TestItem07AnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 }
 
 // A batch's Job bears the name of one claim, and is given up for each that it served.
-func TestItem07WhatABatchLeavesOnALostNodeIsSaidForEachClaim(t *testing.T) {
+func TestWhatABatchLeavesOnARemovedNodeIsReportedForEachClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		onThree := func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Request.SelectedNode == "node-3" {
@@ -293,7 +293,7 @@ func TestItem07WhatABatchLeavesOnALostNodeIsSaidForEachClaim(t *testing.T) {
 }
 
 // A PV that is taken back lies on a node that goes before its volume is deleted.
-func TestItem07AWithdrawnPVKeepsToThePolicyOfItsNode(t *testing.T) {
+func TestAnUnboundPVKeepsToThePolicyOfItsNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		small := func(r *fakecluster.Run) fakecluster.Exit {
 			r.CreateVolume()
@@ -307,7 +307,7 @@ func TestItem07AWithdrawnPVKeepsToThePolicyOfItsNode(t *testing.T) {
 		node := w.CreateNode("node-3", "three")
 		w.Start()
 		claim := w.CreateClaim("data")
-		w.Until("the PV is withdrawn", time.Minute, func() bool {
+		w.Until("the PV is replaced", time.Minute, func() bool {
 			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})

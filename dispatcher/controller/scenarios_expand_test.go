@@ -56,7 +56,7 @@ func expanding(steps ...func(*fakecluster.Run) fakecluster.Exit) func(*fakeclust
 	}
 }
 
-func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
+func TestAVolumeWithoutAFileSystemOfANodeIsExpandedAtOnce(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 		"NFS":   func(*corev1.PersistentVolumeClaim) {},
 		"Block": func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
@@ -93,11 +93,11 @@ func TestItem05AVolumeWithoutAFileSystemOfANodeGrowsAtOnce(t *testing.T) {
 	}
 }
 
-func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
+func TestTheKubeletExpandsTheFileSystemOfALocalVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asLocal))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("the kubelet is asked", time.Minute, w.ShowsResize(nodePends, fsPends))
 		w.Advance(time.Hour)
@@ -111,11 +111,11 @@ func TestItem05TheKubeletGrowsTheFileSystemOfALocalVolume(t *testing.T) {
 	})
 }
 
-func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t *testing.T) {
+func TestAFileSystemThatNothingExpandsIsReportedUntilAPersonHasExpandedIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(making(asISCSI))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Mounted["data"] = true
 		w.RequestSize("2Gi")
 		w.Until("the claim says so", time.Minute, w.ShowsResize(nodePends, fsPends))
@@ -134,7 +134,7 @@ func TestItem05AFileSystemThatNobodyGrowsIsSaidToBeSmallUntilAPersonHasGrownIt(t
 	})
 }
 
-func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
+func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	for name, line := range map[string]string{
 		"a quantity": `{"uid":"%s","code":0,"capacity":"4Gi"}`,
 		"bytes":      `{"uid":"%s","code":0,"capacity":4294967296,"pending":"nothing"}`,
@@ -146,7 +146,7 @@ func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 					return fakecluster.Exit{Code: 0, Message: strings.Repeat("noise\n", 300) + fmt.Sprintf(line, r.Request.UID) + "\nclaim: rounded to 4Gi\n"}
 				}))
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				w.RequestSize("3Gi")
 				w.Until("the claim has more than it asks for", time.Minute, w.HasSize("4Gi"))
 				if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "4Gi" {
@@ -158,13 +158,13 @@ func TestItem05TheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 	}
 }
 
-func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
+func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			return fakecluster.Exit{Code: 0, Message: `{"uid":"` + r.Request.UID + `","code":0,"capacity":"2Gi"}`}
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "2Gi", "3Gi")
@@ -175,7 +175,7 @@ func TestItem05AnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 	})
 }
 
-func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
+func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Expand && r.Request.Size > 10<<30 {
@@ -184,7 +184,7 @@ func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 			return fakecluster.Works(r)
 		})
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("100Gi")
 		w.Until("the claim says so", time.Minute, w.ShowsResize(infeasible, refused))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "at most 10Gi")
@@ -202,12 +202,12 @@ func TestItem05ASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 	})
 }
 
-func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
+func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		again := fakecluster.Fails(75, "claim: busy")
 		w.SetUpExpandableGold(expanding(again, again, again))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("it failed thrice", time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 3 })
 		w.Until("the claim still says that it grows", time.Second, w.ShowsResize(inProgress, resizing))
@@ -220,7 +220,7 @@ func TestItem05AnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 }
 
 // A run that failed may have made the volume larger all the same: it is brought to that size first.
-func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.T) {
+func TestARequestThatIsLoweredDuringAnExpandShrinksNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			r.ExpandVolume()
@@ -228,20 +228,20 @@ func TestItem05ARequestThatIsLoweredWhileTheVolumeGrowsIsNoShrinking(t *testing.
 			return fakecluster.Exit{Code: 75}
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has what it asked for at first", time.Minute, w.HasSize("3Gi"))
 	})
 }
 
-func TestARequestThatIsRaisedWhileTheVolumeGrowsIsServedAfterwards(t *testing.T) {
+func TestARequestThatIsRaisedDuringAnExpandIsExpandedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			w.RequestSize("5Gi")
 			return fakecluster.Works(r)
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("3Gi")
 		w.Until("the claim has its size", time.Minute, w.HasSize("5Gi"))
 		w.MustRun("provision", "expand", "expand")
@@ -253,7 +253,7 @@ func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 		again := fakecluster.Fails(75, "")
 		w.SetUpExpandableGold(expanding(again, again), "max-attempts", "2")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision", "expand", "expand")

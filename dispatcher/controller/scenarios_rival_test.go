@@ -14,7 +14,7 @@ import (
 
 // A PV under another name serves the claim all the same. What the image made is then in use, although nothing of
 // it goes by the right name.
-func TestItem02AVolumeUnderAnotherNameIsNotDeletedWhileItIsInUse(t *testing.T) {
+func TestARivalPVInUseKeepsItsVolume(t *testing.T) {
 	misnamed := func(pv *corev1.PersistentVolume) { pv.Name = "mine" }
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"marked":   misnamed,
@@ -40,8 +40,8 @@ func TestItem02AVolumeUnderAnotherNameIsNotDeletedWhileItIsInUse(t *testing.T) {
 	}
 }
 
-// Its owner has gone, and its policy keeps it.
-func TestItem02ARetainedVolumeUnderAnotherNameOutlivesItsClaim(t *testing.T) {
+// Its claim was deleted, and its policy keeps it.
+func TestARetainedRivalPVKeepsItsVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(spoils(func(pv *corev1.PersistentVolume) { pv.Name = "mine" }))}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
@@ -60,7 +60,7 @@ func TestItem02ARetainedVolumeUnderAnotherNameOutlivesItsClaim(t *testing.T) {
 }
 
 // Of two PVs the claim is bound to one. The other says who wrote it, and nothing is lost by it.
-func TestItem02TwoPVsLoseNothing(t *testing.T) {
+func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 	for _, second := range []string{"a-copy", "z-copy"} {
 		t.Run(second, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -86,9 +86,9 @@ func TestItem02TwoPVsLoseNothing(t *testing.T) {
 	}
 }
 
-// A PV that an administrator wrote by hand for a claim that could not be served is no stray: what the runs before
+// A PV that an administrator wrote by hand for a claim that could not be served is no rival: what the runs before
 // may have made is undone.
-func TestItem02APVByHandIsNoStray(t *testing.T) {
+func TestAPVByHandIsNoRival(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()

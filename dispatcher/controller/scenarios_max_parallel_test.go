@@ -32,7 +32,7 @@ func (w *world) most() int {
 	return most
 }
 
-func TestItem11NoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
+func TestMaxParallelIsNeverExceeded(t *testing.T) {
 	const claims, parallel = 30, 4
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
@@ -58,7 +58,7 @@ func TestItem11NoMoreJobsThanMaxParallelRunAtATime(t *testing.T) {
 	})
 }
 
-func TestAbandonedClaimsAreUndoneWithinMaxParallelToo(t *testing.T) {
+func TestMaxParallelHoldsForUndosToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.Workers = 10
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(65)), "max-parallel", "2")
@@ -97,7 +97,7 @@ func TestOneClassDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-func TestItem11AJobThatCannotStartGivesItsSlotToOthers(t *testing.T) {
+func TestAJobThatCannotStartFreesItsSlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()

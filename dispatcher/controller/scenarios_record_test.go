@@ -19,9 +19,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The tests named TestRule01 to TestRule14 prove the rules of the design's section 4. Those whose story
-// belongs to a theme stand in that theme's file; here are the others.
-
 // heldAt replays which Jobs carried a record, and calls look after every change of a Job.
 func (w *world) heldAt(look func(c fakecluster.Change, held map[string]bool)) {
 	held := map[string]bool{}
@@ -35,7 +32,7 @@ func (w *world) heldAt(look func(c fakecluster.Change, held map[string]bool)) {
 	}
 }
 
-func TestRule01AnOlderRecordGoesWhenItsSuccessorExistsAndNotBefore(t *testing.T) {
+func TestRecordBeforeStorageIsReleasedWhenItsSuccessorExists(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -64,7 +61,7 @@ func TestRule01AnOlderRecordGoesWhenItsSuccessorExistsAndNotBefore(t *testing.T)
 }
 
 // A record may be held for long; what it tells, a person may want to read after that.
-func TestRule01AFinishedJobIsKeptForItsTTLBeyondItsRecord(t *testing.T) {
+func TestRecordBeforeStorageReleasedLeavesTheJobItsTTL(t *testing.T) {
 	for name, test := range map[string]struct {
 		does  func(*fakecluster.Run) fakecluster.Exit
 		keeps time.Duration
@@ -105,7 +102,7 @@ func TestRule01AFinishedJobIsKeptForItsTTLBeyondItsRecord(t *testing.T) {
 
 // The cache shows a run that failed, and not the one that followed. To undo the first now would be to pull
 // the storage from under the second.
-func TestRule02AnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
+func TestOneRunPerClaimAnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Halfway(75)))
 		w.Start()
@@ -127,7 +124,7 @@ func TestRule02AnUndoWaitsForARunThatTheCacheDoesNotShow(t *testing.T) {
 }
 
 // The claim goes while its image runs, another of its name comes, and the cache shows neither.
-func TestRule02AResultIsNeverWrittenOnAnotherClaimOfTheName(t *testing.T) {
+func TestOwnAnswerIsNeverWrittenOnAnotherClaimOfTheName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var second *corev1.PersistentVolumeClaim
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
@@ -163,13 +160,13 @@ func (w *world) applied() int {
 }
 
 // A Job of that name which is no record of ours answers nothing, however it ended.
-func TestRule03AJobOfTheSameNameIsNoAnswer(t *testing.T) {
+func TestOwnAnswerIsNotAForeignJobOfTheSameName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Advance(time.Second)
-		stranger := fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{
+		foreign := fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("provision-%s-1", claim.UID), Namespace: fakecluster.ConfigNamespace},
 			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{
 				Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
@@ -182,13 +179,13 @@ func TestRule03AJobOfTheSameNameIsNoAnswer(t *testing.T) {
 		if got := w.Claim("data").Annotations[contract.AnnResult]; got != "" {
 			w.T.Errorf("the claim shows %q", got)
 		}
-		fakecluster.Delete(w, fakecluster.Admin, stranger)
+		fakecluster.Delete(w, fakecluster.Admin, foreign)
 		w.Until("the claim is bound", 2*time.Minute, w.IsBound("data"))
 	})
 }
 
 // The first run is finished and kept. The second's Job is another, and its own end counts.
-func TestRule03AFinishedJobOfAnEarlierRunIsNoAnswer(t *testing.T) {
+func TestOwnAnswerIsNotAnEarlierRunsJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "claim: the first"), fakecluster.Fails(65, "claim: the second")))
 		w.Start()
@@ -202,7 +199,7 @@ func TestRule03AFinishedJobOfAnEarlierRunIsNoAnswer(t *testing.T) {
 }
 
 // client-go's default for Jobs would orphan the pods.
-func TestRule04AJobIsNeverDeletedWithoutItsPods(t *testing.T) {
+func TestOnePodPerJobIsDeletedWithItsJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.NoPodFor["data"] = true

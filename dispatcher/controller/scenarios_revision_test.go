@@ -14,11 +14,11 @@ import (
 
 const newer = "localhost/gold:v2"
 
-func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRevisionOfItsOwnDeletesAVolumeWithoutConfigAndClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Advance(time.Hour)
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, "gold"))
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
@@ -32,7 +32,7 @@ func TestRule09AVolumeIsDeletedAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
+func TestRevisionOfItsOwnUndoesWithoutConfigAndClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -47,14 +47,14 @@ func TestRule09AnUndoRunsAfterItsConfigAndItsClassHaveGone(t *testing.T) {
 	})
 }
 
-func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testing.T) {
+func TestRevisionOfItsOwnDeletesWhatAnOlderConfigMade(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.Start()
-		first := w.settled("first")
+		first := w.provisioned("first")
 		w.UpdateConfig("image", newer)
-		second := w.settled("second")
+		second := w.provisioned("second")
 		fakecluster.Delete(w, fakecluster.User, first)
 		w.Until("the first has gone", time.Minute, func() bool { return w.PVOf(first) == nil })
 		fakecluster.Delete(w, fakecluster.User, second)
@@ -71,7 +71,7 @@ func TestItem03AChangedConfigServesTheNextClaimAndDeletesNoOlderVolume(t *testin
 	})
 }
 
-func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing.T) {
+func TestUndoBeforeAnotherAttemptUnderAChangedConfig(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int32
 		want []string
@@ -100,14 +100,14 @@ func TestRule10AChangedConfigIsTriedAtOnceAfterAnUndoWhereOneIsNeeded(t *testing
 	}
 }
 
-func TestRule09AnAdministratorMovesAVolumeToAnotherRevision(t *testing.T) {
+func TestRevisionOfItsOwnCanBeChangedByAnAdministrator(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.Start()
-		first := w.settled("first")
+		first := w.provisioned("first")
 		w.UpdateConfig("image", newer)
-		second := w.settled("second")
+		second := w.provisioned("second")
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(first), func(pv *corev1.PersistentVolume) {
 			fakecluster.Annotate(pv, contract.AnnRevision, w.PVOf(second).Annotations[contract.AnnRevision])
 		})
@@ -123,21 +123,21 @@ func TestAnExistingRevisionIsUsedAsItIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		w.settled("first")
-		w.settled("second")
+		w.provisioned("first")
+		w.provisioned("second")
 		if n := len(fakecluster.List[*appsv1.ControllerRevision](w)); n != 1 {
 			w.T.Errorf("%d revisions of one content", n)
 		}
 	})
 }
 
-func TestItem03AFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
+func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		w.settled("first")
+		w.provisioned("first")
 		w.UpdateConfig("image", newer, "timeout", "soon")
-		w.settled("second")
+		w.provisioned("second")
 		if w.Runs[1].Image != fakecluster.GoldImage {
 			w.T.Errorf("the second claim was served by %s", w.Runs[1].Image)
 		}
@@ -146,7 +146,7 @@ func TestItem03AFaultyEditIsToldAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 		}
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
 		w.UpdateConfig("timeout", "5m")
-		w.settled("third")
+		w.provisioned("third")
 		if w.Runs[2].Image != newer {
 			w.T.Errorf("the third claim was served by %s", w.Runs[2].Image)
 		}

@@ -28,15 +28,15 @@ func tooSmall(pv *corev1.PersistentVolume) {
 	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 }
 
-// smallForNobody: one that is large enough would be bound to the claim by chance.
-func smallForNobody(pv *corev1.PersistentVolume) {
+// smallWithoutClaimRef: one that is large enough would be bound to the claim by chance.
+func smallWithoutClaimRef(pv *corev1.PersistentVolume) {
 	tooSmall(pv)
 	pv.Spec.ClaimRef = nil
 }
 
 // The claim's event says what is wrong with the PV, and the PV and its volume are taken back: when the image is
-// mended the claim is served, and nobody has to clean up by hand.
-func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
+// fixed the claim is provisioned, and no person has to clean up.
+func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(*corev1.PersistentVolume)
 		word  string
@@ -47,7 +47,7 @@ func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		}, "access mode ReadWriteOnce"},
 		"no finalizer":   {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Finalizers = nil }, "has 1Mi"},
-		"for nobody":     {smallForNobody, "has no claimRef"},
+		"for nobody":     {smallWithoutClaimRef, "has no claimRef"},
 		"for a gone one": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "gone" }, "is for another claim"},
 		"no size at all": {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Spec.Capacity = nil }, "has 0"},
 		"no revision":    {func(pv *corev1.PersistentVolume) { tooSmall(pv); delete(pv.Annotations, contract.AnnRevision) }, "has 1Mi"},
@@ -81,7 +81,7 @@ func TestItem02APVThatTheClaimCannotBeBoundToIsTakenBack(t *testing.T) {
 }
 
 // Its pauses grow as those of any failure.
-func TestItem02AnImageThatIsNotMendedIsNotStormedAt(t *testing.T) {
+func TestAnImageThatKeepsWritingSuchPVsIsBackedOff(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)), "max-attempts", "4")
 		w.Start()
@@ -102,7 +102,7 @@ func TestItem02AnImageThatIsNotMendedIsNotStormedAt(t *testing.T) {
 }
 
 // What is larger, or of another class, serves; the second is said.
-func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
+func TestAPVThatFitsItsClaimIsKeptWhateverElseDiffers(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"larger": func(pv *corev1.PersistentVolume) {
 			pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
@@ -113,7 +113,7 @@ func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Always(spoils(spoil)))
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				w.Advance(time.Hour)
 				w.MustRun("provision")
 				odd := w.Events.About("PersistentVolumeClaim/data", "VolumeDiffers")
@@ -129,7 +129,7 @@ func TestItem02AVolumeThatServesIsKeptWhateverElseItIs(t *testing.T) {
 }
 
 // Once the claim is bound its PV is an administrator's to change.
-func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
+func TestABoundPVIsNeverReplaced(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"attributes": func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") },
 		"modes":      func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes = nil },
@@ -138,7 +138,7 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), change)
 				w.Advance(time.Hour)
 				if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !w.Storage[string(claim.UID)] {
@@ -152,8 +152,8 @@ func TestItem02ABoundVolumeIsNeverTakenBackForADifference(t *testing.T) {
 	}
 }
 
-// An administrator may be faster. What he has mended is not deleted.
-func TestItem02APVThatIsMendedAtTheLastMomentIsKept(t *testing.T) {
+// An administrator may be faster. What they have fixed is not deleted.
+func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(spoils(tooSmall)))
 		tried := false
@@ -179,8 +179,8 @@ func TestItem02APVThatIsMendedAtTheLastMomentIsKept(t *testing.T) {
 	})
 }
 
-// A PV that was deleted before its claim was bound to it can serve nobody, and the name is taken.
-func TestItem02APVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
+// A PV that was deleted before its claim was bound to it can be bound to no claim, and the name is taken.
+func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Works(r)
@@ -199,9 +199,9 @@ func TestItem02APVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 }
 
 // The claim goes while its PV is taken back. What has begun goes on.
-func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
+func TestAClaimThatIsDeletedWhileItsPVIsReplacedLeavesNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
-		"too small": tooSmall, "for nobody": smallForNobody,
+		"too small": tooSmall, "for nobody": smallWithoutClaimRef,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -223,7 +223,7 @@ func TestItem02AClaimThatGoesMeanwhileLeavesNothing(t *testing.T) {
 }
 
 // A class that retains its volumes has said so of this one as well.
-func TestItem02ARetainedPVIsKeptAndTold(t *testing.T) {
+func TestARetainedPVThatDoesNotFitIsKeptAndReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(spoils(tooSmall))}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
@@ -241,7 +241,7 @@ func TestItem02ARetainedPVIsKeptAndTold(t *testing.T) {
 }
 
 // A PV that was written for another claim serves that one, and is left to it as long as it wants it.
-func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
+func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.CreateClaim("other", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("tin") })
 		w.CreateClass("tin", corev1.PersistentVolumeReclaimDelete)
@@ -261,11 +261,11 @@ func TestItem02APVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	})
 }
 
-// The claim goes between the PV's deletion and the Job that deletes its volume, when nothing but the PV tells that
-// nobody was ever bound to it.
-func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
+// The claim goes between the PV's deletion and the Job that deletes its volume, when only the PV says that
+// no claim was ever bound to it.
+func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Script(spoils(smallForNobody)))
+		w.SetUpGold(fakecluster.Script(spoils(smallWithoutClaimRef)))
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			if verb == "create" && obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete) {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
@@ -274,7 +274,7 @@ func TestItem02AWithdrawnPVGoesAlthoughItsClaimDoes(t *testing.T) {
 		})
 		w.Start()
 		claim := w.CreateClaim("data")
-		w.Until("the PV is withdrawn", time.Minute, func() bool {
+		w.Until("the PV is replaced", time.Minute, func() bool {
 			pv := w.PVOf(claim)
 			return pv != nil && pv.DeletionTimestamp != nil
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// settled brings a claim to where it is bound and its record released.
-func (w *world) settled(name string) *corev1.PersistentVolumeClaim {
+// provisioned brings a claim to where it is bound and its record released.
+func (w *world) provisioned(name string) *corev1.PersistentVolumeClaim {
 	w.T.Helper()
 	w.CreateClaim(name)
 	w.Until(name+" is bound", time.Minute, w.IsBound(name))
@@ -23,7 +23,7 @@ func (w *world) settled(name string) *corev1.PersistentVolumeClaim {
 	return w.Claim(name)
 }
 
-// heldByUs tells whether our finalizer is on a claim's PV.
+// heldByUs reports whether our finalizer is on a claim's PV.
 func (w *world) heldByUs(claim *corev1.PersistentVolumeClaim) bool {
 	pv := w.PVOf(claim)
 	return pv != nil && slices.Contains(pv.Finalizers, contract.FinalizerStorage)
@@ -33,11 +33,11 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 	fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
-func TestRule08ADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
+func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Advance(time.Hour) // the provision's Job has expired by then
 		pv := w.PVOf(claim)
 		fakecluster.Delete(w, fakecluster.User, claim)
@@ -55,7 +55,7 @@ func TestRule08ADeletedClaimsVolumeIsDeletedAndThenItsPV(t *testing.T) {
 	})
 }
 
-func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
+func TestReclaimByPVKeepsThePVUntilTheDeleteSucceeds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Delete && r.Number < 4 {
@@ -64,7 +64,7 @@ func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 			return fakecluster.Works(r)
 		})
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		pv := w.PVOf(claim)
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("three deletes failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 3 })
@@ -79,14 +79,14 @@ func TestRule08ADeleteThatFailsKeepsThePVUntilItSucceeds(t *testing.T) {
 	})
 }
 
-func TestRule08ARetainedVolumeStays(t *testing.T) {
+func TestReclaimByPVLeavesARetainedVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
 		w.CreateServiceAccount("true")
 		w.CreateConfig("gold", "gold")
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		if w.heldByUs(claim) {
 			w.T.Error("our finalizer is on a PV that is retained")
 		}
@@ -101,11 +101,11 @@ func TestRule08ARetainedVolumeStays(t *testing.T) {
 	})
 }
 
-func TestRule08TheFinalizerFollowsThePolicyBothWays(t *testing.T) {
+func TestReclaimByPVFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		w.Until("the finalizer goes", time.Second, func() bool { return !w.heldByUs(claim) })
 		fakecluster.Delete(w, fakecluster.User, claim)
@@ -120,11 +120,11 @@ func TestRule08TheFinalizerFollowsThePolicyBothWays(t *testing.T) {
 	})
 }
 
-func TestRule08APVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T) {
+func TestReclaimByPVWaitsForTheClaimOfAPVDeletedWhileBound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 		w.Advance(24 * time.Hour)
 		if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp == nil || !w.heldByUs(claim) || !w.Storage[string(claim.UID)] {
@@ -139,13 +139,13 @@ func TestRule08APVDeletedWhileItIsBoundIsUntouchedUntilItsClaimGoes(t *testing.T
 
 // An administrator who takes the UID out of the claimRef gives the volume to the next claim of that
 // name. The phase says Released until the PV controller has looked again.
-func TestRule08AReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
+func TestReclaimByPVLeavesAReleasedPVThatIsGivenToAnotherClaim(t *testing.T) {
 	for name, uid := range map[string]types.UID{"to whoever has that name": "", "to nobody yet": "99999999-0000-4000-8000-000000000000"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 				fakecluster.Delete(w, fakecluster.User, claim)
 				w.Until("the PV is released", time.Minute, func() bool { return w.PVOf(claim).Status.Phase == corev1.VolumeReleased })
@@ -166,11 +166,11 @@ func TestRule08AReleasedPVThatIsHandedOnIsNotReclaimed(t *testing.T) {
 }
 
 // A populator fills a volume through a claim of its own and then points the PV to the user's.
-func TestRule06APVThatWasPointedToAnotherClaimIsReclaimedWithThatOne(t *testing.T) {
+func TestVolumeByNameIsReclaimedWithTheClaimThatItWasGivenTo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		prime := w.settled("prime")
+		prime := w.provisioned("prime")
 		target := w.CreateClaim("target", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new("example.com"), Kind: "Hello", Name: "world"}
 		})
@@ -192,14 +192,14 @@ func TestAPVOfNoRunAtAllIsReclaimedUnderItsRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Until("its Job expires", time.Hour, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("nothing is left", time.Minute, w.Empty)
 	})
 }
 
-func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
+func TestRevisionOfItsOwnIsMissingSoThePVWaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		lose func(*corev1.PersistentVolume)
 		says []string
@@ -219,7 +219,7 @@ func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				was := w.PVOf(claim).Annotations[contract.AnnRevision]
 				w.Advance(time.Hour)
 				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), test.lose)
@@ -234,7 +234,7 @@ func TestRule09WithoutARevisionThePVWaitsAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatADeleteWaitsForWakesIt(t *testing.T) {
+func TestWhatADeleteWaitsForResumesIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason   string
 		up, down func(*world)
@@ -251,7 +251,7 @@ func TestWhatADeleteWaitsForWakesIt(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
 				w.Start()
-				claim := w.settled("data")
+				claim := w.provisioned("data")
 				test.down(w)
 				fakecluster.Delete(w, fakecluster.User, claim)
 				w.Advance(time.Hour)
@@ -283,10 +283,10 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		first := w.settled("first")
+		first := w.provisioned("first")
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
-		second := w.settled("second")
+		second := w.provisioned("second")
 		fakecluster.Delete(w, fakecluster.User, first)
 		fakecluster.Delete(w, fakecluster.User, second)
 		w.Advance(time.Hour)
@@ -298,11 +298,11 @@ func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T)
 
 // A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
 // grown nor deleted, nor is anything told of it.
-func TestAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
+func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) {
 			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
 		})

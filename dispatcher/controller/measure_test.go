@@ -62,7 +62,7 @@ func (w *world) mustCount(words []string, want map[string]float64) {
 // library are the series that dashboards know from other provisioners.
 var library = []string{"controller_persistentvolume"}
 
-func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
+func TestAVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		deletes := 0
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
@@ -105,7 +105,7 @@ func TestItem12AVolumesLifeIsCountedUnderTheNamesThatDashboardsKnow(t *testing.T
 	})
 }
 
-func TestItem12AnUndoIsNoDeletionOfAVolume(t *testing.T) {
+func TestAnUndoIsNoDeletionOfAVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -120,7 +120,7 @@ func TestItem12AnUndoIsNoDeletionOfAVolume(t *testing.T) {
 	})
 }
 
-func TestItem12ACopyIsCountedByItsSource(t *testing.T) {
+func TestACloneIsCountedByItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
 		w.Start()
@@ -135,7 +135,7 @@ func TestItem12ACopyIsCountedByItsSource(t *testing.T) {
 	})
 }
 
-func TestItem12WhatWaitsAndWhatRunsIsCountedByClass(t *testing.T) {
+func TestWaitingClaimsAndUnfinishedJobsAreCountedByClass(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: time.Minute, Does: fakecluster.Works}
@@ -169,7 +169,7 @@ func boundSums(wait, start, run, bind float64) map[string]float64 {
 	return map[string]float64{sum("wait"): wait, sum("start"): start, sum("run"): run, sum("bind"): bind}
 }
 
-func TestItem12TheTimeUntilAClaimIsBoundIsToldByPhase(t *testing.T) {
+func TestTheTimeUntilAClaimIsBoundIsMeasuredByPhase(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 7 * time.Second, Does: fakecluster.Works}
@@ -184,7 +184,7 @@ func TestItem12TheTimeUntilAClaimIsBoundIsToldByPhase(t *testing.T) {
 	})
 }
 
-func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
+func TestOnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -218,7 +218,7 @@ func TestItem12OnlyTheLeaderCountsAndARestartCountsNothingTwice(t *testing.T) {
 }
 
 // Another provisioner's PV has a name like ours.
-func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
+func TestOursOnlySoAnotherProvisionersClaimIsNotMeasured(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -236,7 +236,7 @@ func TestItem12AClaimOfAnotherProvisionerIsNotMeasured(t *testing.T) {
 	})
 }
 
-func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
+func TestTheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "password=s3cret")))
 		w.Start()
@@ -244,8 +244,8 @@ func TestItem12TheLogNamesClaimAndJobOfEveryRun(t *testing.T) {
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		who := "claim=app/data uid=" + string(claim.UID) + " job=" + fakecluster.ConfigNamespace + "/provision-" + string(claim.UID)
 		for word, want := range map[string][]string{
-			"launched": {"launched " + who + "-1 attempt=1", "launched " + who + "-2 attempt=2"},
-			"ended":    {"ended " + who + "-1 verdict=TryAgain success=false", "ended " + who + "-2 verdict=Done success=true"},
+			"Launched Job": {"Launched Job " + who + "-1 attempt=1", "Launched Job " + who + "-2 attempt=2"},
+			"Run ended":    {"Run ended " + who + "-1 verdict=TryAgain success=false", "Run ended " + who + "-2 verdict=Done success=true"},
 		} {
 			if got := w.Log.Lines(word); !slices.Equal(got, want) {
 				w.T.Errorf("the log says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

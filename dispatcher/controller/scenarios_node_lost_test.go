@@ -17,7 +17,7 @@ func (w *world) force(pod *corev1.Pod) {
 	fakecluster.Update(w, fakecluster.Admin, pod, func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) })
 }
 
-// collectOrphan is what the garbage collector of pods does when their node has gone.
+// collectOrphan is what the garbage collector of pods does when their node no longer exists.
 func (w *world) collectOrphan(pod *corev1.Pod) {
 	fakecluster.Update(w, fakecluster.KubeControllerManager, pod, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -28,7 +28,7 @@ func (w *world) collectOrphan(pod *corev1.Pod) {
 	fakecluster.Delete(w, fakecluster.KubeControllerManager, pod)
 }
 
-func TestRule05APodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
+func TestEndedByItsNodeSoAPodOnALostNodeIsWaitedFor(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
@@ -52,7 +52,7 @@ func TestRule05APodOnALostNodeIsWaitedForAndTheClaimSaysSo(t *testing.T) {
 	})
 }
 
-func TestRule05AClaimDeletedWhileItsNodeIsLostIsUndoneOnceItIsBack(t *testing.T) {
+func TestEndedByItsNodeBeforeTheUndoOfADeletedClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Always(fakecluster.Halfway(75)), Takes: 5 * time.Minute}
@@ -92,7 +92,7 @@ func (w *world) mustStartAfterDeadline(pod *corev1.Pod) {
 	}
 }
 
-func TestRule05AfterAForceDeletionThePodsDeadlineIsWaitedOut(t *testing.T) {
+func TestEndedByItsNodeOrWaitedOutAfterAForceDeletion(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(fakecluster.Works)
 		w.Advance(time.Minute)
@@ -109,7 +109,7 @@ func TestRule05AfterAForceDeletionThePodsDeadlineIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestRule05APodThatItsNodesGarbageCollectorTookIsWaitedOut(t *testing.T) {
+func TestEndedByItsNodeOrWaitedOutAfterPodGC(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(fakecluster.Works)
 		w.collectOrphan(pod)
@@ -118,7 +118,7 @@ func TestRule05APodThatItsNodesGarbageCollectorTookIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestRule05AnUndoAfterAForceDeletionWaitsOutThePodsDeadline(t *testing.T) {
+func TestEndedByItsNodeOrWaitedOutBeforeAnUndo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		pod := w.runsLost(fakecluster.Always(fakecluster.Halfway(75)))
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
@@ -129,9 +129,9 @@ func TestRule05AnUndoAfterAForceDeletionWaitsOutThePodsDeadline(t *testing.T) {
 	})
 }
 
-// The kubelet's word ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
+// What the kubelet reports ends the wait: a pod that was deleted as usual is followed by another at the usual pace, and
 // so is one that was deleted by force on a node that answers.
-func TestRule05APodThatItsNodeHasEndedIsNotWaitedOut(t *testing.T) {
+func TestEndedByItsNodeIsNotWaitedOut(t *testing.T) {
 	for name, remove := range map[string]func(*world, *corev1.Pod){
 		"deleted":  func(w *world, pod *corev1.Pod) { fakecluster.Delete(w, fakecluster.User, pod) },
 		"by force": func(w *world, pod *corev1.Pod) { w.force(pod) },
@@ -147,7 +147,7 @@ func TestRule05APodThatItsNodeHasEndedIsNotWaitedOut(t *testing.T) {
 	}
 }
 
-func TestRule05AJobThatIsSuspendedPastItsTimeoutIsDeletedAndFollowedByAnother(t *testing.T) {
+func TestAJobThatIsSuspendedPastItsTimeoutIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "timeout", "2m")
 		w.NoPodFor["data"] = true

@@ -15,7 +15,7 @@ import (
 )
 
 // pauses are the times from the end of each Job of a verb to the creation of the next, without the few
-// milliseconds by which the dispatcher wakes late.
+// milliseconds by which the dispatcher is late.
 func (w *world) pauses(verb contract.Verb) []time.Duration {
 	var out []time.Duration
 	made := w.CreatedJobs(verb)
@@ -31,7 +31,7 @@ func (w *world) pauses(verb contract.Verb) []time.Duration {
 	return out
 }
 
-func TestItem01FailuresAreRetriedWithDoublingPauses(t *testing.T) {
+func TestFailuresAreRetriedWithDoublingPauses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fail := fakecluster.Fails(75, "claim: the storage is restarting\n+ curl -u admin:s3cret")
 		w.SetUpGold(fakecluster.Script(slices.Repeat([]func(*fakecluster.Run) fakecluster.Exit{fail}, 11)...))
@@ -53,7 +53,7 @@ func TestItem01FailuresAreRetriedWithDoublingPauses(t *testing.T) {
 	})
 }
 
-func TestItem01ARefusedClaimIsNoRetryStorm(t *testing.T) {
+func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
 	for code, most := range map[int32]int{65: 4, 64: 4, 78: 4, 73: 7, 77: 7} {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "claim: RWX on a block device")))
@@ -68,7 +68,7 @@ func TestItem01ARefusedClaimIsNoRetryStorm(t *testing.T) {
 	}
 }
 
-func TestItem01ARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
+func TestARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Provision && r.Request.Size > 1<<30 {
@@ -92,7 +92,7 @@ func TestItem01ARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T
 	})
 }
 
-func TestRule02AUserScribblingOnTheClaimChangesNothing(t *testing.T) {
+func TestOwnAnswerIsNotReadFromTheClaimsAnnotations(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "claim: not yet")))
 		w.Start()
@@ -118,7 +118,7 @@ func TestRule02AUserScribblingOnTheClaimChangesNothing(t *testing.T) {
 	})
 }
 
-func TestItem01AfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
+func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "3")
 		w.Start()

@@ -23,7 +23,7 @@ func (w *world) poke(name string) {
 	synctest.Wait()
 }
 
-func TestRule02AJobThatTheCacheDoesNotShowYetIsNotLaunchedTwice(t *testing.T) {
+func TestOneRunPerClaimWhenTheCacheDoesNotShowTheJobYet(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -55,7 +55,7 @@ func TestAPVThatTheCacheDoesNotShowYetIsASuccess(t *testing.T) {
 	})
 }
 
-func TestRule07AClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
+func TestAbandonedIsUndoneAlthoughTheCacheStillShowsTheClaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -74,11 +74,11 @@ func TestRule07AClaimThatHasGoneUnseenGetsNoJob(t *testing.T) {
 }
 
 // The cache shows a PV as released; meanwhile an administrator has given it to the claim that is back.
-func TestRule08APVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
+func TestReclaimByPVLeavesAPVThatWasGivenAwayUnseen(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.Server.DelayWatches("persistentvolumeclaims", true)
 		w.Server.DelayWatches("persistentvolumes", true)
 		fakecluster.Delete(w, fakecluster.User, claim)
@@ -97,7 +97,7 @@ func TestRule08APVThatWasHandedOnUnseenIsNotReclaimed(t *testing.T) {
 
 func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
-		"a bound claim": func(w *world) { w.SetUpGold(fakecluster.Works); w.Start(); w.settled("data") },
+		"a bound claim": func(w *world) { w.SetUpGold(fakecluster.Works); w.Start(); w.provisioned("data") },
 		"a claim that waits for its config": func(w *world) {
 			w.bare()
 			w.Start()
@@ -106,14 +106,14 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 		"a retained volume": func(w *world) {
 			w.SetUpGold(fakecluster.Works)
 			w.Start()
-			claim := w.settled("data")
+			claim := w.provisioned("data")
 			w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 			fakecluster.Delete(w, fakecluster.User, claim)
 		},
 		"a PV deleted while it is bound": func(w *world) {
 			w.SetUpGold(fakecluster.Works)
 			w.Start()
-			fakecluster.Delete(w, fakecluster.Admin, w.PVOf(w.settled("data")))
+			fakecluster.Delete(w, fakecluster.Admin, w.PVOf(w.provisioned("data")))
 		},
 		"a claim that is stalled": func(w *world) {
 			w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "1")
@@ -138,7 +138,7 @@ func TestADispatcherWithNothingToDoAsksForNothing(t *testing.T) {
 	}
 }
 
-func TestItem01AJobThatTheAPIServerRefusesIsToldAndTriedAgain(t *testing.T) {
+func TestAJobThatTheAPIServerRefusesIsReportedAndRetried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {

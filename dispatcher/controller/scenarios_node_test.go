@@ -16,7 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
+func TestOursOnlyOnceTheSchedulerHasSelectedANode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
@@ -43,7 +43,7 @@ func TestRule11WaitForFirstConsumerWaitsForTheSchedulersNode(t *testing.T) {
 	})
 }
 
-func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T) {
+func TestTheRequestNamesTheNodesZoneAndTheAllowedTopologies(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer, func(class *storagev1.StorageClass) {
@@ -73,7 +73,7 @@ func TestItem07TheRequestTellsWhereTheNodeIsAndWhereTheVolumeMayBe(t *testing.T)
 }
 
 // The PV controller's annotation stays when the scheduler takes its node back.
-func TestRule11AClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
+func TestOursOnlyUntilTheSelectedNodeIsTakenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
@@ -88,7 +88,7 @@ func TestRule11AClaimWhoseNodeWasTakenBackWaits(t *testing.T) {
 	})
 }
 
-func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
+func TestUndoBeforeAnotherAttemptOnAnotherNode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(fakecluster.Halfway(75))}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
@@ -108,7 +108,7 @@ func TestRule10AnotherNodeIsAnotherRunAfterAnUndo(t *testing.T) {
 	})
 }
 
-func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
+func TestAJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "timeout", "2m")
 		w.NoPodFor["data"] = true
@@ -121,9 +121,9 @@ func TestItem01AJobThatGetsNoPodEndsAtItsTimeoutAndIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Admission refuses the pods of a config. Once that is mended nothing has to be undone first: an undo under the
+// Admission refuses the pods of a config. Once that is fixed nothing has to be undone first: an undo under the
 // old config would be refused as well, and the claim wait for ever.
-func TestItem01AConfigWhosePodsWereRefusedIsFollowedByItsMendedOneAtOnce(t *testing.T) {
+func TestAConfigWhosePodsWereRefusedIsReplacedByItsFixedOneAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.NoPodFor["data"] = true

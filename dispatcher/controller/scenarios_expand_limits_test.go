@@ -12,11 +12,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
+func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "verbs", "provision,delete")
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
@@ -25,19 +25,19 @@ func TestItem05AConfigThatDoesNotExpandSaysSo(t *testing.T) {
 			w.T.Errorf("the claim says %+v, and nobody grows it", s)
 		}
 		w.UpdateConfig("verbs", "provision,delete,expand")
-		w.settled("other") // which stores the new revision
+		w.provisioned("other") // which stores the new revision
 		newer := w.PVOf(w.Claim("other")).Annotations[contract.AnnRevision]
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, newer) })
 		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
 	})
 }
 
-func TestRule09AnExpandRunsWithTheRevisionThatMadeTheVolume(t *testing.T) {
+func TestRevisionOfItsOwnExpandsAVolume(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Images[newer] = fakecluster.Image{Does: fakecluster.Fails(78, "")}
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.UpdateConfig("image", newer)
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
 		w.RequestSize("2Gi")
@@ -56,7 +56,7 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 			return fakecluster.Exit{Code: 75}
 		}))
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.RequestSize("2Gi")
 		w.Until("it was deleted", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
 		w.Until("nothing is left", time.Minute, w.Empty)
@@ -64,11 +64,11 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 	})
 }
 
-func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *testing.T) {
+func TestAnExpandWithoutAPodDelaysItsClaimsDeletionNoLongerThanItsTimeout(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "timeout", "2m")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.NoPodFor["data"] = true
 		w.RequestSize("2Gi")
 		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 1 })
@@ -86,11 +86,11 @@ func TestAnExpandWithoutAPodHoldsUpTheEndOfItsClaimNoLongerThanItsTimeout(t *tes
 	})
 }
 
-func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
+func TestATerminatingClaimIsNotExpanded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.Mounted["data"] = true
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.RequestSize("2Gi")
@@ -100,14 +100,14 @@ func TestRule07AClaimThatIsLeavingExpandsNoMore(t *testing.T) {
 }
 
 // What a retained PV says must be true of its volume, too.
-func TestARetainedPVSaysWhatAnExpandMadeOfItsVolumeAlthoughItsClaimHasGone(t *testing.T) {
+func TestARetainedPVHasTheExpandedCapacityAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 			return fakecluster.Works(r)
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		w.RequestSize("2Gi")
 		w.Until("the PV has the size", time.Minute, func() bool { return w.PVOf(claim).Spec.Capacity.Storage().String() == "2Gi" })
@@ -135,11 +135,11 @@ func TestAnExpandRunsOnTheVolumesNodes(t *testing.T) {
 	})
 }
 
-func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
+func TestAnExpandWaitsForASlot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
 		w.CreateClaim("slow")
 		w.Until("the other runs", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
@@ -153,11 +153,11 @@ func TestAClaimThatWaitsForASlotGrowsWhenThereIsOne(t *testing.T) {
 }
 
 // A populator has filled the volume and handed it on: its claim's UID is not the volume's.
-func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
+func TestVolumeByNameIsExpandedForAnotherClaimToo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		prime := w.settled("prime")
+		prime := w.provisioned("prime")
 		target := w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new("example.com"), Kind: "Hello", Name: "world"}
 		})
@@ -175,11 +175,11 @@ func TestRule06AClaimWhoseVolumeWasMadeForAnotherGrowsToo(t *testing.T) {
 	})
 }
 
-func TestItem05AClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
+func TestAClassThatNoLongerAllowsExpansionExpandsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		class := fakecluster.Get[*storagev1.StorageClass](w, "", "gold")
 		fakecluster.Update(w, fakecluster.Admin, class, func(c *storagev1.StorageClass) { c.AllowVolumeExpansion = nil })
 		w.Advance(time.Second)
@@ -192,12 +192,12 @@ func TestItem05AClassThatTookItsPermissionBackGrowsNothing(t *testing.T) {
 	})
 }
 
-// Somebody else writes on the claim at the same time: nothing of his is lost.
+// Another client writes on the claim at the same time: nothing that it writes is lost.
 func TestOtherConditionsOfTheClaimStay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(fakecluster.Works)
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		fakecluster.Update(w, "other", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimVolumeModifyingVolume, Status: corev1.ConditionTrue}}
 		})

@@ -33,7 +33,7 @@ var refusals = map[string]error{
 	"a webhook with its reason": &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Message: "no"}},
 }
 
-func TestRule01AClaimThatMustNotBeWrittenOnHoldsUpNoRecord(t *testing.T) {
+func TestRecordBeforeStorageIsReleasedAlthoughItsClaimCannotBeWritten(t *testing.T) {
 	for name, why := range refusals {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -54,7 +54,7 @@ func TestRule01AClaimThatMustNotBeWrittenOnHoldsUpNoRecord(t *testing.T) {
 }
 
 // What may be over in a moment is waited for: the result is worth more than the time.
-func TestRule01AResultThatCannotBeShownForNowIsShownLater(t *testing.T) {
+func TestRecordBeforeStorageStaysUntilItsResultIsPublished(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.forbidClaims(apierrors.NewInternalError(errors.New("failed calling webhook: connection refused")))

@@ -105,7 +105,7 @@ func (t *twins) live() {
 
 // Two leaders at once, over whole lives of claims, with caches that fall behind and catch up: at any time at
 // most one Job of a UID is unfinished, which the world checks, and no volume is lost or doubled.
-func TestRule14TwoDispatchersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
+func TestTwoLeadersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inWorld(t, func(w *world) { (&twins{world: w, rand: rand.New(rand.NewPCG(seed, 14))}).live() })
@@ -115,7 +115,7 @@ func TestRule14TwoDispatchersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 
 // One of them is stopped between its last look and the Job that it makes, and comes back when the other has done
 // it all. By its name that Job is the same, and the first run of a claim is made once.
-func TestRule14ALeaderThatIsStoppedBeforeItLaunchesIsHarmless(t *testing.T) {
+func TestTwoLeadersOfWhichOneStopsBeforeItsLaunchCreateOneJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		stopped := make(chan struct{}, 1)
 		w.BeforeJob = func() {

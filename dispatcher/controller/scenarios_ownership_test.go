@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A claim's own PV is one that somebody else made, by hand or for two claims at once.
-func TestRule08AVolumeWhoseClaimIsBoundElsewhereIsReclaimed(t *testing.T) {
+// A claim's own PV is one that another client made, by hand or for two claims at once.
+func TestReclaimByPVOfAClaimThatIsBoundElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -31,7 +31,7 @@ func TestRule08AVolumeWhoseClaimIsBoundElsewhereIsReclaimed(t *testing.T) {
 }
 
 // Without the annotation provisioned-by the PV controller looks for a plugin that deletes, and fails.
-func TestRule08AFailedPVIsReclaimedLikeAReleasedOne(t *testing.T) {
+func TestReclaimByPVOfAFailedPV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 			r.CreateVolume()
@@ -39,7 +39,7 @@ func TestRule08AFailedPVIsReclaimedLikeAReleasedOne(t *testing.T) {
 			return fakecluster.Exit{}
 		}))
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		fakecluster.Delete(w, fakecluster.User, claim)
 		failed := false
 		w.Until("nothing is left", time.Minute, func() bool {
@@ -54,11 +54,11 @@ func TestRule08AFailedPVIsReclaimedLikeAReleasedOne(t *testing.T) {
 	})
 }
 
-func TestRule08ThePVThatGoesIsTheOneWhoseVolumeWasDeleted(t *testing.T) {
+func TestReclaimByPVDeletesThatPVByItsUID(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
-		claim := w.settled("data")
+		claim := w.provisioned("data")
 		uid := w.PVOf(claim).UID
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("nothing is left", time.Minute, w.Empty)
@@ -71,7 +71,7 @@ func TestRule08ThePVThatGoesIsTheOneWhoseVolumeWasDeleted(t *testing.T) {
 }
 
 // A Job appears between mark and delete of its revision, and the caches have not heard of it.
-func TestRule09TheJobThatNoCacheShowsKeepsItsRevision(t *testing.T) {
+func TestRevisionOfItsOwnIsKeptForAJobThatNoCacheShows(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		old := w.lastVolumeGoes(first)
@@ -87,7 +87,7 @@ func TestRule09TheJobThatNoCacheShowsKeepsItsRevision(t *testing.T) {
 	})
 }
 
-func TestRule09AJobAndItsPVNameTheRevisionThatMadeThem(t *testing.T) {
+func TestRevisionOfItsOwnIsNamedByJobAndPV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, second := w.twoRevisions()
 		for i, claim := range []*corev1.PersistentVolumeClaim{first, second} {
@@ -104,7 +104,7 @@ func TestRule09AJobAndItsPVNameTheRevisionThatMadeThem(t *testing.T) {
 }
 
 // The class alone makes no claim ours: the PV controller hands it to us when it is our turn.
-func TestRule11AClaimIsOursWhenThePVControllerSaysSo(t *testing.T) {
+func TestOursOnlyOnceThePVControllerHasAnnotatedTheClaim(t *testing.T) {
 	for _, key := range []string{fakecluster.AnnStorageProvisioner, "volume.beta.kubernetes.io/storage-provisioner"} {
 		t.Run(key, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -121,7 +121,7 @@ func TestRule11AClaimIsOursWhenThePVControllerSaysSo(t *testing.T) {
 	}
 }
 
-func TestRule12APopulatorsClaimIsLeftAlone(t *testing.T) {
+func TestOursOnlySoAPopulatorsClaimIsLeftAlone(t *testing.T) {
 	for kind, ours := range map[string]bool{"Hello": false, "PersistentVolumeClaim": true} {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")

@@ -13,7 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-func TestRule07AClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
+func TestAbandonedIsUndoneWhenAClaimIsDeletedDuringItsRun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -30,7 +30,7 @@ func TestRule07AClaimDeletedWhileItsJobRunsIsUndone(t *testing.T) {
 	})
 }
 
-func TestRule07AVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
+func TestReclaimByPVOfAVolumeThatIsReadyAfterItsClaimWasDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -46,7 +46,7 @@ func TestRule07AVolumeThatIsDoneAfterItsClaimHasGoneIsReclaimed(t *testing.T) {
 	})
 }
 
-func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
+func TestAbandonedIsUndoneWhenAClaimIsDeletedDuringTheBackoff(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -64,7 +64,7 @@ func TestRule01AClaimDeletedDuringTheBackoffIsUndone(t *testing.T) {
 }
 
 // The pod may only be held up: the record keeps the claim's request until its undo has succeeded.
-func TestRule01TheRecordStaysUntilItsUndoHasSucceeded(t *testing.T) {
+func TestRecordBeforeStorageStaysUntilItsUndoHasSucceeded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Delete && r.Number < 4 {
@@ -92,7 +92,7 @@ func TestRule01TheRecordStaysUntilItsUndoHasSucceeded(t *testing.T) {
 	})
 }
 
-func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
+func TestAClaimThatWasNeverLaunchedLeavesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.Start()
@@ -108,7 +108,7 @@ func TestAClaimThatWasNeverServedLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestRule07NoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
+func TestAbandonedIsNotUndoneWhereNothingCanHaveBeenMade(t *testing.T) {
 	for _, code := range []int32{64, 77, 78} {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "")))
@@ -123,7 +123,7 @@ func TestRule07NoUndoWhereNothingCanHaveBeenMade(t *testing.T) {
 	}
 }
 
-func TestRule07OneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
+func TestAbandonedIsUndoneIfAnyRunMayHaveMadeSomething(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75), fakecluster.Fails(77, ""), fakecluster.Fails(77, ""), fakecluster.Fails(77, "")))
 		w.Start()
@@ -136,7 +136,7 @@ func TestRule07OneRunThatMayHaveMadeSomethingIsEnoughForAnUndo(t *testing.T) {
 	})
 }
 
-func TestRule07AClaimBoundElsewhereIsUndone(t *testing.T) {
+func TestAbandonedIsUndoneWhenAClaimIsBoundElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Start()
@@ -151,8 +151,8 @@ func TestRule07AClaimBoundElsewhereIsUndone(t *testing.T) {
 	})
 }
 
-// A pod that uses the claim holds it: until it has gone, it may be served no more, and not be undone.
-func TestRule07AClaimThatIsLeavingGetsNoJob(t *testing.T) {
+// A pod that uses the claim holds it: until it has ended, the claim gets no Job any more, and not be undone.
+func TestAbandonedIsUndoneAndATerminatingClaimGetsNoJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
 		w.Mounted["data"] = true

@@ -18,7 +18,7 @@ type life func(w *world, last int64) string
 
 var stories = map[string]life{
 	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
-	"withdrawn": withdrawn, "rescheduled": rescheduled,
+	"replaced": replaced, "rescheduled": rescheduled,
 }
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
@@ -81,9 +81,9 @@ func movedOn(w *world, last int64) string {
 	return w.sum()
 }
 
-// withdrawn: the first PV is too small, the second is for nobody besides, and the third serves.
-func withdrawn(w *world, last int64) string {
-	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallForNobody)))
+// replaced: the first PV is too small, the second has no claimRef besides, and the third fits.
+func replaced(w *world, last int64) string {
+	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallWithoutClaimRef)))
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))
@@ -148,7 +148,7 @@ func (w *world) dispatcherWrites() int64 {
 
 // Whatever the write after which it dies, and however long it stays away, another dispatcher takes up
 // where it left off: the same Jobs, the same runs, the same end.
-func TestItem12ADispatcherThatDiesBetweenAnyTwoStepsChangesNothing(t *testing.T) {
+func TestDeathAtAnyWriteChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { everyDeath(t, story, 0) })
 	}
@@ -179,7 +179,7 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 }
 
 // A dispatcher dies after every single write: no two steps are ever made by the same process.
-func TestItem12ADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
+func TestDeathAtEveryWriteChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string
@@ -195,7 +195,7 @@ func TestItem12ADispatcherThatDiesAfterEveryStepGetsThereToo(t *testing.T) {
 }
 
 // Two leaders for a moment: neither the Jobs nor the storage may double.
-func TestRule14TwoDispatchersAtOnceDoTheSame(t *testing.T) {
+func TestTwoLeadersDoTheSameAsOne(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			var want string

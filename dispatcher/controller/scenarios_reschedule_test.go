@@ -48,7 +48,7 @@ func (w *world) returns() []fakecluster.Change {
 	return out
 }
 
-// where tells which verbs ran for which node, in order.
+// where returns which verbs ran for which node, in order.
 func (w *world) where() []string {
 	var out []string
 	for _, r := range w.Runs {
@@ -57,7 +57,7 @@ func (w *world) where() []string {
 	return out
 }
 
-func TestItem07AClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
+func TestAClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 	for _, runOn := range []string{"any", "selected-node"} {
 		t.Run(runOn, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -83,7 +83,7 @@ func TestItem07AClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 }
 
 // The scheduler knows nothing of the storage: it may well choose the full node again.
-func TestItem07TheSameNodeChosenAgainWaitsForItsPause(t *testing.T) {
+func TestTheSameNodeSelectedAgainWaitsForItsBackoff(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "claim: full")), []string{"node-1"})
 		w.Start()
@@ -105,7 +105,7 @@ func TestItem07TheSameNodeChosenAgainWaitsForItsPause(t *testing.T) {
 }
 
 // A cluster that is full is no race between the scheduler and the dispatcher.
-func TestItem07AFullClusterIsTriedAtAPaceThatSlowsDown(t *testing.T) {
+func TestAFullClusterIsRetriedLessAndLessOften(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var choices []string
 		for range 100 {
@@ -130,7 +130,7 @@ func TestItem07AFullClusterIsTriedAtAPaceThatSlowsDown(t *testing.T) {
 }
 
 // However many nodes are full, the claim does not race from one to the next.
-func TestItem07EachFurtherFullNodeIsTriedLater(t *testing.T) {
+func TestEachFurtherFullNodeIsTriedLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var choices []string
 		for i := range 30 {
@@ -151,7 +151,7 @@ func TestItem07EachFurtherFullNodeIsTriedLater(t *testing.T) {
 	})
 }
 
-func TestItem07AnImmediateClaimIsNeverRescheduled(t *testing.T) {
+func TestAnImmediateClaimIsNeverRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Fails(73, "")))
 		w.Start()
@@ -164,7 +164,7 @@ func TestItem07AnImmediateClaimIsNeverRescheduled(t *testing.T) {
 	})
 }
 
-func TestItem07AfterTheLastAttemptTheSchedulerIsNotAsked(t *testing.T) {
+func TestAfterTheLastAttemptTheSchedulerIsNotAsked(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), []string{"node-1", "node-2"}, "max-attempts", "2")
 		w.Start()
@@ -189,9 +189,9 @@ func rescheduled(w *world, last int64) string {
 	return fmt.Sprintf("%s, given back %d times", w.sum(), len(w.returns()))
 }
 
-// Between the announcement and the removal somebody writes on the claim: nobody can tell then whether the scheduler
+// Between the announcement and the removal a user writes on the claim: it is unknown then whether the scheduler
 // has been asked, so it is not asked again; the node has another try at its time, and the scheduler after that.
-func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
+func TestAClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
 		w.DieAfterEveryWrite = true // every dispatcher dies after its first write
@@ -221,8 +221,8 @@ func TestItem07AClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 	})
 }
 
-// The last moment: the dispatcher has looked at the claim, and somebody else writes on it before it does.
-func TestItem07TheNodeIsTakenOffTheVeryClaimThatWasLookedAt(t *testing.T) {
+// The last moment: the dispatcher has observed the claim, and a user writes on it before it does.
+func TestTheNodeIsTakenOffOnlyTheClaimThatWasObserved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(roomOn("node-2"), []string{"node-1", "node-2"})
 		once := false
@@ -243,7 +243,7 @@ func TestItem07TheNodeIsTakenOffTheVeryClaimThatWasLookedAt(t *testing.T) {
 	})
 }
 
-func TestItem07AClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
+func TestAClaimWhoseSelectedNodeNoLongerExistsIsRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-9", "node-1"}, "run-on", "selected-node")
 		w.Start()
@@ -256,8 +256,8 @@ func TestItem07AClaimWhoseSelectedNodeHasGoneIsGivenBack(t *testing.T) {
 	})
 }
 
-// The Job was launched in time, but its pod was not placed: nobody waits for it when the node goes.
-func TestItem07AJobThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
+// The Job was launched in time, but its pod was not placed: it is of no use when the node is removed.
+func TestAJobThatWaitsForANodeThatIsRemovedIsCancelled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-3", "node-1"}, "run-on", "selected-node")
 		node := w.CreateNode("node-3", "other")
@@ -275,7 +275,7 @@ func TestItem07AJobThatWaitsForANodeThatGoesIsCancelled(t *testing.T) {
 }
 
 // A node that is cordoned or full of pods for the whole timeout of a run is as good as gone.
-func TestItem07AClaimWhoseNodeNeverTakesTheJobIsGivenBack(t *testing.T) {
+func TestAClaimWhoseNodeNeverTakesTheJobIsRescheduled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-1", "node-2"}, "run-on", "selected-node", "timeout", "2m")
 		w.Cordoned = "node-1"
@@ -289,7 +289,7 @@ func TestItem07AClaimWhoseNodeNeverTakesTheJobIsGivenBack(t *testing.T) {
 }
 
 // What runs on the node that goes is waited out and undone before the claim moves on.
-func TestItem07ARunOnANodeThatGoesIsUndoneFirst(t *testing.T) {
+func TestUndoBeforeAnotherAttemptWhenTheNodeIsRemoved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.chosenClass(fakecluster.Works, []string{"node-1", "node-2"}, "run-on", "selected-node", "node-gone", "any-node")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}

@@ -19,8 +19,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// A Job that the API server refuses for one request's sake is made without company.
-func TestItem10AJobThatIsRefusedForOneRequestIsMadeForTheOthers(t *testing.T) {
+// A Job that the API server refuses for one request's sake is made for it alone.
+func TestAJobThatIsRefusedForOneRequestIsCreatedForTheOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		bad := ""
@@ -43,9 +43,9 @@ func TestItem10AJobThatIsRefusedForOneRequestIsMadeForTheOthers(t *testing.T) {
 	})
 }
 
-// One that leaves a batch which cannot start does not take it from the others. When nobody waits any more it
+// One that leaves a batch which cannot start does not take it from the others. When no claim waits any more it
 // is cancelled.
-func TestItem10ABatchThatCannotStartIsCancelledWhenAllHaveLeft(t *testing.T) {
+func TestABatchThatCannotStartIsCancelledWhenAllItsClaimsAreDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		w.Start()
@@ -75,7 +75,7 @@ func TestItem10ABatchThatCannotStartIsCancelledWhenAllHaveLeft(t *testing.T) {
 	})
 }
 
-func TestItem10ADisruptedBatchCountsForNobody(t *testing.T) {
+func TestADisruptedBatchCountsNoAttempt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8", "max-attempts", "1")
 		w.Start()
@@ -112,7 +112,7 @@ func burstInBatches(w *world, last int64) {
 }
 
 // Whatever the write after which a dispatcher dies, each claim of a batch comes to its end.
-func TestItem10ADispatcherThatDiesAmidABatchIsFollowedByAnother(t *testing.T) {
+func TestDeathAtAnyWriteOfABatchLosesNone(t *testing.T) {
 	var writes int64
 	inWorld(t, func(w *world) { burstInBatches(w, 0); writes = w.dispatcherWrites() })
 	for last := range writes {
@@ -126,7 +126,7 @@ func TestItem10ADispatcherThatDiesAmidABatchIsFollowedByAnother(t *testing.T) {
 }
 
 // The looks at a burst grow with its claims, not with the square of a batch.
-func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
+func TestWorkIsLinearInTheBatch(t *testing.T) {
 	looks := func(size int) (n int64) {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", fmt.Sprint(size))
@@ -135,7 +135,7 @@ func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
 				w.CreateClaim(fmt.Sprintf("data-%d", i))
 			}
 			w.Until("all are bound and settled", time.Hour, func() bool { return len(w.Storage) == size && w.AllBound() && len(w.HeldRecords()) == 0 })
-			n = w.Reconciles()
+			n = w.reconciles()
 		})
 		return n
 	}
@@ -146,7 +146,7 @@ func TestItem10WorkIsLinearInTheBatch(t *testing.T) {
 	}
 }
 
-func TestItem10VolumesOfOneRevisionGrowTogether(t *testing.T) {
+func TestVolumesOfOneRevisionAreExpandedInABatch(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Expand && r.Request.Name == "data-3" {
@@ -156,7 +156,7 @@ func TestItem10VolumesOfOneRevisionGrowTogether(t *testing.T) {
 		}, "max-parallel", "1", "batch-size", "8")
 		w.Start()
 		for i := range 7 {
-			w.settled(fmt.Sprintf("data-%d", i))
+			w.provisioned(fmt.Sprintf("data-%d", i))
 		}
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.Images[fakecluster.GoldImage].Does, Takes: 10 * time.Second}
 		for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {

@@ -34,7 +34,7 @@ func TestAClaimWithoutAConfigWaitsForItAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestRule12TwoConfigsForOneClassAreBothNamedAndNeitherServes(t *testing.T) {
+func TestTwoConfigsForOneClassAreBothNamedAndNeitherIsUsed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.CreateConfig("first", "gold")
@@ -49,7 +49,7 @@ func TestRule12TwoConfigsForOneClassAreBothNamedAndNeitherServes(t *testing.T) {
 	})
 }
 
-func TestItem03AnInvalidConfigIsToldWithAllItsFaultsWhereTheyAre(t *testing.T) {
+func TestAnInvalidConfigIsReportedWithThePathOfEachFault(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.CreateConfig("gold", "gold", "timeout", "soon", "nodeSelector", "a=b")
@@ -68,7 +68,7 @@ func TestItem03AnInvalidConfigIsToldWithAllItsFaultsWhereTheyAre(t *testing.T) {
 	})
 }
 
-func TestItem04ATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
+func TestATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
 	const template = "spec: {hostNetwork: true}"
 	inWorld(t, func(w *world) {
 		w.bare()
@@ -81,7 +81,7 @@ func TestItem04ATemplateThatReachesForTheNodeIsRefused(t *testing.T) {
 	})
 }
 
-func TestItem01AServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
+func TestAServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete)
@@ -98,7 +98,7 @@ func TestItem01AServiceAccountMustExistAndCarryTheLabel(t *testing.T) {
 	})
 }
 
-func TestItem03ConfigsElsewhereServeNobodyUnlessTheClassNamesTheirNamespace(t *testing.T) {
+func TestConfigsElsewhereAreUnusedUnlessTheClassNamesTheirNamespace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.bare()
 		w.options.Namespaces = []string{fakecluster.ConfigNamespace, "team"}
@@ -130,7 +130,7 @@ func TestItem03ConfigsElsewhereServeNobodyUnlessTheClassNamesTheirNamespace(t *t
 	})
 }
 
-func TestAClassThatNamesANamespaceWhichIsNotServedIsToldSo(t *testing.T) {
+func TestAClassThatNamesANamespaceWithoutConfigsIsReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.CreateServiceAccount("true")
 		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, func(c *storagev1.StorageClass) {
@@ -144,7 +144,7 @@ func TestAClassThatNamesANamespaceWhichIsNotServedIsToldSo(t *testing.T) {
 	})
 }
 
-func TestRule11ClaimsThatAreNotOursAreLeftAlone(t *testing.T) {
+func TestOursOnlySoOtherClaimsAreLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 		"another provisioner's class": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("theirs") },
 		"no such class":               func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("none") },
@@ -176,14 +176,14 @@ func TestRule11ClaimsThatAreNotOursAreLeftAlone(t *testing.T) {
 	}
 }
 
-// copyOf asks for a copy of a claim of the same namespace.
+// copyOf asks for a clone of another claim of the namespace.
 func copyOf(name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: name}
 	}
 }
 
-func TestItem06ACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T) {
+func TestACloneByAnImageThatCannotCloneIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -199,12 +199,12 @@ func TestItem06ACopyByAnImageThatCannotCopyIsRefusedNotServedEmpty(t *testing.T)
 	})
 }
 
-// TestItem06ACopysRequestSaysWhoseVolumeItIs: the source claim by name and UID, and its PV.
-func TestItem06ACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
+// TestAClonesRequestNamesItsSource: the source claim by name and UID, and its PV.
+func TestAClonesRequestNamesItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "data-sources", "PersistentVolumeClaim")
 		w.Start()
-		w.settled("other")
+		w.provisioned("other")
 		w.CreateClaim("data", copyOf("other"))
 		w.Until("the copy is bound", time.Minute, w.IsBound("data"))
 		other := fakecluster.Get[*corev1.PersistentVolumeClaim](w, "app", "other")
@@ -217,7 +217,7 @@ func TestItem06ACopysRequestSaysWhoseVolumeItIs(t *testing.T) {
 	})
 }
 
-func TestItem06ACopyWaitsForItsSource(t *testing.T) {
+func TestACloneWaitsForItsSource(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
@@ -250,7 +250,7 @@ func TestAPlainTextTokenWorksAndItsAdministratorIsWarned(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "service-token", "s3cret")
 		w.Start()
-		w.settled("data")
+		w.provisioned("data")
 		w.MustEmit("ConfigMap/gold", "ConfigWarning", 1, "env-from-secret")
 		w.MustNotContain("", "s3cret")
 		if got := w.Runs[0].Request.Properties["service-token"]; got != "s3cret" {
@@ -259,7 +259,7 @@ func TestAPlainTextTokenWorksAndItsAdministratorIsWarned(t *testing.T) {
 	})
 }
 
-func TestItem08WhoAskedIsPassedOnOnlyWhereItCanBeTrusted(t *testing.T) {
+func TestWhoAskedIsPassedOnOnlyWhereItCanBeTrusted(t *testing.T) {
 	for trust, want := range map[bool]string{true: "alice", false: ""} {
 		inWorld(t, func(w *world) {
 			w.options.TrustUsername = trust

@@ -36,7 +36,7 @@ func TestAClaimIsBoundByOneJob(t *testing.T) {
 	})
 }
 
-func TestItem01OutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
+func TestOutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "claim: no such type\n+ curl -u admin:s3cret")))
 		w.Start()
@@ -59,7 +59,7 @@ func TestItem01OutputThatIsNotForTheUserStaysWithTheJob(t *testing.T) {
 // jobName is how events call the Job that was created as number i.
 func (w *world) jobName(i int) string { return "Job/" + w.CreatedJobs("")[i].Name }
 
-func TestItem02ExitZeroWithoutAPVIsAFailure(t *testing.T) {
+func TestExitZeroWithoutAPVIsAFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(fakecluster.Fails(0, "claim: all is well")))
 		w.Start()
@@ -74,7 +74,7 @@ func TestItem02ExitZeroWithoutAPVIsAFailure(t *testing.T) {
 	})
 }
 
-func TestItem02APVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
+func TestAPVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 			fakecluster.Works(r)
@@ -92,7 +92,7 @@ func TestItem02APVAndANonZeroExitIsASuccessWithAWarning(t *testing.T) {
 	})
 }
 
-func TestItem02APVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
+func TestAPVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"no UID":      func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) },
 		"another's":   func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = "another" },
@@ -118,7 +118,7 @@ func TestItem02APVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestItem02ARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
+func TestARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "timeout", "2m")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 100 * time.Hour}
@@ -131,7 +131,7 @@ func TestItem02ARunThatNeverEndsIsEndedByItsTimeout(t *testing.T) {
 	})
 }
 
-func TestItem01WhatOthersDoToARunIsNotCounted(t *testing.T) {
+func TestAPodDeletedByOthersIsNotCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-attempts", "1")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
@@ -151,7 +151,7 @@ func TestItem01WhatOthersDoToARunIsNotCounted(t *testing.T) {
 	})
 }
 
-func TestRule04ADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
+func TestOnePodPerJobSoADrainedPodIsFollowedByAnotherJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: time.Minute}
@@ -170,7 +170,7 @@ func TestRule04ADrainedPodIsFollowedByAnotherJobUncounted(t *testing.T) {
 	})
 }
 
-func TestRule05AJobDeletedByHandIsWaitedForWhileItsPodRuns(t *testing.T) {
+func TestEndedByItsNodeSoADeletedJobIsWaitedForWhileItsPodRuns(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Script(fakecluster.Fails(75, "")), Takes: 5 * time.Minute}
@@ -190,7 +190,7 @@ func TestRule05AJobDeletedByHandIsWaitedForWhileItsPodRuns(t *testing.T) {
 	})
 }
 
-func TestRule05AJobDeletedByHandMayStillSucceed(t *testing.T) {
+func TestAJobDeletedByHandMayStillSucceed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()

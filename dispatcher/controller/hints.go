@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+)
+
+// hintFor is how long a hint is good for: a run that waits for its slot is observed several times. After that the write is tried again, in
+// case the policy that refused it has changed.
+const hintFor = time.Minute
+
+// hints are what actions have learned for the next observations of a UID. They may be lost at any time.
+type hints struct {
+	mu    sync.Mutex
+	byUID map[types.UID]hint
+}
+
+type hint struct {
+	observe.Hint
+	until time.Time
+}
+
+// put keeps a hint, if there is one, and drops those of every UID that are too old.
+func (h *hints) put(uid types.UID, learned *observe.Hint, now time.Time) {
+	if learned == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byUID == nil {
+		h.byUID = map[types.UID]hint{}
+	}
+	maps.DeleteFunc(h.byUID, func(_ types.UID, old hint) bool { return !now.Before(old.until) })
+	h.byUID[uid] = hint{*learned, now.Add(hintFor)}
+}
+
+// get returns the hint for a UID, or an empty one.
+func (h *hints) get(uid types.UID, now time.Time) observe.Hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kept := h.byUID[uid]; now.Before(kept.until) {
+		return kept.Hint
+	}
+	return observe.Hint{}
+}
