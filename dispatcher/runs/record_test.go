@@ -41,7 +41,7 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
+func TestDamagedRecordIsReadAsFarAsPossible(t *testing.T) {
 	job := &batchv1.Job{}
 	job.Name = "no-number-here"
 	job.Annotations = map[string]string{jobs.AnnAttempt: "many", jobs.AnnOutcome: "{", jobs.AnnUIDs: "a,b"}
