@@ -23,8 +23,8 @@ type Result struct {
 // NewResult returns the result of a request that ended with an exit code.
 func NewResult(uid string, code int32) Result { return Result{UID: uid, Code: &code} }
 
-// Done reports whether the request was done.
-func (r Result) Done() bool { return r.Code != nil && *r.Code == ExitDone }
+// IsDone reports whether the request was done.
+func (r Result) IsDone() bool { return r.Code != nil && *r.Code == ExitDone }
 
 // Encode returns the result as a line of the termination message.
 func (r Result) Encode() (string, error) {

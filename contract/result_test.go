@@ -27,8 +27,8 @@ func TestResultIsOneLineOfJSON(t *testing.T) {
 		if got := contract.DecodeResults("for people\n" + line); len(got) != 1 || !reflect.DeepEqual(got[0], r) {
 			t.Errorf("%q is read as %+v", line, got)
 		}
-		if r.Done() != (*r.Code == 0) {
-			t.Errorf("%q is done: %t", line, r.Done())
+		if r.IsDone() != (*r.Code == 0) {
+			t.Errorf("%q is done: %t", line, r.IsDone())
 		}
 	}
 }
