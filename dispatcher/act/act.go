@@ -50,7 +50,7 @@ func learned(hint observe.Hint) Result { return Result{RequeueAfter: time.Nanose
 
 // Do carries out one action: at most one write, then its event and log line.
 //
-//nolint:gocyclo // a line per action
+//nolint:funlen,gocyclo // a line per action
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {

@@ -37,8 +37,9 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	}
 	job, err := a.createJob(ctx, first.O, plan)
 	if IsRefused(err) && len(others) == 0 {
-		a.reportProblem(first.O, decide.Problem{Reason: reason.LaunchFailed,
-			Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err)})
+		a.reportProblem(first.O, decide.Problem{
+			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
+		})
 	}
 	if err != nil {
 		if alone := len(others) == 0; alone || !IsRefused(err) { // otherwise the first is launched alone, with this slot

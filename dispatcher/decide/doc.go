@@ -32,7 +32,7 @@
 // node has no room, when no run could start there, or when the node no longer exists:
 //
 //	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
-//	untouched or failed, the node no longer exists ──► undoing if needed ──┘
+//	failed or untouched, the node no longer exists ──► undoing if needed ──┘
 //
 // On another node the next run starts at once, on the same one when it is due.
 //

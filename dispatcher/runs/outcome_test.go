@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var (
@@ -310,21 +308,5 @@ func TestOutcomesAreDescribedInAFewWords(t *testing.T) {
 		if got := o.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-func TestOutcomeSurvivesItsJob(t *testing.T) {
-	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
-	text, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
-	got := runs.RecordOf(job, fixture.UID).Recorded
-	if got == nil {
-		t.Fatal("not read back")
-	}
-	if diff := cmp.Diff(want, *got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
