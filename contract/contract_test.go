@@ -26,7 +26,7 @@ func TestRequestsSurviveTheirFile(t *testing.T) {
 	}
 }
 
-func TestARequestOfANewerDispatcherIsReadIfItsVersionIsOurs(t *testing.T) {
+func TestRequestOfANewerDispatcherIsReadIfItsVersionIsKnown(t *testing.T) {
 	for text, word := range map[string]string{
 		`{"version":"flex-provisioner.io/v1","verb":"delete","requests":[{"uid":"u","moreToCome":1}],"batch":7}`: "",
 		`{"version":"flex-provisioner.io/v2","verb":"delete","requests":[]}`:                                     "flex-provisioner.io/v2",
@@ -43,8 +43,8 @@ func TestARequestOfANewerDispatcherIsReadIfItsVersionIsOurs(t *testing.T) {
 	}
 }
 
-// An image in another language has these words written down; they can only change with the version.
-func TestTheWordsOfVersion1StayAsTheyAre(t *testing.T) {
+// An image in another language has these names written down. They can change only with the version.
+func TestNamesOfTheFirstVersionStayAsTheyAre(t *testing.T) {
 	for got, want := range map[string]string{
 		contract.Version: "flex-provisioner.io/v1", contract.ProvisionerName: "flex-provisioner.io/dispatcher",
 		contract.OldPluginName: "kubernetes.io/flex-provisioner", contract.AnnClaimUID: "flex-provisioner.io/claim-uid",

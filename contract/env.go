@@ -2,12 +2,12 @@ package contract
 
 import "strings"
 
-// EnvPrefix begins every variable of ours, which keeps a property named "path" or "ld-preload"
-// harmless.
+// EnvPrefix begins the name of every variable that the dispatcher sets. It keeps a property named "path" or
+// "ld-preload" harmless.
 const EnvPrefix = "FLEX_"
 
-// EnvName is the variable of a property: FLEX_ and the name in upper case, with everything outside
-// [A-Z0-9] as an underscore.
+// EnvName returns the variable of a property: FLEX_ and the name in upper case, with an underscore for every
+// character outside [A-Z0-9].
 func EnvName(property string) string {
 	return EnvPrefix + strings.Map(func(r rune) rune {
 		switch {
@@ -21,7 +21,7 @@ func EnvName(property string) string {
 	}, property)
 }
 
-// API properties: the dispatcher fills them, so no config and no class may set them.
+// API properties. The dispatcher sets them, so no config and no class may.
 const (
 	PropVerb           = "verb"
 	PropPVName         = "pv-name"
@@ -44,8 +44,8 @@ const (
 	PropUndo           = "undo"
 )
 
-// APIProperties lists every reserved property. The selected node's zone is selected-zone, since the
-// original design's example has a property of its own named zone.
+// APIProperties returns every reserved property. The selected node's zone is selected-zone, since the original
+// design's example has a property of its own named zone.
 func APIProperties() []string {
 	return []string{
 		PropVerb, PropPVName, PropUsername, PropGroup, PropStorageClass, PropServiceAccount, PropKubeAPI,

@@ -1,9 +1,9 @@
 package contract
 
 // Exit codes of the container "provisioner", after BSD's sysexits. Every other non-zero code means
-// what ExitTempFail means.
+// the same as ExitTempFail.
 const (
-	ExitDone        = 0  // done; for provision the PV exists and carries the claim's UID
+	ExitDone        = 0  // done; after a provision the PV exists and carries the claim's UID
 	ExitUsage       = 64 // the arguments or the environment are wrong; nothing was made
 	ExitBadRequest  = 65 // this claim cannot be served as it is
 	ExitUnavailable = 69 // the storage does not answer
@@ -24,17 +24,16 @@ const (
 	NoCapacity    Verdict = "NoCapacity"
 	NoCredentials Verdict = "CredentialsRefused"
 	TryAgain      Verdict = "TryAgain"
-	// NotStarted is no exit code either: the container was never made, so it made nothing.
+	// NotStarted is not an exit code: the container was never created, so it made nothing.
 	NotStarted Verdict = "NotStarted"
-	// Disrupted and Unknown are no exit codes: the pod was taken away by others, or left nothing to
-	// read.
+	// Disrupted and Unknown are not exit codes: the pod was evicted or deleted, or no pod is left to read.
 	Disrupted Verdict = "Disrupted"
 	Unknown   Verdict = "Unknown"
-	// Unlisted is no exit code: a batch failed, or may have, and said nothing of this request.
+	// Unlisted is not an exit code: a batch failed, or may have, and reported nothing about this request.
 	Unlisted Verdict = "Unlisted"
 )
 
-// VerdictOf says what an exit code means.
+// VerdictOf returns what an exit code means.
 func VerdictOf(code int) Verdict {
 	switch code {
 	case ExitDone:
@@ -52,10 +51,11 @@ func VerdictOf(code int) Verdict {
 	}
 }
 
-// MadeNothing tells whether a provision that ended so is known to have left nothing behind.
+// MadeNothing reports whether a provision with this verdict is known to have left nothing in the storage.
 func (v Verdict) MadeNothing() bool {
 	return v == BadConfig || v == NoCredentials || v == NotStarted
 }
 
-// Counted tells whether a run that ended so counts as an attempt: what others did to it does not.
+// Counted reports whether a run with this verdict counts as an attempt. A run that was disrupted from outside does
+// not.
 func (v Verdict) Counted() bool { return v != Disrupted && v != Unknown && v != Unlisted }

@@ -2,18 +2,17 @@ package contract
 
 import "strings"
 
-// ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every
-// other line goes to the Job's event only, in the dispatcher's namespace: a "set -x" must not put a
-// credential before a user's eyes.
+// ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every other line goes only
+// to the Job's event, in the dispatcher's namespace: a "set -x" must not show a credential to a user.
 const ClaimPrefix = "claim: "
 
-// MaxMessage is how much of the termination log the kubelet keeps, in bytes.
+// MaxMessage is the number of bytes of the termination log that the kubelet keeps.
 const MaxMessage = 4096
 
-// MaxBatch is the largest batch-size: of more requests the results would not fit into a termination message.
+// MaxBatch is the largest batch-size. The results of more requests would not fit into a termination message.
 const MaxBatch = MaxMessage / 64
 
-// MaxFiles is how large the files of a batch may be together, in bytes: they travel in the pod's annotations,
+// MaxFiles is the largest size of the files of a batch together, in bytes. They are stored in the pod's annotations,
 // which may be 256 KiB large.
 const MaxFiles = 200 << 10
 

@@ -1,22 +1,18 @@
-// Package contract is the agreement between the dispatcher and a provisioning image: the names, the
-// verbs, the request, the files and the exit codes of version flex-provisioner.io/v1. docs/contract.md
-// documents it for people. It is plain Go and imports nothing of Kubernetes, so that an image written
-// in Go can import it alone.
 package contract
 
-// Version names the contract that a Job was built under; it stands in every request file.
+// Version is the version of the contract that a Job was built under. Every request file carries it.
 const Version = "flex-provisioner.io/v1"
 
-// Domain is the prefix of every label, annotation and finalizer of ours.
+// Domain is the prefix of every label, annotation and finalizer of this project.
 const Domain = "flex-provisioner.io/"
 
 // Names of provisioners.
 const (
-	// ProvisionerName is what a StorageClass writes as its provisioner, unless the dispatcher runs
+	// ProvisionerName is the provisioner that a StorageClass names, unless the dispatcher runs
 	// with another --provisioner-name.
 	ProvisionerName = Domain + "dispatcher"
 	// OldPluginName is accepted as a config's plugin-name, because the original design used it. It can
-	// never be a StorageClass's provisioner: the PV controller takes every kubernetes.io/ name for an
+	// never be a StorageClass's provisioner: the PV controller treats every kubernetes.io/ name as an
 	// in-tree plugin and fails the claim.
 	OldPluginName = "kubernetes.io/flex-provisioner"
 )
@@ -28,7 +24,7 @@ const (
 	LabelStorageClass = "storage-class"
 )
 
-// Labels of the objects that the dispatcher makes or requires.
+// Labels of the objects that the dispatcher creates or requires.
 const (
 	// LabelClaimUID holds the UID of the claim after which a Job is named, on the Job and on its pods.
 	LabelClaimUID = Domain + "claim-uid"
@@ -38,28 +34,28 @@ const (
 
 // Annotations of a PersistentVolume.
 const (
-	// AnnClaimUID is the claim's UID. Its presence on the PV of the claim's name is the proof of a
-	// finished provision.
+	// AnnClaimUID is the claim's UID. A PV that is named after the claim and carries it proves that
+	// the provision succeeded.
 	AnnClaimUID = Domain + "claim-uid"
-	// AnnRevision is "namespace/name" of the ControllerRevision that made the volume; delete and expand
-	// run with it.
+	// AnnRevision is "namespace/name" of the ControllerRevision under which the volume was made. Delete
+	// and expand run under it, too.
 	AnnRevision = Domain + "config-revision"
 	// AnnProvisionedBy is Kubernetes' own. Without it the PV controller would mark the PV Failed
-	// instead of Released when its claim goes.
+	// instead of Released when its claim is deleted.
 	AnnProvisionedBy = "pv.kubernetes.io/provisioned-by"
-	// AnnFileSystem is written by whoever has grown the file system on a volume by hand, where the
-	// kubelet does not: the size that it has now.
+	// AnnFileSystem is the size of the file system on a volume. An administrator writes it after expanding
+	// the file system by hand, where the kubelet does not.
 	AnnFileSystem = Domain + "file-system-size"
 )
 
-// Annotations of a claim. They are output: the dispatcher never reads them, since users can edit them.
+// Annotations of a claim. They are output: the dispatcher takes no decision from them, since users can edit them.
 const (
 	AnnProvisionTS = Domain + "provision-ts" // when the newest run ended, RFC 3339
 	AnnAttempts    = Domain + "attempts"
 	AnnResult      = Domain + "result" // "succeeded" or "failed"
 	AnnExitCode    = Domain + "exit-code"
 	AnnMessage     = Domain + "message"
-	// AnnResizer is Kubernetes' own: who grows the claim's volume.
+	// AnnResizer is Kubernetes' own: the controller that expands the claim's volume.
 	AnnResizer = "volume.kubernetes.io/storage-resizer"
 )
 
@@ -69,8 +65,8 @@ const (
 	FinalizerStorage = Domain + "storage"
 )
 
-// ParamConfigNamespace is the StorageClass parameter that names the config's namespace where it is not
-// the dispatcher's own. It is not passed on as a property.
+// ParamConfigNamespace is the StorageClass parameter that names the namespace of the config if that is not the
+// dispatcher's own. It is not passed on as a property.
 const ParamConfigNamespace = Domain + "config-namespace"
 
 // Container is the name of the container whose exit code is the verdict.
@@ -82,9 +78,10 @@ const (
 	RequestFile = Dir + "/request.json"
 	PVFile      = Dir + "/pv.json"
 	SecretDir   = Dir + "/secret"
-	// TerminationLog takes the lines for the claim's user, the results of a batch or of an expand, or the volume source with write-pv: dispatcher.
+	// TerminationLog receives the lines for the claim's user, the results of a batch or of an expand, and, with
+	// write-pv: dispatcher, the volume source.
 	TerminationLog = "/dev/termination-log"
 )
 
-// PVName is the name of the PV of the claim with this UID.
+// PVName returns the name of the PV of the claim with this UID.
 func PVName(uid string) string { return "pvc-" + uid }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Requests is the content of RequestFile. A list from the first version on, so that an image may
-// declare a batch-size without a new format.
+// Requests is the content of RequestFile. It has been a list since the first version, so that an image may declare a
+// batch-size without a new format.
 type Requests struct {
 	Version string    `json:"version"`
 	Verb    Verb      `json:"verb"`
@@ -15,8 +15,7 @@ type Requests struct {
 
 // Request is one claim's request to the image.
 type Request struct {
-	// UID of the claim. Every name in the storage derives from it, and a rerun finds by it what an
-	// earlier run made.
+	// UID of the claim. Every name in the storage derives from it, so that a rerun finds what an earlier run made.
 	UID       string `json:"uid"`
 	PVName    string `json:"pvName"`
 	Namespace string `json:"claimNamespace"`
@@ -30,31 +29,31 @@ type Request struct {
 	// AttributesClass is the claim's volumeAttributesClassName.
 	AttributesClass string `json:"volumeAttributesClass,omitempty"`
 	ReclaimPolicy   string `json:"reclaimPolicy"`
-	// SelectedNode is the scheduler's choice, with WaitForFirstConsumer; on delete and expand the
+	// SelectedNode is the node that the scheduler selected, with WaitForFirstConsumer. On delete and expand it is the
 	// volume's node, if it has one.
 	SelectedNode string `json:"selectedNode,omitempty"`
 	// SelectedZone is that node's topology.kubernetes.io/zone.
 	SelectedZone string `json:"selectedZone,omitempty"`
-	// SelectedTopology are that node's labels that tell where it is: zone, region and hostname, by the
-	// labels' own names.
+	// SelectedTopology holds the labels of that node that say where it is: zone, region and hostname, by the labels'
+	// own names.
 	SelectedTopology map[string]string `json:"selectedTopology,omitempty"`
-	// AllowedTopologies of the class: alternatives, each a list of values by label. A volume must be
-	// reachable from where one of them holds; none: from anywhere.
+	// AllowedTopologies of the class: alternatives, each a list of values by label. A volume must be reachable from
+	// where one of them holds; if there is none, from anywhere.
 	AllowedTopologies []map[string][]string `json:"allowedTopologies,omitempty"`
 	Username          string                `json:"username,omitempty"`
 	Group             string                `json:"group,omitempty"`
-	// Undo is set on a delete of what may have been made although no PV ever was.
+	// Undo is set on a delete of what a provision may have made although no PV was ever written.
 	Undo bool `json:"undo,omitempty"`
-	// Source is what the volume is to be copied from, nil for an empty one.
+	// Source is what the volume is to be cloned from, nil for an empty volume.
 	Source *Source `json:"source,omitempty"`
-	// Labels and Annotations of the claim. Its owner can write anything here: never trust them.
+	// Labels and Annotations of the claim. Its owner can write anything here, so do not trust them.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Properties of the config and parameters of the class, by their own names.
 	Properties map[string]string `json:"properties,omitempty"`
 }
 
-// Encode writes the requests as the content of RequestFile.
+// Encode returns the requests as the content of RequestFile.
 func (r Requests) Encode() (string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -63,8 +62,8 @@ func (r Requests) Encode() (string, error) {
 	return string(b), nil
 }
 
-// DecodeRequests reads the content of RequestFile. It refuses another version and an unknown verb,
-// and accepts unknown fields: a newer dispatcher may add some.
+// DecodeRequests parses the content of RequestFile. It rejects another version and an unknown verb, and accepts
+// unknown fields, since a newer dispatcher may add some.
 func DecodeRequests(data []byte) (Requests, error) {
 	var r Requests
 	if err := json.Unmarshal(data, &r); err != nil {

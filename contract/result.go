@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Result is what became of one request: a line of JSON in the termination message. Of a batch each request has one;
-// an expand has one that says how large the volume is.
+// Result is what happened to one request: a line of JSON in the termination message. Each request of a batch has one.
+// An expand has one that says how large the volume is.
 type Result struct {
 	// UID of the claim.
 	UID string `json:"uid"`
-	// Code is an exit code, for this request alone. A line without one is no result.
+	// Code is an exit code for this request alone. A line without one is not a result.
 	Code *int32 `json:"code"`
-	// Message is as a termination message of this request's own.
+	// Message is what the termination message of a Job for this request alone would be.
 	Message string `json:"message,omitempty"`
 	// Capacity of the volume as it is now.
 	Capacity Capacity `json:"capacity,omitempty"`
@@ -26,7 +26,7 @@ func NewResult(uid string, code int32) Result { return Result{UID: uid, Code: &c
 // IsDone reports whether the request was done.
 func (r Result) IsDone() bool { return r.Code != nil && *r.Code == ExitDone }
 
-// Encode writes the result as a line of the termination message.
+// Encode returns the result as a line of the termination message.
 func (r Result) Encode() (string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r Result) Encode() (string, error) {
 	return string(b) + "\n", nil
 }
 
-// DecodeResults reads the lines of a termination message that are results. All others are for people.
+// DecodeResults returns the results among the lines of a termination message. All other lines are for people.
 func DecodeResults(message string) []Result {
 	var out []Result
 	for line := range strings.Lines(message) {
@@ -47,11 +47,11 @@ func DecodeResults(message string) []Result {
 	return out
 }
 
-// Capacity is a size as it is written: "2Gi", or a plain number of bytes, which in JSON may be a number. Whoever
-// reads it has to check that it is a quantity of Kubernetes.
+// Capacity is a size as it is written: "2Gi", or a plain number of bytes, which in JSON may be a number. The reader
+// has to check that it is a quantity of Kubernetes.
 type Capacity string
 
-// Bytes is the Capacity of so many bytes.
+// Bytes returns the Capacity of a number of bytes.
 func Bytes(n int64) Capacity { return Capacity(fmt.Sprint(n)) }
 
 // MarshalJSON writes a plain number as a number.

@@ -13,7 +13,7 @@ func result(code int32, message string, capacity contract.Capacity) contract.Res
 	return r
 }
 
-func TestAResultIsOneLineOfJSON(t *testing.T) {
+func TestResultIsOneLineOfJSON(t *testing.T) {
 	for want, r := range map[string]contract.Result{
 		`{"uid":"u","code":0}` + "\n":                                        result(0, "", ""),
 		`{"uid":"u","code":0,"capacity":7516192768}` + "\n":                  result(0, "", contract.Bytes(7<<30)),

@@ -2,7 +2,7 @@ package contract
 
 import "slices"
 
-// Verb is what a run is asked to do. It is the container's last argument and FLEX_VERB.
+// Verb is what a run does. It is the container's last argument and FLEX_VERB.
 type Verb string
 
 // The verbs of version 1.
@@ -13,8 +13,8 @@ const (
 	List      Verb = "list"
 )
 
-// Verbs lists every verb, in the order of a volume's life.
+// Verbs returns every verb, in the order of a volume's life.
 func Verbs() []Verb { return []Verb{Provision, Delete, Expand, List} }
 
-// Known tells whether v is a verb of this version.
+// Known reports whether v is a verb of this version.
 func (v Verb) Known() bool { return slices.Contains(Verbs(), v) }

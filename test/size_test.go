@@ -31,14 +31,6 @@ var tooLarge = map[string]int{
 // withoutDoc are the packages without a doc.go.
 var withoutDoc = []string{
 	"cmd/flex-dispatcher",
-	"contract",
-	"dispatcher/config",
-	"dispatcher/decide",
-	"dispatcher/reason",
-	"dispatcher/jobs",
-	"dispatcher/pvs",
-	"dispatcher/runs",
-	"internal/fixture",
 }
 
 // function is a function with a body, and how many lines of code it has from `func` to its last brace.

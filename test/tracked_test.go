@@ -1,4 +1,5 @@
-// Package test checks the repository as a whole: links of its pages, the configuration of its linters, its words.
+// Package test checks the repository as a whole: links of its pages, the configuration of its linters, its words, sizes, imports and
+// invariants.
 package test
 
 import (

@@ -1,5 +1,3 @@
-//go:build words
-
 package test
 
 import (

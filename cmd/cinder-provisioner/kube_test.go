@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// kubeAPI is as much of Kubernetes as the image writes to: create, get and delete, by path.
+// kubeAPI is the part of the Kubernetes API that the image uses: create, get and delete, by path.
 type kubeAPI struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any

@@ -95,7 +95,7 @@ func report(result run.Result, log io.Writer) {
 func terminate(message string) error {
 	file, err := os.OpenFile(contract.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // outside of a pod there is none
+		return nil // outside of a pod there is no such file
 	}
 	defer file.Close()
 	_, err = file.WriteString(message)

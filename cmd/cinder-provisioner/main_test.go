@@ -7,7 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// TestWrongUseHasAnExitCodeOfTheContract ends with an exit code of the contract, not with cobra's.
+// The exit code is one of the contract, not cobra's.
 func TestWrongUseHasAnExitCodeOfTheContract(t *testing.T) {
 	tests := map[string]struct {
 		args []string

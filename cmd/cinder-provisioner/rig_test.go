@@ -23,7 +23,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// rig is one claim's process, between proxies that count its requests.
+// rig runs the command for one claim, as a process between proxies that count its requests.
 type rig struct {
 	t      *testing.T
 	uid    string
@@ -35,7 +35,7 @@ type rig struct {
 	also map[string]string
 	said bytes.Buffer
 
-	// login leads the process to the Cinder's proxy.
+	// login is the variable by which the process finds the proxy of Cinder or keystone.
 	login, kubeconfig string
 
 	mu       sync.Mutex
@@ -61,7 +61,8 @@ func newRig(t *testing.T, cinder store, api string) *rig {
 	return r
 }
 
-// proxies stand before Cinder and its keystone. Keystone's catalog names Cinder, so that it must name the proxy.
+// proxies starts proxies of Cinder and its keystone. Keystone's catalog contains Cinder's address, which is replaced
+// by the proxy's.
 func (r *rig) proxies(cinder store) (login string) {
 	r.t.Helper()
 	endpoint := r.proxy(cinder.endpoint, as)
@@ -72,7 +73,7 @@ func (r *rig) proxies(cinder store) (login string) {
 	return "OS_AUTH_URL=" + r.proxy(cinder.keystone, func(body []byte) []byte { return bytes.ReplaceAll(body, there, here) })
 }
 
-// as leaves an answer as it is.
+// as returns an answer unchanged.
 func as(body []byte) []byte { return body }
 
 func origin(t *testing.T, of string) string {
@@ -84,8 +85,8 @@ func origin(t *testing.T, of string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// proxy stands before a server, may change what it answers, and kills the process once the server has
-// answered its last request.
+// proxy starts a proxy of a server. It may change the server's answers, and kills the process once the server has
+// answered the last request that the process may send.
 func (r *rig) proxy(to string, change func([]byte) []byte) string {
 	r.t.Helper()
 	target, err := url.Parse(to)
@@ -116,7 +117,7 @@ func rewrite(answer *http.Response, change func([]byte) []byte) error {
 	return nil
 }
 
-// counted notes a request that was answered, and kills the process when it was its last.
+// counted counts a request that was answered, and kills the process after the last one that it may send.
 func (r *rig) counted() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +129,8 @@ func (r *rig) counted() error {
 	return nil
 }
 
-// killAt does a run whose k-th request is its last, and says how many it made.
+// killAt executes a run whose k-th request is its last. It reports whether the run was killed, and how many requests
+// it sent.
 func (r *rig) killAt(k int, do func() int) (killed bool, made int) {
 	r.mu.Lock()
 	r.requests, r.limit, r.killed = 0, k, false
@@ -140,7 +142,7 @@ func (r *rig) killAt(k int, do func() int) (killed bool, made int) {
 	return r.killed, r.requests
 }
 
-// run is one run of a verb, in a process of its own. It returns the exit code, negative when killed.
+// run executes a verb in a process of its own. It returns the exit code, which is negative if the process was killed.
 func (r *rig) run(verb contract.Verb) int {
 	r.t.Helper()
 	object, undo := r.kube.pv(contract.PVName(r.uid)), false
@@ -206,8 +208,8 @@ func (r *rig) skeleton() map[string]any {
 	}
 }
 
-// count wants so many volumes, Secrets and PVs of the claim. The dispatcher would have removed the PV
-// after a delete.
+// count fails the test unless the claim has that many volumes, Secrets and PVs. The dispatcher would have deleted the
+// PV after a delete.
 func (r *rig) count(k, want int) {
 	r.t.Helper()
 	if want == 0 {

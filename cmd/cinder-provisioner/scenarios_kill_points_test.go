@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// build makes the command's binary, unless FLEX_TEST_BINARY names one: a run is a process that can be killed.
+// build builds the command's binary, unless FLEX_TEST_BINARY names one. Only a process can be killed.
 func build(t *testing.T) string {
 	t.Helper()
 	if binary := os.Getenv("FLEX_TEST_BINARY"); binary != "" {
@@ -25,8 +25,8 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// TestRunKilledAtAnyRequestIsCompletedByTheNext kills the process after its k-th request to keystone, Cinder or Kubernetes, for every k,
-// and runs it again: one volume, one Secret and one PV are left after provision, and none after delete.
+// The process is killed after its k-th request to keystone, Cinder or Kubernetes, for every k, and run again.
+// Provision leaves one volume, one Secret and one PV; delete leaves none.
 func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
@@ -68,7 +68,7 @@ func killDelete(t *testing.T, cinder store, api string) {
 	})
 }
 
-// killEverywhere goes on until a run ends before its k-th request.
+// killEverywhere increases k until a run ends before its k-th request.
 func killEverywhere(t *testing.T, name string, prepare func() (*rig, func() int), check func(r *rig, k int)) {
 	t.Helper()
 	for k := 1; ; k++ {
@@ -80,7 +80,7 @@ func killEverywhere(t *testing.T, name string, prepare func() (*rig, func() int)
 		}
 		said := fmt.Sprintf("%s: %d kill points covered, an unbroken run makes %d requests", name, k-1, made)
 		t.Log(said)
-		// A slow Cinder is looked at more often in one run than in another.
+		// The status of a slow Cinder's volume is requested more often in one run than in another.
 		if k-1 < made || made < 5 {
 			t.Error(said)
 		}

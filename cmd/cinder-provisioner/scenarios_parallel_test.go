@@ -8,8 +8,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Thirty runs at a time make thirty volumes, Cinder's own books count exactly these, and
-// thirty deletes at a time leave nothing in them.
+// Thirty runs in parallel make thirty volumes, which Cinder counts exactly against the quota. Thirty deletes in
+// parallel leave nothing to count.
 func TestThirtyClaimsInParallel(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
@@ -36,7 +36,7 @@ func TestThirtyClaimsInParallel(t *testing.T) {
 	})
 }
 
-// atOnce does a verb for every claim at the same time.
+// atOnce executes a verb for every claim in parallel.
 func atOnce(t *testing.T, rigs []*rig, verb contract.Verb) {
 	t.Helper()
 	codes := make([]int, len(rigs))

@@ -29,8 +29,8 @@ type store struct {
 	types map[string]string
 }
 
-// cinders are two in this process, without and with keystone, and the real one to which the openrc file
-// of FLEX_TEST_CINDER leads, where there is one.
+// cinders returns two fake Cinders, without and with keystone, and the real one of the openrc file that
+// FLEX_TEST_CINDER names, if it is set.
 func cinders(t *testing.T) map[string]store {
 	t.Helper()
 	all := map[string]store{"fake": fakeStore(t), "fake with keystone": fakeKeystoneStore(t)}
@@ -146,7 +146,7 @@ func (s store) volumes(t *testing.T, uids ...string) int {
 	return count
 }
 
-// usage is how much of the project's quota is taken, in Cinder's own books: volumes and GiB.
+// usage returns how much of the project's quota is used according to Cinder: volumes and GiB.
 func (s store) usage(t *testing.T) (volumes, gib int) {
 	t.Helper()
 	var body struct {

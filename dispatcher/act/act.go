@@ -17,7 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// fieldManager owns what the dispatcher writes.
+// fieldManager is the owner of the fields that the dispatcher writes.
 const fieldManager = "flex-dispatcher"
 
 // Actor carries out actions.
@@ -37,20 +37,20 @@ type Actor struct {
 	Allowed jobs.Allowances
 }
 
-// Result is what an action leaves to be done.
+// Result is what the controller has to do after an action.
 type Result struct {
-	// RequeueAfter is when to observe the UID again; zero: when something changes.
+	// RequeueAfter is when to observe the UID again, zero for when something changes.
 	RequeueAfter time.Duration
-	// Hint is for the next observation, which then comes at once. Nil: nothing was learned.
+	// Hint is for the next observation, which then comes at once. It is nil if nothing was learned.
 	Hint *observe.Hint
 }
 
-// learned makes the UID be observed again at once, with what was learned from a refused write.
+// learned returns the Result of a refused write: the UID is observed again at once, with what was learned.
 func learned(hint observe.Hint) Result { return Result{RequeueAfter: time.Nanosecond, Hint: &hint} }
 
 // Do carries out one action: at most one write, then its event and log line.
 //
-//nolint:gocyclo // a line per action
+//nolint:funlen,gocyclo // a line per action
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	klog.FromContext(ctx).V(2).Info("Acting", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
@@ -113,7 +113,8 @@ func (a *Actor) retold(result Result) Result {
 	return Result{RequeueAfter: retellAfter}
 }
 
-// requeueAt turns a time into a wait. It is a little long, never short: an observation too soon would only wait again.
+// requeueAt returns the Result of waiting for a time. The wait is a little long rather than short: an observation
+// that is too early would only wait again.
 func (a *Actor) requeueAt(at time.Time) Result {
 	if at.IsZero() {
 		return Result{}

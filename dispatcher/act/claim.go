@@ -15,9 +15,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// publishResult writes a run's result on the claim. The UID is in the patch: another claim of the same name must not get it. Where an
-// admission webhook or policy refuses it, perhaps for good, the Job's event says so instead and the record goes on: else it would be held,
-// and nothing be retried, until a person finds out.
+// publishResult writes a run's result on the claim. The UID is in the patch, so that another claim of the same name
+// does not get it. If an admission webhook or policy refuses the write, perhaps for good, an event on the Job says so
+// and the record counts as published. Otherwise it would be held, and nothing retried, until an administrator
+// noticed.
 func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d decide.PublishResult) (Result, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.Claim.Name, o.Claim.Namespace).
 		WithUID(o.UID).
@@ -32,8 +33,8 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 	return Result{}, err
 }
 
-// reschedule takes the selected node off the claim as it was observed: the scheduler then chooses again for the pod that waits for it. A
-// claim that has changed meanwhile is left as it is, and the watch brings it.
+// reschedule removes the selected node from the claim as it was observed. The scheduler then selects again for the
+// pod that waits for the claim. A claim that has changed since is left as it is, and the watch enqueues it.
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
 	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
 		annotate(map[string]any{storagehelpers.AnnSelectedNode: nil}))
@@ -44,7 +45,7 @@ func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why stri
 	return err
 }
 
-// createPV creates the PV that a container describes. One that exists already is found by the next observation, and judged there.
+// createPV creates the PV that a container describes. If it exists already, the next observation finds it.
 func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
 	pv, refused := observe.DescribedPV(job, o.Pods[run.Name], a.Allowed[job.Namespace])
@@ -55,7 +56,7 @@ func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return Result{}, nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image's fault: the run has failed
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
 		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: "the API server refused the PersistentVolume that it describes: " + err.Error()}), nil
 	default:
 		return Result{}, fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)

@@ -24,7 +24,7 @@ import (
 // maxNote is the API server's limit on an event's note, in bytes, with room for an ellipsis.
 const maxNote = 1020
 
-// emit writes one event, about an object and the Job or ConfigMap that is the cause.
+// emit emits one event about an object. related is the Job or ConfigMap that is the cause, or nil.
 func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) {
 	if len(note) > maxNote {
 		cut := maxNote
@@ -36,17 +36,18 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 	a.Recorder.Eventf(regarding, related, kind, why, actionOf(why, note), "%s", note)
 }
 
-// actionOf stands in the key by which the recorder counts repeats, and the note does not: with the same
-// action a claim would go on telling the first cause for minutes when there is another.
+// actionOf returns the action of an event. The recorder counts events as repeats by a key that has the action and not
+// the note. With the same action for each note, an event would go on reporting the first cause for minutes when there
+// is another.
 func actionOf(why, note string) string {
-	const room = 100 // of the API server's 128 for an action; a reason may be somebody else's
+	const room = 100 // of the API server's 128 for an action; a reason may come from Kubernetes
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(note)) // it never fails
 	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
 }
 
-// reportProblem tells the claim's user, and the administrator where the config is at fault. What concerns
-// a volume without a claim is told on its PV or its Job.
+// reportProblem emits a problem to the claim's user and, if the config is faulty, to the administrator. A problem of
+// a volume without a claim is emitted on its PV or its Job.
 func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	var related runtime.Object
 	if o.Provision.From != nil {
@@ -69,6 +70,7 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	}
 }
 
+// emitLaunched logs and emits that a run was launched.
 func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *batchv1.Job, d decide.Launch) {
 	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
@@ -91,7 +93,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	}
 }
 
-// gone names the node around which a run of this verb was launched.
+// missingNode names the missing node instead of which a run of this verb was launched to any.
 func missingNode(o *observe.Observation, verb contract.Verb) string {
 	if verb == contract.Expand {
 		return o.View.Expand.MissingNode
@@ -99,15 +101,15 @@ func missingNode(o *observe.Observation, verb contract.Verb) string {
 	return o.View.Delete.MissingNode
 }
 
-// emitWarnings reminds the administrator of what serves but should not stay so, whenever it serves.
+// emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
 func (a *Actor) emitWarnings(r observe.Resolved) {
 	for _, warning := range r.Config.Warnings {
 		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)
 	}
 }
 
-// emitOutcome: the verdict and the image's words for the user go where the user looks; the rest of the
-// output goes to the Job only.
+// emitOutcome emits the verdict and the image's message for the user where the user looks. The rest of the output is
+// emitted on the Job only.
 func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	job := o.Jobs[d.Run.Name]
 	if d.Run.Output != "" {
@@ -115,7 +117,7 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	}
 	regarding, good, bad := a.eventTarget(o, d.Run)
 	switch {
-	case d.Success && d.Run.Verb == contract.Expand: // told when the claim has its size
+	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
 		a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
 		a.emitDiffers(o, d, job)
@@ -124,7 +126,8 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	}
 }
 
-// emitDiffers: a volume that serves, and is not what was asked for or not the only one, is no failure.
+// emitDiffers warns about a volume that the claim can use, and that is not what was asked for or not the only one.
+// That is not a failure.
 func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) {
 	if d.Run.Verb != contract.Provision || o.Claim == nil {
 		return
@@ -138,7 +141,7 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 }
 
-// eventTarget is where a run's verdict is told, and under which reasons.
+// eventTarget returns the object on which a run's verdict is emitted, and the reasons for success and failure.
 func (a *Actor) eventTarget(o *observe.Observation, run decide.Run) (regarding runtime.Object, good, bad string) {
 	job := o.Jobs[run.Name]
 	switch {
@@ -168,10 +171,10 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 	return note
 }
 
-// failureNote names the cause, in the image's own words where it has some, and what comes next.
+// failureNote says the cause, in the image's own message if there is one, and what happens next.
 func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
 	out := d.Run.Outcome
-	parts := said(out, job)
+	parts := messageParts(out, job)
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -185,8 +188,8 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 	return strings.Join(parts, "; ")
 }
 
-// provisionFault is why a provision has failed beside its exit code, or although that is 0; "" if nothing else is
-// known.
+// provisionFault returns why a provision has failed beside its exit code, or although that is 0. It returns nothing
+// if only the exit code is known.
 func provisionFault(o *observe.Observation, run decide.Run) string {
 	vol, fault := o.View.Volume, ""
 	switch {
@@ -209,10 +212,11 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	return fault
 }
 
-// said is what the image has said for the claim's user, or else where the administrator reads the rest.
-func said(out runs.Outcome, job *batchv1.Job) []string {
-	if words := contract.ForClaim(out.Message); words != "" {
-		return []string{words}
+// messageParts returns the image's message for the claim's user or, without one, where the administrator finds the
+// output.
+func messageParts(out runs.Outcome, job *batchv1.Job) []string {
+	if message := contract.ForClaim(out.Message); message != "" {
+		return []string{message}
 	}
 	if out.Message == "" && out.Verdict != contract.Unlisted {
 		return nil
@@ -220,7 +224,7 @@ func said(out runs.Outcome, job *batchv1.Job) []string {
 	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
 }
 
-// nextNote tells when the next attempt comes.
+// nextNote says when the next attempt starts.
 func nextNote(o *observe.Observation, d decide.RecordOutcome) string {
 	next := "next attempt in " + d.Retry.Sub(d.Run.Outcome.Finished).Round(time.Second).String()
 	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity && o.View.Provision.NodeSelected {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// Item 1: a claim says again why it waits when the cause changes. client-go's recorder takes two events for
-// one that differ in their note only, and goes on telling the first.
+// A claim reports again why it waits when the cause changes. client-go's recorder counts two events that differ only
+// in their note as one, and keeps the first note.
 func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

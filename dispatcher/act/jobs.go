@@ -13,7 +13,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -21,17 +20,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// How long a Job is kept once it is no record any more: long enough for a person to look at a failure.
+// How long a Job is kept when its record is released: long enough for a person to look at a failure.
 const (
 	keepDone   = 5 * time.Minute
 	keepFailed = time.Hour
 )
 
-// requeueShared is how soon a UID is observed again that could not write on a Job of several claims, because another had.
+// requeueShared is how soon a UID is observed again that could not write on a Job of several claims because another UID had.
 const requeueShared = 100 * time.Millisecond
 
-// patchJob writes on a Job as it was observed. Of a Job that serves several claims, only changes about a claim enqueue that claim: after a
-// conflict the UID is requeued, where it shares the Job.
+// patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
+// that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
 func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, patch fields) (outcome, Result, error) {
 	err := mergePatch(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch)
 	how, err := outcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
@@ -41,8 +40,8 @@ func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, patch fields) (o
 	return how, Result{}, err
 }
 
-// recordOutcome writes what became of a run on its Job. A Job that has changed since it was observed may have it already, so nothing is
-// told twice.
+// recordOutcome writes the outcome of a run on its Job. A Job that has changed since it was observed may have the
+// outcome already, so the event is emitted only after a successful write.
 func (a *Actor) recordOutcome(ctx context.Context, o *observe.Observation, d decide.RecordOutcome) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	text, err := json.Marshal(d.Run.Outcome)
@@ -59,7 +58,8 @@ func (a *Actor) recordOutcome(ctx context.Context, o *observe.Observation, d dec
 	return result, nil
 }
 
-// releaseRecord lets a Job expire that is no record any more. Where it is still another claim's, the Job is marked as not this one's.
+// releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still the record of
+// another claim, it is only marked as released by this one.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	patch := annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
@@ -75,8 +75,8 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 	return result, err
 }
 
-// keepFor is how long after its end a Job is to be kept that is released now, so long after it. Kubernetes counts from the end: a Job
-// that was held for long would expire before anybody could look at it.
+// keepFor returns how long after its end a Job is to be kept that is released now, held after its end. Kubernetes
+// counts from the end, so a Job that was held for long would expire before a person could look at it.
 func keepFor(held time.Duration, succeeded bool) time.Duration {
 	if succeeded {
 		return held + keepDone
@@ -84,22 +84,22 @@ func keepFor(held time.Duration, succeeded bool) time.Duration {
 	return held + keepFailed
 }
 
-// waive writes on a Job that serves several claims that this one does not need it any more.
+// waive writes on a Job that serves several claims that this one no longer needs it.
 func (a *Actor) waive(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
 	_, result, err := a.patchJob(ctx, job, annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
 	return result, err
 }
 
-// announceReschedule writes on a Job that its claim, as it is now, goes back to the scheduler.
+// announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
 func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	_, result, err := a.patchJob(ctx, o.Jobs[run.Name],
 		annotate(map[string]string{jobs.AnnRescheduled(string(o.UID)): o.Claim.ResourceVersion}))
 	return result, err
 }
 
-// cancel deletes a Job and, in the foreground, its pods: in the background they would stay as long as the record's finalizer keeps the
-// Job.
+// cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as long as the record
+// finalizer keeps the Job.
 func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	err := a.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 		PropagationPolicy: new(metav1.DeletePropagationForeground),
@@ -111,8 +111,8 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// removePodFinalizers takes our finalizer off a Job's pods, almost always one. A pod that has changed meanwhile is left as it is: the
-// watch brings it again.
+// removePodFinalizers removes our finalizer from a Job's pods, almost always one. A pod that has changed since it was
+// observed is left as it is, and the watch enqueues the UID.
 func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {
 		if !runs.HasFinalizer(pod) {
@@ -126,10 +126,10 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 	return nil
 }
 
-// countedRun is what the series count of a run.
+// countedRun returns what the series count of a run.
 func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 	r := series.Run{
-		Source: o.ClonedFrom(), Class: o.Delete.Config.Source.Class, Verb: d.Run.Verb, Undo: d.Run.Verb == contract.Delete && d.Run.Volume == "",
+		Source: o.ClonedFrom(), Class: o.Delete.Config.Source.Class, Verb: d.Run.Verb, Undo: d.Run.IsUndo(),
 		Verdict: d.Run.Outcome.Verdict, Success: d.Success, Attempt: d.Run.Attempt,
 		Took: d.Run.Outcome.Finished.Sub(o.Jobs[d.Run.Name].CreationTimestamp.Time),
 	}

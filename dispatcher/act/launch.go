@@ -22,14 +22,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// Member is a UID and the launch that was decided for it.
+// Member is a UID of a batch and the launch that was decided for it.
 type Member struct {
 	O      *observe.Observation
 	Launch decide.Launch
 }
 
-// Launch creates the Job of a run, for one claim or for a batch of those that want the same. A Job that exists already under its name is
-// never taken for it: another leader made it a moment ago, and the next observation shows it.
+// Launch creates the Job of a run, for one claim or for a batch of claims that ask for the same. It is an error if a
+// Job of that name exists: another leader created it a moment ago, and the next observation shows it.
 func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) error {
 	plan, err := a.planOf(first, others)
 	if err != nil {
@@ -37,11 +37,12 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	}
 	job, err := a.createJob(ctx, first.O, plan)
 	if IsRefused(err) && len(others) == 0 {
-		a.reportProblem(first.O, decide.Problem{Reason: reason.LaunchFailed,
-			Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err)})
+		a.reportProblem(first.O, decide.Problem{
+			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
+		})
 	}
 	if err != nil {
-		if alone := len(others) == 0; alone || !IsRefused(err) { // else the first is launched alone, with this slot
+		if alone := len(others) == 0; alone || !IsRefused(err) { // otherwise the first is launched alone, with this slot
 			a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		}
 		return err
@@ -55,7 +56,8 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// Trim returns as many of the others as fit into one Job with the first: its pod's annotations are limited in size.
+// Trim returns as many of the others as fit into one Job with the first. The annotations of its pod are limited in
+// size.
 func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	plan, err := a.planOf(first, others)
 	if err != nil {
@@ -65,7 +67,8 @@ func (a *Actor) Trim(first Member, others []Member) ([]Member, error) {
 	return others[:len(plan.With)], err
 }
 
-// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the Job as it was created, or was to be.
+// createJob builds the Job of a plan and creates it, with the slot of the first UID. It returns the Job that was
+// created or, with an error, the one that was to be.
 func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs.Plan) (*batchv1.Job, error) {
 	job, err := jobs.Build(plan)
 	if err != nil {
@@ -80,7 +83,7 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	return created, nil
 }
 
-// planOf joins the plans of all members. The Job's number is free for each of them.
+// planOf joins the plans of all members. The Job's number is unused for each of them.
 func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 	plan, err := a.planOne(first.O, first.Launch)
 	for _, m := range others {
@@ -95,8 +98,8 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 	return plan, err
 }
 
-// planOne gathers what the Job is built from: the claim's request on provision, the PV's on delete and expand, and on an undo the very
-// request of the run that is undone.
+// planOne returns what the Job is built from: the claim's request for a provision, the PV's for a delete and an
+// expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
@@ -106,7 +109,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	case d.Verb == contract.Provision:
 		a.planProvision(o, &p)
 	case d.Undo:
-		undone := o.View.Newest(contract.Provision).Name // a batch's does not bear this UID's name
+		undone := o.View.Newest(contract.Provision).Name // the Job of a batch may have another UID in its name
 		request, pv, err := runs.RecordedRequest(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
@@ -116,7 +119,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	default:
 		p.PV = o.PV
 		p.Request = jobs.RequestOf(o.PV, p.Config)
-		place(&p.Request, o.VolumeNode)
+		setTopology(&p.Request, o.VolumeNode)
 		p.Request.SelectedNode = o.VolumeNode.Name
 	}
 	if d.Verb == contract.Expand {
@@ -125,10 +128,11 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	return p, nil
 }
 
+// planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash = o.View.Provision.Hash
 	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config, "")
-	place(&p.Request, o.SelectedNode)
+	setTopology(&p.Request, o.SelectedNode)
 	p.Request.Source = o.Provision.Source
 	if a.TrustUsername {
 		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]
@@ -136,8 +140,8 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.PV = pvs.Skeleton(p.Request, p.Config, a.Provisioner)
 }
 
-// place fills in where the run's node is.
-func place(r *contract.Request, node observe.NodeTopology) {
+// setTopology fills in where the run's node is.
+func setTopology(r *contract.Request, node observe.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
@@ -161,7 +165,7 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 	})
 }
 
-// requestedAt is when a first run of a verb was asked for, as far as the objects tell.
+// requestedAt returns when the first run of a verb was asked for, as far as the objects show it.
 func requestedAt(o *observe.Observation, verb contract.Verb) time.Time {
 	switch {
 	case verb == contract.Provision:
@@ -178,7 +182,8 @@ func requestedAt(o *observe.Observation, verb contract.Verb) time.Time {
 	return last
 }
 
-// GroupOf names those with which a UID can share a Job: all that a Job has only once is the same for them. Empty: it goes alone.
+// GroupOf names the group of UIDs that can share a Job: everything that a Job has only once is the same for them. It
+// returns nothing if the UID must have a Job of its own.
 func GroupOf(o *observe.Observation, verb contract.Verb, mayBatch bool) string {
 	cfg := ConfigFor(o, verb).Config
 	if !mayBatch || cfg.BatchSize < 2 {

@@ -19,8 +19,8 @@ type Patcher[T metav1.Object] interface {
 // fields is a part of an object, as a merge patch sets it. A nil removes a field.
 type fields = map[string]any
 
-// mergePatch writes on an object as it was observed: on another of its name, or on one that has changed since, the API server refuses it
-// with a conflict.
+// mergePatch writes on an object as it was observed. The API server answers with a conflict if the object has changed
+// since, or if it is another one of the same name.
 func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch fields, subresources ...string) error {
 	metadata, _ := patch["metadata"].(fields)
 	if metadata == nil {
@@ -36,21 +36,22 @@ func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, 
 	return err
 }
 
-// annotate is a merge patch of annotations.
+// annotate returns a merge patch of annotations.
 func annotate[T any](annotations map[string]T) fields {
 	return fields{"metadata": fields{"annotations": annotations}}
 }
 
-// outcome is how a write ended, where it was not refused for another reason.
+// outcome is how a write ended that was not refused for another reason.
 type outcome int
 
 const (
 	written outcome = iota
-	changed         // the object has changed since it was observed: the watch brings it as it is now
-	gone            // the object does not exist any more: the watch says so, too
+	changed         // the object has changed since it was observed: the watch enqueues the UID
+	deleted         // the object no longer exists: the watch enqueues the UID
 )
 
-// outcomeOf reads a conflict and a missing object off an error. Every other error is returned, with what was tried.
+// outcomeOf returns whether a write met a conflict or a missing object. It returns every other error, with what was
+// tried.
 func outcomeOf(err error, format string, args ...any) (outcome, error) {
 	switch {
 	case err == nil:
@@ -58,28 +59,25 @@ func outcomeOf(err error, format string, args ...any) (outcome, error) {
 	case apierrors.IsConflict(err):
 		return changed, nil
 	case apierrors.IsNotFound(err):
-		return gone, nil
+		return deleted, nil
 	default:
 		return written, fmt.Errorf(format+": %w", append(args, err)...)
 	}
 }
 
-// IsRefused reports whether the API server will not have a write, whoever asks again: by an admission webhook or policy, by validation,
-// or by RBAC. A webhook that gives no reason answers 400.
+// IsRefused reports whether the API server refused a write and would refuse it again: by an admission webhook or
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400.
 func IsRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-func without(list []string, item string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(v string) bool { return v == item })
-}
-
-// withoutFinalizer is the patch that takes a finalizer off an object.
+// withoutFinalizer returns the patch that removes a finalizer from an object.
 func withoutFinalizer(obj metav1.Object, finalizer string) fields {
-	return fields{"metadata": fields{"finalizers": without(obj.GetFinalizers(), finalizer)}}
+	kept := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
+	return fields{"metadata": fields{"finalizers": kept}}
 }
 
-// RemoveFinalizer takes a finalizer off an object as it was read.
+// RemoveFinalizer removes a finalizer from an object as it was read.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
 	return mergePatch(ctx, client, obj, withoutFinalizer(obj, finalizer))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// patchPV writes on a PV, unless it has changed since it was observed: that is an error, and is tried again.
+// patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the UID is retried.
 func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, patch fields) error {
 	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), pv, patch)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -29,7 +29,7 @@ func (a *Actor) addFinalizer(ctx context.Context, pv *corev1.PersistentVolume) e
 		fields{"metadata": fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
 }
 
-// removeFinalizer lets a PV go, and tells of a volume that is given up with it.
+// removeFinalizer removes our finalizer from a PV, and emits an event if its volume is given up.
 func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d decide.RemoveFinalizer) error {
 	err := a.patchPV(ctx, o.PV, "take the finalizer off", withoutFinalizer(o.PV, contract.FinalizerStorage))
 	if err == nil && d.LeftBehind != "" {
@@ -38,7 +38,8 @@ func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d d
 	return err
 }
 
-// deleteUnboundPV deletes a PV that has just been seen to be unbound, unless it has changed since: it may be bound by now.
+// deleteUnboundPV deletes a PV that was observed to be unbound, unless it has changed since, as it may be bound by
+// now.
 func (a *Actor) deleteUnboundPV(ctx context.Context, o *observe.Observation) error {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
@@ -51,8 +52,8 @@ func (a *Actor) deleteUnboundPV(ctx context.Context, o *observe.Observation) err
 	return err
 }
 
-// deletePV deletes a PV. Our finalizer holds it until the next action takes that off, so that a crash between the two leaves a PV which says
-// that its volume is gone, not one that knows nothing.
+// deletePV deletes a PV. Our finalizer keeps it until the next action removes that. So if the dispatcher is killed
+// between the two, the PV is left terminating, and it is known that its volume was deleted.
 func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &pv.UID},
@@ -63,8 +64,8 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 	return nil
 }
 
-// setPVCapacity writes on the PV how large its volume has become, unless the PV has changed meanwhile. The observation has shown that it
-// is more than what is there.
+// setPVCapacity writes on the PV how large its volume is now, unless the PV has changed since it was observed. The
+// observation has shown that the volume is larger than the PV says.
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		fields{"spec": fields{"capacity": fields{"storage": run.Reached(run.Outcome).String()}}})

@@ -14,14 +14,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// setResizeStatus writes on the claim how far its resize has come, in Kubernetes' own words.
+// setResizeStatus writes on the claim how far its resize is, by Kubernetes' own values.
 func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d decide.SetResizeStatus) (err error) {
 	switch d.To {
 	case decide.ResizeInProgress:
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
 	case decide.ResizeInfeasible:
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInfeasible,
-			corev1.PersistentVolumeClaimControllerResizeError, refusal(d.Run))
+			corev1.PersistentVolumeClaimControllerResizeError, infeasibleMessage(d.Run))
 	case decide.ResizeLeftToNode:
 		err = a.leaveToNode(ctx, o)
 	case decide.ResizeNone:
@@ -32,8 +32,8 @@ func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d d
 	return err
 }
 
-// refusal is what a claim says of a size that its volume cannot have.
-func refusal(run decide.Run) string {
+// infeasibleMessage returns the condition's message for a size that the volume cannot have.
+func infeasibleMessage(run decide.Run) string {
 	said := contract.ForClaim(run.Outcome.Message)
 	if said == "" {
 		said = "the storage refuses this size"
@@ -41,7 +41,7 @@ func refusal(run decide.Run) string {
 	return said + "; the request can be lowered to a size above the claim's present capacity"
 }
 
-// patchResize writes on the claim how far its resize has come, and reports whether it has.
+// patchResize writes on the claim how far its resize is, and reports whether it was written.
 func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage corev1.ClaimResourceStatus,
 	condition corev1.PersistentVolumeClaimConditionType, message string,
 ) (bool, error) {
@@ -54,7 +54,7 @@ func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage c
 	})
 }
 
-// otherConditions are those that do not concern a resize.
+// otherConditions returns the conditions that are not about a resize.
 func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
 	out := []corev1.PersistentVolumeClaimCondition{} // never nil: it replaces what was there
 	for _, c := range claim.Status.Conditions {
@@ -68,8 +68,9 @@ func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVol
 	return out
 }
 
-// patchStatus writes on the status of the claim that the volume serves, and reports whether it has: on a claim that has changed since it was
-// observed, it does not, and the watch brings it. The annotation goes with it, as Kubernetes' own controllers write it.
+// patchStatus writes on the status of the claim of the volume, and reports whether it was written. It is not if the
+// claim has changed since it was observed, and then the watch enqueues it. The annotation is written with it, as
+// Kubernetes' own controllers do.
 func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status fields) (bool, error) {
 	claim := o.Holder
 	patch := annotate(map[string]string{contract.AnnResizer: a.Provisioner})
@@ -79,13 +80,13 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	return how == written && err == nil, err
 }
 
-// leaveToNode leaves the file system to the kubelet, or says that a person must grow it.
+// leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand it.
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet grows its file system where a pod uses it", o.PV.Spec.Capacity.Storage())
 	if o.View.Resize.Node == decide.NodeByHand {
-		kind, note = corev1.EventTypeWarning, byHand(o.PV)
+		kind, note = corev1.EventTypeWarning, byHandNote(o.PV)
 	}
-	note += saidOfResize(o)
+	note += resizeMessage(o)
 	wrote, err := a.patchResize(ctx, o, corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimFileSystemResizePending, note)
 	if wrote {
 		a.emit(o.Holder, o.PV, kind, reason.FileSystemResizeRequired, note)
@@ -93,15 +94,16 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	return err
 }
 
-// byHand is honest about a file system that nobody grows by himself, and names the remedy.
-func byHand(pv *corev1.PersistentVolume) string {
+// byHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the administrator
+// does.
+func byHandNote(pv *corev1.PersistentVolume) string {
 	return fmt.Sprintf("the volume has %[1]s, but its file system is as small as before: the kubelet grows none on volumes of this kind. "+
 		"Remedy: an administrator lets the claim's node rescan the device, grows the file system there (resize2fs, xfs_growfs), and says so by: "+
 		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
 }
 
-// saidOfResize are the image's own words for the user after the newest expand, as long as its Job is there.
-func saidOfResize(o *observe.Observation) string {
+// resizeMessage returns the image's message for the user after the newest expand, as long as its Job exists.
+func resizeMessage(o *observe.Observation) string {
 	e := o.View.Newest(contract.Expand)
 	if e == nil || contract.ForClaim(e.Outcome.Message) == "" {
 		return ""
@@ -109,7 +111,7 @@ func saidOfResize(o *observe.Observation) string {
 	return "; the image says: " + contract.ForClaim(e.Outcome.Message)
 }
 
-// finishResize gives the claim its size: no node has anything left to do.
+// finishResize sets the claim's capacity: nothing is left to do on any node.
 func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
 	size := o.PV.Spec.Capacity.Storage().String()
 	status := fields{
@@ -122,12 +124,12 @@ func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error 
 	}
 	wrote, err := a.patchStatus(ctx, o, status)
 	if wrote {
-		a.emit(o.Holder, o.PV, corev1.EventTypeNormal, reason.VolumeResizeSuccessful, "the claim has "+size+saidOfResize(o))
+		a.emit(o.Holder, o.PV, corev1.EventTypeNormal, reason.VolumeResizeSuccessful, "the claim has "+size+resizeMessage(o))
 	}
 	return err
 }
 
-// emitResizing: a run that grows the volume has been launched.
+// emitResizing emits that a run that expands the volume was launched.
 func (a *Actor) emitResizing(o *observe.Observation, job *batchv1.Job, note string) {
 	a.emit(o.Holder, job, corev1.EventTypeNormal, reason.Resizing, fmt.Sprintf("to %s by the %s", o.Size.String(), note))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
-// storeRevision stores the config of a pending claim as its newest revision. The name is a hash of the content, so that a revision that
-// exists needs only its number raised and its mark as unused taken off.
+// storeRevision stores the config of a pending claim as its newest revision. The name is a hash of the content. So if
+// the revision exists, only its number is raised and its mark as unused removed.
 func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error {
 	src := o.Provision.Config.Source
 	if stored := o.StoredRevision; stored != nil {
@@ -43,7 +43,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error
 	return nil
 }
 
-// DoRevision carries out what was decided for one stored config revision; until is when that is to be decided again.
+// DoRevision carries out what was decided for one stored config revision. until is when to decide again.
 func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action decide.RevisionAction, until time.Time) (Result, error) {
 	switch action {
 	case decide.MarkUnused:
@@ -59,15 +59,16 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 	}
 }
 
-// markUnused marks a revision with a time, or takes the mark off with nil. One that has changed since is left to the next observation,
-// which the watch brings.
+// markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has changed since it
+// was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, annotate(map[string]any{config.AnnUnusedSince: since}))
 	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }
 
-// deleteRevision deletes a revision, unless it has changed since it was observed: whoever needs a marked one takes the mark off first.
+// deleteRevision deletes a revision, unless it has changed since it was observed: a launch that needs a marked
+// revision removes the mark first.
 func (a *Actor) deleteRevision(ctx context.Context, stored *appsv1.ControllerRevision) error {
 	err := a.Client.AppsV1().ControllerRevisions(stored.Namespace).Delete(ctx, stored.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion},

@@ -37,19 +37,19 @@ var (
 	}
 )
 
-// Needs of the leader's election. Nobody can name the lease that is to be created.
+// Needs of the leader election. RBAC cannot restrict the creation of a lease by its name.
 var (
 	leaseNeeds    = []need{{"coordination.k8s.io", "leases", []string{"create"}}}
 	ownLeaseNeeds = []need{{"coordination.k8s.io", "leases", []string{"get", "update"}}}
 )
 
-// scope is where something is needed: a namespace or, without one, the cluster; and of which object,
-// without a name of all.
+// scope is where something is needed: in a namespace or, if that is empty, in the cluster. It is needed for the
+// object of that name or, if that is empty, for all.
 type scope struct{ namespace, name string }
 
-// CheckAccess asks the API server whether the dispatcher may do all that it needs. The error names every
-// verb that is missing, instead of one watch after another failing later. namespaces are those of configs, the dispatcher's own first; lease is the name of the
-// leader's lease there, or empty.
+// CheckAccess asks the API server whether the dispatcher may do everything that it needs. The error names every verb
+// that is missing, so that not one watch after another fails later. namespaces are the config namespaces, the
+// dispatcher's own first. lease is the name of the leader's lease there, or empty.
 func CheckAccess(ctx context.Context, client kubernetes.Interface, namespaces []string, lease string) error {
 	missing, err := denied(ctx, client, scope{}, clusterNeeds)
 	if err != nil {

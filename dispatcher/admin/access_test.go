@@ -18,7 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
-// asked answers access reviews by a function.
+// asked returns a client that answers access reviews by a function.
 func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -29,9 +29,8 @@ func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset 
 	return client
 }
 
-// The shipped roles grant just what the dispatcher asks for at its start, in the cluster and in each config
-// namespace.
-func TestTheShippedRolesGrantWhatIsNeeded(t *testing.T) {
+// The dispatcher asks at its start for what it needs, in the cluster and in each config namespace.
+func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	roles := shippedRoles(t)
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		role := "flex-dispatcher"
@@ -52,7 +51,7 @@ func TestTheShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// resourceAsked is the resource of a review as roles write it.
+// resourceAsked returns the resource of a review as roles write it.
 func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	if a.Subresource == "" {
 		return a.Resource

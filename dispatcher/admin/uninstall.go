@@ -22,8 +22,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Held is all that carries a finalizer of ours. Without the dispatcher nobody would ever take it off: a
-// namespace deleted with held Jobs in it would hang.
+// Held is everything that carries a finalizer of the dispatcher. Without the dispatcher nothing would ever remove it:
+// a namespace that is deleted with held Jobs in it would hang.
 type Held struct {
 	Jobs    []batchv1.Job
 	Volumes []corev1.PersistentVolume
@@ -31,8 +31,8 @@ type Held struct {
 	Pods []corev1.Pod
 }
 
-// Survey lists what carries our finalizers, in every namespace: nobody remembers which ones the dispatcher
-// served. What says that it is of another provisioner is left to that one's dispatcher.
+// Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known which ones the
+// dispatcher served. Objects that say that they are another provisioner's are left to that provisioner's dispatcher.
 func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
 	var held Held
 	if err := held.survey(ctx, client, provisioner); err != nil {
@@ -50,20 +50,20 @@ func Survey(ctx context.Context, client kubernetes.Interface, provisioner string
 	return held, nil
 }
 
-// runOfAnother reports the same of a Job or its pod, by the first PV that it was given.
-func runOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
+// isRunOfAnother reports whether a Job or its pod is another provisioner's, by the first PV that it was given.
+func isRunOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
 	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
 }
 
 func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
-	mine := metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy}
+	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !runOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if runs.IsRecord(&job) && !isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -72,14 +72,14 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if runs.HasFinalizer(&pod) && !runOfAnother(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !isRunOfAnother(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}
 	return nil
 }
 
-// Print says what stays behind in the storage when the finalizers are released.
+// Print writes what stays in the storage when the finalizers are removed.
 func (h Held) Print(w io.Writer) error {
 	for _, pv := range h.Volumes {
 		claim := "no claim"
@@ -102,7 +102,7 @@ func (h Held) Print(w io.Writer) error {
 	return err
 }
 
-// claimsOf names the claims whose record a Job still is.
+// claimsOf names the claims of which a Job is still the record.
 func claimsOf(job *batchv1.Job) string {
 	var out []string
 	for _, uid := range jobs.UIDs(job) {
@@ -117,7 +117,7 @@ func claimsOf(job *batchv1.Job) string {
 	return strings.Join(out, ", ")
 }
 
-// Release takes our finalizers off. It goes on over errors of single objects and returns the first.
+// Release removes the finalizers. It continues after the error of an object and returns the first error.
 func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
@@ -143,8 +143,8 @@ type finalized[T metav1.Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// removeFinalizer takes a finalizer off an object. One that has changed meanwhile is read anew: in a namespace that is being deleted every object
-// changes.
+// removeFinalizer removes a finalizer from an object. If the object has changed meanwhile it is read again: in a
+// namespace that is being deleted every object changes.
 func removeFinalizer[T metav1.Object](ctx context.Context, client finalized[T], obj T, finalizer string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		err := act.RemoveFinalizer(ctx, client, obj, finalizer)

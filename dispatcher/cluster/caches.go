@@ -32,8 +32,8 @@ type namespaced struct {
 	configs, accounts, revisions, jobs, pods cache.Indexer
 }
 
-// New sets up an informer of every kind that the dispatcher reads; nothing is listed before Start. namespaces are those of configs.
-// grants may be nil: then no claim may be cloned across namespaces.
+// New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start. namespaces are
+// the config namespaces. grants may be nil: then no claim may be cloned across namespaces.
 func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
 	c := &Caches{client: client, grants: grants, namespaces: map[string]namespaced{}}
 	b := builder{client: client, caches: c}
@@ -51,12 +51,13 @@ func (c *Caches) Start(ctx context.Context) {
 	}
 }
 
-// WaitForSync waits until every cache is filled and every handler has seen what is in it, and reports whether that was before ctx ended.
+// WaitForSync waits until every cache is filled and every handler has been called for its content. It returns false
+// if ctx ended before.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
 }
 
-// Shutdown waits for the watches to end, after Start's context has.
+// Shutdown waits for the watches to end, after the context of Start has ended.
 func (c *Caches) Shutdown() {
 	for _, f := range c.factories {
 		f.Shutdown()
@@ -73,7 +74,7 @@ func (c *Caches) Namespaces() []string {
 	return out
 }
 
-// Serves reports whether configs are read in a namespace.
+// Serves reports whether a namespace is a config namespace.
 func (c *Caches) Serves(namespace string) bool {
 	_, watched := c.namespaces[namespace]
 	return watched
@@ -185,12 +186,12 @@ func (c *Caches) UnfinishedJobs(namespace, label string) []*batchv1.Job {
 	return typed[*batchv1.Job](c.namespaces[namespace].jobs.ByIndex(byUnfinished, label))
 }
 
-// ClassesWithUnfinishedJobs returns the labels of the classes that have such Jobs in a namespace.
+// ClassesWithUnfinishedJobs returns the labels of the classes that have unfinished Jobs in a namespace.
 func (c *Caches) ClassesWithUnfinishedJobs(namespace string) []string {
 	return c.namespaces[namespace].jobs.ListIndexFuncValues(byUnfinished)
 }
 
-// ClassesInUse returns the labels of all classes of which there is a claim, a PV or a Job.
+// ClassesInUse returns the labels of all classes that have a claim, a PV or a Job.
 func (c *Caches) ClassesInUse() []string {
 	labels := slices.Concat(c.claims.ListIndexFuncValues(byClass), c.pvs.ListIndexFuncValues(byClass))
 	for _, ns := range c.namespaces {
@@ -210,8 +211,9 @@ func (c *Caches) NodesNamed(name string) []*corev1.Node {
 	return typed[*corev1.Node](c.nodes.ByIndex(byNode, name))
 }
 
-// WaitingForNode returns what a node's coming or going concerns, by the node's name or hostname label: unbound claims that have selected it, PVs of ours
-// whose volume lies there, Jobs that are records of runs there. With an empty name they are the released PVs that name no single node.
+// WaitingForNode returns the objects that may wait for a node, by the node's name or hostname label: unbound claims
+// that have it selected, PVs with their volume there, and Jobs that are records of runs there. An empty name stands
+// for the released PVs that name no single node.
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	var waiting []*batchv1.Job
 	for _, ns := range c.Namespaces() {
@@ -230,7 +232,7 @@ func byKey[T any](indexer cache.Indexer, key string) T {
 	return obj.(T)
 }
 
-// typed returns a list with its type. An index fails only when it does not exist.
+// typed returns a list with its type. It ignores the error, since an index fails only if it does not exist.
 func typed[T any](found []any, _ error) []T {
 	out := make([]T, 0, len(found))
 	for _, obj := range found {

@@ -1,3 +1,3 @@
-// Package cluster is what the dispatcher reads of the API server: informers and their indexes, typed lookups in them, and a
-// reader of the live objects. It makes no write and no decision, and it knows no rule. Start reading at Caches.
+// Package cluster reads the API server for the dispatcher: informers and their indexes, typed lookups in them, and a reader
+// of the live objects. It writes nothing and decides nothing. Start reading at Caches and Reader.
 package cluster

@@ -15,19 +15,19 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Grants answers whether the owner of a namespace lets claims of another clone a claim of it.
+// Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
 type Grants interface {
-	// Allows answers for a clone of the claim source in the namespace to. Its error is transient.
+	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient.
 	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
 }
 
-// The API by which one namespace consents to references from another; Kubernetes itself uses it for data
-// sources across namespaces. A cluster serves one of its versions or more, and each shows all grants.
+// The API by which one namespace consents to references from another. Kubernetes itself uses it for data sources across
+// namespaces. A cluster serves one or more of its versions, and each has all grants.
 const grantGroup, grantResource = "gateway.networking.k8s.io", "referencegrants"
 
 var grantVersions = []string{"v1", "v1beta1"}
 
-// ReferenceGrants reads consent from ReferenceGrants. Where that API is not served nobody consents.
+// ReferenceGrants reads consent from ReferenceGrants. If that API is not served, no namespace consents.
 type ReferenceGrants struct{ Client dynamic.Interface }
 
 // grant is the part of a ReferenceGrant that matters here.
@@ -50,7 +50,7 @@ type grantTo struct {
 	Name  *string `json:"name"` // nil: all of them
 }
 
-// Allows implements Grants. It asks anew each time, so that an API that is installed later is noticed.
+// Allows implements Grants. It asks the API server each time, so that an API that is installed later is noticed.
 func (g ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	list, err := g.list(ctx, source.Namespace)
 	if err != nil {
@@ -62,7 +62,7 @@ func (g ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName
 	}), nil
 }
 
-// list returns a namespace's grants by the first version that is served; none, where none is.
+// list returns a namespace's grants by the first version that is served, and none if none is.
 func (g ReferenceGrants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	for _, version := range grantVersions {
 		api := schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}

@@ -28,8 +28,8 @@ func dynamicClient(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	}, objects...)
 }
 
-// granting serves some versions of the API, with a grant in the namespace host of what stands in its spec.
-// Another version has the answer of an API server that does not know it.
+// granting returns grants of an API server that serves some versions of the API, with a grant of this spec in the
+// namespace host. It answers for another version as an API server that does not know it.
 func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGrants {
 	t.Helper()
 	var objects []runtime.Object
@@ -51,8 +51,8 @@ func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGran
 	return cluster.ReferenceGrants{Client: client}
 }
 
-// Item 6: consent is what a ReferenceGrant of the source's namespace says of this very copy, by whichever
-// version of that API the cluster serves.
+// Consent is what a ReferenceGrant of the source's namespace says about this very clone, by any version of that API
+// that the cluster serves.
 func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	const claims = `from: [{group: "", kind: PersistentVolumeClaim, namespace: guest}]`
 	tests := map[string]struct {
@@ -80,8 +80,8 @@ func TestConsentIsReadFromReferenceGrants(t *testing.T) {
 	}
 }
 
-// An error is transient, and never consent nor its refusal.
-func TestAnErrorIsNoAnswerToConsent(t *testing.T) {
+// An error is transient, so the claim is retried.
+func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
 	client := dynamicClient()
 	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is away")

@@ -31,8 +31,8 @@ const (
 	byRevision = "revision"
 	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
 	byOwner = "owner"
-	// byNode finds what waits for a node, by the node's name or hostname label: claims that are not bound,
-	// PVs of ours, Jobs that are records. Nodes are found by both.
+	// byNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
+	// PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
 	byNode = "node"
 	// bySource finds the unbound claims that ask for a clone of a claim.
 	bySource = "source"
@@ -51,7 +51,7 @@ func sourceOfClaim(obj any) ([]string, error) {
 	return []string{source.Name.String()}, nil
 }
 
-// The indexes by class all have the class's label as key, the only name of it that a Job carries.
+// classOfClaim, like all indexes by class, has the class's label as its key. A Job carries no other name of the class.
 func classOfClaim(obj any) ([]string, error) {
 	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(obj.(*corev1.PersistentVolumeClaim)))}, nil
 }
@@ -69,7 +69,7 @@ func classOfJob(obj any) ([]string, error) {
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
-	if runs.Finished(obj.(*batchv1.Job)) {
+	if runs.IsFinished(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classOfJob(obj)
@@ -79,7 +79,7 @@ func configOfRevision(obj any) ([]string, error) {
 	return []string{config.NameOfRevision(obj.(*appsv1.ControllerRevision).Name)}, nil
 }
 
-// revisionNamed serves Jobs and PVs, which name a revision by the same annotation.
+// revisionNamed indexes Jobs and PVs, which name a revision by the same annotation.
 func revisionNamed(obj any) ([]string, error) {
 	return []string{obj.(metav1.Object).GetAnnotations()[contract.AnnRevision]}, nil
 }
@@ -100,7 +100,8 @@ func namesOfNode(obj any) ([]string, error) {
 	return NamesOf(obj.(*corev1.Node)), nil
 }
 
-// NamesOf returns the names by which claims and PVs name a node: its own and its hostname label, mostly the same.
+// NamesOf returns the names by which claims and PVs refer to a node: its own name and its hostname label. Mostly they
+// are the same.
 func NamesOf(node *corev1.Node) []string {
 	names := []string{node.Name}
 	if host := node.Labels[corev1.LabelHostname]; host != "" && host != node.Name {
@@ -117,7 +118,7 @@ func nodeOfClaim(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// nodeOfPV has an empty key for a released PV that names no single node: it may wait for any of several.
+// nodeOfPV has an empty key for a released PV that names no single node, since it may wait for any of several.
 func nodeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
 	node := pvs.NodeOf(pv)
@@ -129,7 +130,7 @@ func nodeOfPV(obj any) ([]string, error) {
 
 func nodeOfJob(obj any) ([]string, error) {
 	job := obj.(*batchv1.Job)
-	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+	if !runs.IsRecord(job) {
 		return nil, nil
 	}
 	var nodes []string
@@ -141,19 +142,20 @@ func nodeOfJob(obj any) ([]string, error) {
 	return nodes, nil
 }
 
-// Kinds of data sources that are not a populator's.
+// Kinds of data sources that no populator fills.
 const (
 	kindClaim    = contract.SourceClaim
 	kindSnapshot = "VolumeSnapshot"
 )
 
-// Source is what a claim asks its volume to be cloned from. Name is empty where it asks for none.
+// Source is what a claim asks its volume to be cloned from. Name is empty if it asks for no clone.
 type Source struct {
 	Name       types.NamespacedName
 	IsSnapshot bool
 }
 
-// CloneSource reads which claim a claim asks for a clone of: by its data source, or by the annotation of the older provisioner.
+// CloneSource returns which claim a claim asks to be cloned, by its data source or by the annotation of the older
+// provisioner.
 func CloneSource(claim *corev1.PersistentVolumeClaim) Source {
 	kind, name := "", types.NamespacedName{Namespace: claim.Namespace}
 	switch {
@@ -174,7 +176,7 @@ func CloneSource(claim *corev1.PersistentVolumeClaim) Source {
 	return Source{Name: name, IsSnapshot: kind == kindSnapshot}
 }
 
-// IsPopulated reports whether a volume populator fills a claim, through a claim of its own.
+// IsPopulated reports whether a volume populator fills a claim, by way of another claim.
 func IsPopulated(claim *corev1.PersistentVolumeClaim) bool {
 	ref := claim.Spec.DataSourceRef
 	return ref != nil && ref.Kind != kindClaim && ref.Kind != kindSnapshot

@@ -17,8 +17,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Handlers are called with what was added, changed or deleted. A changed object is passed twice, as it was and as it is, unless a
-// handler takes both: an index that the object has left needs the old one.
+// Handlers are called with each object that was added, changed or deleted. For a changed object they are called
+// twice, with its old and its new state, unless a handler takes both: an index that the object has left needs the old
+// one.
 type Handlers struct {
 	Claim        func(*corev1.PersistentVolumeClaim)
 	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim) // after Claim
@@ -52,21 +53,21 @@ func (b *builder) clusterWide(h Handlers) {
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
 	b.use("", "", onlyLabels)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
-		if !maps.Equal(old.Labels, now.Labels) { // kubelets write on their nodes all the time
+		if !maps.Equal(old.Labels, now.Labels) { // kubelets update their nodes all the time
 			h.Node(old)
 			h.Node(now)
 		}
 	}), cache.Indexers{byNode: namesOfNode})
 }
 
-// namespaced watches what the dispatcher needs of a config namespace, and nothing else in it.
+// namespaced watches what the dispatcher needs in a config namespace, and nothing else there.
 func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	var s namespaced
 	b.use(ns, contract.LabelType+"="+contract.TypeConfig, withoutManagedFields)
 	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), cache.Indexers{byClass: classOfConfig})
 	b.use(ns, contract.LabelProvisioner+"=true", withoutManagedFields)
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
-	b.use(ns, config.LabelManagedBy+"="+config.ManagedBy, withoutManagedFields)
+	b.use(ns, config.SelectManaged, withoutManagedFields)
 	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), cache.Indexers{byConfig: configOfRevision})
 	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated),
 		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
@@ -74,7 +75,7 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	return s
 }
 
-// use makes the factory of the informers that are added next.
+// use sets up the factory of the informers that are added next.
 func (b *builder) use(namespace, selector string, transform cache.TransformFunc) {
 	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
 		informers.WithNamespace(namespace),
@@ -132,7 +133,7 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyLabels drops what the dispatcher does not ask of a node.
+// onlyLabels keeps only what the dispatcher needs of a node.
 func onlyLabels(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

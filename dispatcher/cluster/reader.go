@@ -18,9 +18,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Reader finds the objects of one claim's UID: in the caches, or live. What does not exist is nil.
+// Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist is nil.
 type Reader interface {
-	// Claim finds a claim by UID; at is where it was last known to be, if anywhere.
+	// Claim finds a claim by UID. at is where it was last known to be, if anywhere.
 	Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error)
 	PV(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error)
@@ -63,7 +63,7 @@ func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
 	return typed[*corev1.Node](c.nodes.List(), nil), nil
 }
 
-// Live returns a reader of the API server itself. A cache may be behind: behind the dispatcher's own last write, or, after a
+// Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last write or, after a
 // restart, behind what an earlier leader saw. at is where the claim was last known to be.
 func (c *Caches) Live(at types.NamespacedName) Reader {
 	return live{client: c.client, namespaces: c.Namespaces(), at: at}
@@ -152,7 +152,8 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return out, nil
 }
 
-// WarningAbout returns the newest Warning event about an object, or nil. Events are many and are not cached: it asks the API server.
+// WarningAbout returns the newest Warning event about an object, or nil. It asks the API server, since events are
+// many and are not cached.
 func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.UID) (*runs.Warning, error) {
 	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
@@ -175,7 +176,7 @@ func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.U
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name".
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.LabelManagedBy + "=" + config.ManagedBy})
+		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}
@@ -197,7 +198,7 @@ func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, er
 	return false, nil
 }
 
-// AllowsClone reports whether the namespace of a claim lets claims of another namespace clone it.
+// AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone it.
 func (c *Caches) AllowsClone(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	if c.grants == nil {
 		return false, nil

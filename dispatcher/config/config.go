@@ -1,5 +1,3 @@
-// Package config reads a provisioner ConfigMap together with the parameters of its StorageClass. It is
-// pure: the same source always gives the same Config or the same faults, all of them at once.
 package config
 
 import (
@@ -22,7 +20,7 @@ type Config struct {
 	ServiceAccount string
 	NodeSelector   map[string]string
 	RunOn          RunOn
-	NodeGone       NodeGone      // with RunOnSelected: what to do when the volume's node has gone
+	NodeGone       NodeGone      // with RunOnSelected: what to do if the volume's node no longer exists
 	EnvSecret      string        // its keys become variables, verbatim
 	FilesSecret    string        // its keys become files in contract.SecretDir
 	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
@@ -30,11 +28,11 @@ type Config struct {
 	MaxAttempts    int           // 0: no limit
 	MaxParallel    int           // unfinished Jobs of the class
 	BatchSize      int           // requests that one Job may serve
-	Clones         bool          // the image can copy a claim
+	Clones         bool          // the image can clone a claim
 	Writer         Writer        // who writes the PV
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
-	// Warnings are no faults: the config serves, but its administrator should know.
+	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string
 }
 
@@ -54,14 +52,14 @@ const (
 	propServiceToken = "service-token"
 )
 
-// NodeGone says how a volume is deleted, undone or expanded whose node does not exist any more.
+// NodeGone says how a volume is deleted, undone or expanded whose node no longer exists.
 type NodeGone string
 
 // The values of the key node-gone.
 const (
-	WaitForNode  NodeGone = "wait"     // for the node to be back, or for an administrator
+	WaitForNode  NodeGone = "wait"     // wait until the node is back, or for an administrator
 	AnyNode      NodeGone = "any-node" // run anywhere: the storage can be reached from other nodes, too
-	ForgetVolume NodeGone = "forget"   // let go of the volume: it has gone with its node
+	ForgetVolume NodeGone = "forget"   // give the volume up: it was lost with its node
 )
 
 // Writer says who writes the PV.
@@ -73,5 +71,5 @@ const (
 	DispatcherWrites Writer = "dispatcher"
 )
 
-// Supports tells whether the image can do a verb.
+// Supports reports whether the image supports a verb.
 func (c Config) Supports(v contract.Verb) bool { return slices.Contains(c.Verbs, v) }

@@ -39,8 +39,8 @@ const (
 	keyBatchSize      = "batch-size"
 )
 
-// Parse reads a source. provisioner is the name under which the dispatcher runs. With any fault the
-// Config must not be used.
+// Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault the Config must not
+// be used.
 func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p := parser{src: src, cfg: Config{Source: src}}
 	p.pluginName(provisioner)
@@ -58,7 +58,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	return p.cfg, p.faults
 }
 
-// Keys lists the keys that the dispatcher reads; every other key is a property.
+// Keys returns the keys that the dispatcher reads. Every other key is a property.
 func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
@@ -75,7 +75,7 @@ type parser struct {
 
 func path(key string) *field.Path { return field.NewPath("data").Key(key) }
 
-// get returns a key's value without surrounding blanks: YAML blocks end in a newline.
+// get returns a key's value without surrounding blanks, since YAML blocks end in a newline.
 func (p *parser) get(key string) string { return strings.TrimSpace(p.src.Data[key]) }
 
 func (p *parser) invalid(key, value, format string, args ...any) {
@@ -101,6 +101,7 @@ func (p *parser) image() {
 	p.cfg.PullPolicy = corev1.PullPolicy(policy)
 }
 
+// verbs parses the verbs that the image supports.
 func (p *parser) verbs() {
 	p.cfg.Verbs = []contract.Verb{contract.Provision}
 	if text := p.get(keyVerbs); text != "" {
@@ -155,7 +156,7 @@ func (p *parser) nodeSelector() {
 			p.invalid(keyNodeSelector, pair, "the label %s is named twice", key)
 		}
 		p.cfg.NodeSelector[key] = value
-		// One by one: over a map of all the faults would come in another order each time.
+		// One by one: for a map of all labels the order of the faults would change each time.
 		p.faults = append(p.faults, metav1validation.ValidateLabels(map[string]string{key: value}, path(keyNodeSelector))...)
 	}
 }
@@ -218,15 +219,16 @@ func (p *parser) podTemplate() {
 		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
 	if p.cfg.Writer == DispatcherWrites {
-		p.noToken(template)
+		p.checkNoToken(template)
 	}
 	p.cfg.Template = []byte(text)
-	p.ownLabelsUntouched(template)
-	p.verdictUntouched(template)
+	p.checkLabels(template)
+	p.checkContainers(template)
 }
 
-// ownLabelsUntouched: a template's labels stand on the Job as well, and by ours the claim's Jobs are found.
-func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
+// checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on the Job as well,
+// and the dispatcher finds a claim's Jobs by its own labels.
+func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
 		if own := strings.TrimSuffix(contract.Domain, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
@@ -235,8 +237,9 @@ func (p *parser) ownLabelsUntouched(template corev1.PodTemplateSpec) {
 	}
 }
 
-// noToken: where the dispatcher writes the PV the container gets no token, by no way.
-func (p *parser) noToken(template corev1.PodTemplateSpec) {
+// checkNoToken reports every way in which a template gives the container a token although the dispatcher writes the
+// PV.
+func (p *parser) checkNoToken(template corev1.PodTemplateSpec) {
 	if auto := template.Spec.AutomountServiceAccountToken; auto != nil && *auto {
 		p.invalid(keyPodTemplate, "automountServiceAccountToken", "with %s: %s the container gets no token", keyWritePV, DispatcherWrites)
 	}
@@ -247,8 +250,8 @@ func (p *parser) noToken(template corev1.PodTemplateSpec) {
 	}
 }
 
-// verdictUntouched refuses a template that reaches for what the contract fixes.
-func (p *parser) verdictUntouched(template corev1.PodTemplateSpec) {
+// checkContainers reports where a template sets what the contract fixes.
+func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 	for _, c := range template.Spec.Containers {
 		if c.Name != contract.Container {
 			continue
@@ -290,8 +293,8 @@ func (p *parser) batchSize() {
 	}
 }
 
-// dataSources must be declared: an image that ignores the request's source would hand out an empty
-// volume where a copy was asked for.
+// dataSources parses the sources that the image can clone. They must be declared: an image that ignores the request's
+// source would make an empty volume where a clone was asked for.
 func (p *parser) dataSources() {
 	switch text := p.get(keyDataSources); text {
 	case "":

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// properties collects every key that is not the dispatcher's. A key that is nearly one of ours is a
-// fault, not a property: a typo in node-selector would lose the isolation silently.
+// properties collects every key that is not the dispatcher's. A key that is nearly one of the dispatcher's is a
+// fault, not a property: a typo in node-selector would silently remove the isolation.
 func (p *parser) properties() {
 	p.cfg.Properties = map[string]string{}
 	taken := map[string]string{}
@@ -33,18 +33,18 @@ func (p *parser) properties() {
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
 	}
-	p.propertiesFit()
+	p.checkPropertiesSize()
 	if _, found := p.src.Data[propServiceToken]; found {
 		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
 			"keep it in a Secret and name that with env-from-secret")
 	}
 }
 
-// maxProperties is how much text all properties may be, as JSON, in bytes. Linux starts no process with a variable
+// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts no process with a variable
 // longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
 const maxProperties = 128 << 10
 
-func (p *parser) propertiesFit() {
+func (p *parser) checkPropertiesSize() {
 	if text, err := json.Marshal(p.cfg.Properties); err != nil || len(text) > maxProperties {
 		p.faults = append(p.faults, field.TooLong(field.NewPath("data and the class's parameters"), "", maxProperties))
 	}
@@ -60,19 +60,20 @@ func (p *parser) property(at *field.Path, name, value string, taken map[string]s
 	p.cfg.Properties[name] = value
 }
 
-// nearKey returns the key of ours that a name differs from only in case, separators, a plural s or one
-// slip of the finger.
+// nearKey returns the dispatcher's key that a name differs from only in case, separators, a plural s or one typing
+// error.
 func nearKey(name string) string {
 	for _, key := range Keys() {
-		if near(fold(key), fold(name)) {
+		if isNear(fold(key), fold(name)) {
 			return key
 		}
 	}
 	return ""
 }
 
-// near: equal but for one letter that is wrong, missing or too much, or two that are swapped.
-func near(a, b string) bool {
+// isNear reports whether two texts are equal but for one letter that is wrong, missing or superfluous, or two letters
+// that are swapped.
+func isNear(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Source is all that a Config is read from. It is stored whole in a revision, so that a volume can be
-// deleted after its ConfigMap and its class have gone.
+// Source is everything that a Config is parsed from. It is stored whole in a revision, so that a volume can be
+// deleted when its ConfigMap and its class no longer exist.
 type Source struct {
 	Namespace  string            `json:"namespace"`
 	Name       string            `json:"name"`
@@ -44,8 +44,8 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 }
 
-// NamespaceFor is where the config of a class is looked for: the dispatcher's namespace, or the one
-// that the class names. Nobody takes over a class by writing a ConfigMap elsewhere.
+// NamespaceFor returns the namespace of a class's config: the dispatcher's own, or the one that the class names. A
+// user cannot take over a class by creating a ConfigMap in another namespace.
 func NamespaceFor(class *storagev1.StorageClass, own string) string {
 	if ns := class.Parameters[contract.ParamConfigNamespace]; ns != "" {
 		return ns
@@ -53,7 +53,7 @@ func NamespaceFor(class *storagev1.StorageClass, own string) string {
 	return own
 }
 
-// Encode writes the source as a revision stores it.
+// Encode returns the source as a revision stores it.
 func (s Source) Encode() []byte {
 	// A struct of strings and maps of strings cannot fail to encode, and maps are written in order.
 	b, err := json.Marshal(s)
@@ -63,7 +63,7 @@ func (s Source) Encode() []byte {
 	return b
 }
 
-// DecodeSource reads what Encode wrote.
+// DecodeSource parses what Encode returned.
 func DecodeSource(data []byte) (Source, error) {
 	var s Source
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -72,7 +72,7 @@ func DecodeSource(data []byte) (Source, error) {
 	return s, nil
 }
 
-// RevisionName names the revision after the config and a hash of all that it holds, so that the same
+// RevisionName returns the name of the revision: the config's name and a hash of the whole content, so that the same
 // content always has the same name.
 func (s Source) RevisionName() string {
 	sum := sha256.Sum256(s.Encode())
@@ -81,17 +81,17 @@ func (s Source) RevisionName() string {
 	return name + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Revision is the revision's "namespace/name", as Jobs and PVs carry it.
+// Revision returns the revision's "namespace/name", as Jobs and PVs carry it.
 func (s Source) Revision() string { return s.Namespace + "/" + s.RevisionName() }
 
-// ClassLabel is a label's value for a class, whose name may be longer than a value may be.
+// ClassLabel returns the label value of a class, whose name may be longer than a label value may be.
 func ClassLabel(class string) string {
 	sum := sha256.Sum256([]byte(class))
 	return hex.EncodeToString(sum[:8])
 }
 
-// NameOfRevision is the config that a revision is of, by the revision's name; of a very long name, its
-// beginning.
+// NameOfRevision returns the name of a revision's config, by the revision's name. It returns the beginning of a very
+// long one.
 func NameOfRevision(revision string) string {
 	return revision[:max(strings.LastIndexByte(revision, '-'), 0)]
 }

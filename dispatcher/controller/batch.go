@@ -16,10 +16,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// launch creates the Job of a run, and of others that wait and can share it. Where the API server refuses the Job of all, perhaps for one
-// request's sake, the first is launched alone: a bad neighbour must not keep it from being launched.
+// launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server refuses the Job of
+// all, perhaps because of one request, the first UID is launched alone: a bad request must not keep the others from
+// being launched.
 func (c *Controller) launch(ctx context.Context, first act.Member) error {
-	members, err := c.membersFor(ctx, first)
+	members, err := c.chooseMembers(ctx, first)
 	if err != nil {
 		return err
 	}
@@ -39,21 +40,22 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 	return c.actor.Launch(ctx, first)
 }
 
-// membersFor returns those that share the Job of a first UID: as many as fit, and whose volumes have not changed meanwhile.
-func (c *Controller) membersFor(ctx context.Context, first act.Member) ([]act.Member, error) {
-	all := c.companions(ctx, first)
+// chooseMembers returns the members that share the Job of a first UID: as many as fit, and whose volumes have not
+// changed meanwhile.
+func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act.Member, error) {
+	all := c.joinWaiters(ctx, first)
 	members, err := c.actor.Trim(first, all)
 	if err != nil {
 		c.dismiss(all)
 		return nil, err
 	}
 	c.dismiss(all[len(members):])
-	return c.unchanged(ctx, first, members)
+	return c.onlyUnchanged(ctx, first, members)
 }
 
-// companions are those that wait for the same and share the Job. A class with a free slot has no UID waiting, so none waits for company
-// either.
-func (c *Controller) companions(ctx context.Context, first act.Member) []act.Member {
+// joinWaiters returns the UIDs that wait for a slot for the same group and can share the Job. If the class has a free
+// slot, no UID waits, so a batch forms only when slots are scarce.
+func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Member {
 	launch := first.Launch
 	group := act.GroupOf(first.O, launch.Verb, launch.MayBatch)
 	if group == "" {
@@ -62,7 +64,7 @@ func (c *Controller) companions(ctx context.Context, first act.Member) []act.Mem
 	cfg := act.ConfigFor(first.O, launch.Verb).Config
 	var out []act.Member
 	for _, uid := range c.slots.Join(slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
-		m, ready, err := c.member(ctx, uid, group, launch.AnyNode)
+		m, ready, err := c.decideMember(ctx, uid, group, launch.AnyNode)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to launch a claim together with another", "uid", uid)
 		}
@@ -76,13 +78,14 @@ func (c *Controller) companions(ctx context.Context, first act.Member) []act.Mem
 	return out
 }
 
-// member decides for a UID that has joined, as if it had a slot of its own. It shares the Job only if a launch of the same group comes out.
-// An expand is first written on its claim.
-func (c *Controller) member(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
+// decideMember decides for a UID that has joined, as if it had a slot of its own. The UID shares the Job only if the
+// decision is a launch of the same group. If an expand first has to be written on the claim's status, that is done
+// here.
+func (c *Controller) decideMember(ctx context.Context, uid types.UID, group string, anyNode bool) (m act.Member, ready bool, err error) {
 	withSlot := func(v *decide.View) { v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true }
 	for range 2 {
 		var action decide.Action
-		if m.O, action, err = c.look(ctx, uid, observe.Hint{}, withSlot); err != nil {
+		if m.O, action, err = c.observeAndDecide(ctx, uid, observe.Hint{}, withSlot); err != nil {
 			return m, false, err
 		}
 		if launch, launches := action.(decide.Launch); launches {
@@ -99,9 +102,10 @@ func (c *Controller) member(ctx context.Context, uid types.UID, group string, an
 	return m, false, err
 }
 
-// unchanged are those whose volumes are as they were observed. To gather a batch of deletes takes a while, in which an administrator may
-// have rescued one, and no event has said yet that it is about to be deleted.
-func (c *Controller) unchanged(ctx context.Context, first act.Member, members []act.Member) ([]act.Member, error) {
+// onlyUnchanged returns the members whose volumes are as they were observed. Gathering a batch of deletes takes a
+// while, in which an administrator may have rescued a volume, since no event has said yet that it is about to be
+// deleted.
+func (c *Controller) onlyUnchanged(ctx context.Context, first act.Member, members []act.Member) ([]act.Member, error) {
 	if first.Launch.Verb != contract.Delete || len(members) == 0 {
 		return members, nil
 	}
@@ -126,7 +130,7 @@ func (c *Controller) isUnchanged(ctx context.Context, pv *corev1.PersistentVolum
 	return now != nil && now.UID == pv.UID && now.ResourceVersion == pv.ResourceVersion, err
 }
 
-// dismiss lets those that have joined and get no Job wait again.
+// dismiss makes members that have joined and get no Job wait again.
 func (c *Controller) dismiss(members []act.Member) {
 	for _, m := range members {
 		c.slots.Dismiss(m.O.UID)

@@ -30,16 +30,16 @@ type Options struct {
 	Provisioner string
 	// Namespaces are where configs are read and their Jobs run; the first is the dispatcher's own.
 	Namespaces []string
-	// Lease is the name of the leader's lease in the first namespace; empty: there is no election.
+	// Lease is the name of the leader's lease in the first namespace. If it is empty, there is no election.
 	Lease string
 	// Allowed is what pods may do beyond Pod Security "restricted", by namespace.
 	Allowed jobs.Allowances
 	// KubeAPI is the API server's URL as images see it.
 	KubeAPI string
-	// TrustUsername passes the claim's stamped username and groups on; only sound where an admission
+	// TrustUsername passes the claim's stamped username and groups on to images. That is safe only if an admission
 	// policy stamps and guards them.
 	TrustUsername bool
-	// Grants answers whether a claim of one namespace may be cloned into another; nil: never.
+	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
 	Grants cluster.Grants
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
@@ -57,14 +57,14 @@ type Controller struct {
 	actor    *act.Actor
 
 	queue workqueue.TypedRateLimitingInterface[types.UID]
-	// revisions are those that may have come out of use, by "namespace/name".
+	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
-	// leading: this replica decides; the others only fill their caches.
+	// leading is set in the replica that reconciles. The others only fill their caches.
 	leading atomic.Bool
 }
 
-// New makes a Controller; nothing runs before Start.
+// New returns a Controller. Nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(),
@@ -91,20 +91,20 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	return c, nil
 }
 
-// Start fills the caches, leader or not: a new leader then loses no time. It returns when they are
-// filled or ctx has ended, and the watches end with ctx; Stopped waits for that.
+// Start fills the caches, leader or not, so that a new leader loses no time. It returns when they are filled or ctx
+// has ended. The watches end with ctx, and Stopped waits for that.
 func (c *Controller) Start(ctx context.Context) bool {
 	c.caches.Start(ctx)
 	return c.Synced(ctx)
 }
 
-// Synced waits until every cache is filled, and reports whether that was before ctx ended.
+// Synced waits until every cache is filled. It returns false if ctx ended before.
 func (c *Controller) Synced(ctx context.Context) bool { return c.caches.WaitForSync(ctx) }
 
-// Stopped waits for the watches to end, after Start's context has.
+// Stopped waits for the watches to end, after the context of Start has ended.
 func (c *Controller) Stopped() { c.caches.Shutdown() }
 
-// Run reconciles until ctx ends. Only the leader may be in it.
+// Run reconciles until ctx ends. Only the leader may run it.
 func (c *Controller) Run(ctx context.Context) {
 	c.leading.Store(true)
 	defer c.leading.Store(false)
@@ -125,6 +125,7 @@ func (c *Controller) Run(ctx context.Context) {
 	workers.Wait()
 }
 
+// processNext reconciles the next UID of the queue. It returns false when the queue is shut down.
 func (c *Controller) processNext(ctx context.Context) bool {
 	uid, quit := c.queue.Get()
 	if quit {
@@ -143,16 +144,16 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	case requeueAfter > 0:
 		c.queue.Forget(uid)
 		c.queue.AddAfter(uid, requeueAfter)
-	case waiting: // no step forward: an error before it, such as a Job that was refused, still counts
+	case waiting: // the UID made no progress, so an earlier error, such as a refused Job, still counts for its rate limit
 	default:
 		c.queue.Forget(uid)
 	}
 	return true
 }
 
-// reconcile takes one step for one UID. It returns when to take the next; zero: when something changes.
+// reconcile takes one step for one UID. It returns when to take the next, zero for when something changes.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	o, action, err := c.look(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
+	o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
 	if err != nil {
 		return 0, err
 	}
@@ -164,16 +165,16 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	return result.RequeueAfter, err
 }
 
-// look observes a UID and decides. An action that is not safe on stale facts is decided a second time, on live ones. assume may change what
-// is judged.
-func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
+// observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on
+// live facts. assume may change the View before each decision.
+func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
 	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}
 	assume(&o.View)
 	action := decide.Decide(o.View)
-	if decide.SafeOnStaleFacts(action) {
+	if decide.IsSafeOnStaleFacts(action) {
 		return o, action, nil
 	}
 	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At), uid, hint); err != nil {
@@ -186,5 +187,5 @@ func (c *Controller) look(ctx context.Context, uid types.UID, hint observe.Hint,
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.
 func (c *Controller) CountDroppedEvent(eventType string) { c.series.CountDroppedEvent(eventType) }
 
-// RegisterMetrics adds the dispatcher's series to a registry. What is never registered is not counted.
+// RegisterMetrics adds the dispatcher's series to a registry. A series that is never registered is not counted.
 func (c *Controller) RegisterMetrics(r series.Registry) { c.series.Register(r, c.backlog) }

@@ -17,10 +17,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// handlers turn what has changed into the UIDs to reconcile.
+// handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
 	return cluster.Handlers{
 		Claim: c.claimChanged, ClaimUpdated: c.claimUpdated, PV: c.pvChanged, Class: c.classChanged, Node: c.nodeChanged,
@@ -29,7 +30,8 @@ func (c *Controller) handlers() cluster.Handlers {
 	}
 }
 
-// claimChanged also enqueues the PV's UID: a populator's claim is bound to the PV of another UID, which is reconciled when it goes.
+// claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
+// be reconciled when the claim is deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	c.queue.Add(claim.UID)
 	c.enqueuePV(claim.Spec.VolumeName)
@@ -44,14 +46,14 @@ func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
 	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
 }
 
-// enqueuePV enqueues the UID of a PV of ours, which is named after it.
+// enqueuePV enqueues the UID after which a PV is named, if it is.
 func (c *Controller) enqueuePV(name string) {
 	if uid, ours := strings.CutPrefix(name, contract.PVName("")); ours {
 		c.queue.Add(types.UID(uid))
 	}
 }
 
-// enqueueOwners enqueues the UIDs that a PV carries: one under another name may be a rival of their own PVs.
+// enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of their own PVs.
 func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 	for _, uid := range pvs.Owners(pv) {
 		if c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
@@ -76,8 +78,8 @@ func (c *Controller) enqueueJob(job *batchv1.Job) {
 	}
 }
 
-// jobUpdated enqueues only one claim for most changes of a Job that serves several: they are annotations about that one. Were the others
-// reconciled at each, the work would grow with their square.
+// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are annotations
+// about that claim. If the other claims were reconciled at each, the work would grow with their square.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 	annotated, only := annotatedClaims(old, now)
 	if !only {
@@ -138,8 +140,8 @@ func (c *Controller) accountChanged(*corev1.ServiceAccount) {
 	}
 }
 
-// enqueueClass enqueues whatever may wait for something of a class: claims to be provisioned or resized, volumes to be deleted, and runs
-// to be undone, whose claim may be gone and of which there is no PV.
+// enqueueClass enqueues everything that may wait for something of a class: claims to be provisioned or resized,
+// volumes to be deleted, and runs to be undone, whose claim may no longer exist and which have no PV.
 func (c *Controller) enqueueClass(label string) {
 	for _, claim := range c.caches.ClaimsOfClass(label) {
 		switch {
@@ -155,13 +157,14 @@ func (c *Controller) enqueueClass(label string) {
 		}
 	}
 	for _, job := range c.caches.JobsOfClass(label) {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+		if runs.IsRecord(job) {
 			c.enqueueJob(job)
 		}
 	}
 }
 
-// nodeChanged enqueues whatever may wait for the node, or wait no more. Volumes that name no single node are enqueued by every node.
+// nodeChanged enqueues everything that may wait for the node, or waits no more. Every node enqueues the volumes that
+// name no single node.
 func (c *Controller) nodeChanged(node *corev1.Node) {
 	for _, name := range append(cluster.NamesOf(node), "") {
 		claims, volumes, records := c.caches.WaitingForNode(name)
@@ -177,15 +180,15 @@ func (c *Controller) nodeChanged(node *corev1.Node) {
 	}
 }
 
-// enqueueRevision enqueues a config revision: what named it may be gone, or may name it now.
+// enqueueRevision enqueues a config revision when an object that names it has changed.
 func (c *Controller) enqueueRevision(name string) {
 	if strings.Contains(name, "/") {
 		c.revisions.Add(name)
 	}
 }
 
-// enqueueRevisions enqueues the revisions of the same config as one, by its name: the ConfigMap may have come or gone, or another revision
-// may be the newest now.
+// enqueueRevisions enqueues the revisions of one config, by the name of any of them. The ConfigMap may have been
+// created or deleted, or another revision may be the newest now.
 func (c *Controller) enqueueRevisions(namespace, revision string) {
 	for _, stored := range c.caches.RevisionsOf(namespace, config.NameOfRevision(revision)) {
 		c.revisions.Add(stored.Namespace + "/" + stored.Name)

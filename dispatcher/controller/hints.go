@@ -10,11 +10,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
-// hintFor is how long a hint is good for: a run that waits for its slot is observed several times. After that the write is tried again, in
-// case the policy that refused it has changed.
+// hintFor is how long a hint is valid. A run that waits for its slot is observed several times. After that the write is
+// tried again, in case the policy that refused it has changed.
 const hintFor = time.Minute
 
-// hints are what actions have learned for the next observations of a UID. They may be lost at any time.
+// hints holds what actions have learned for the next observations of a UID. Hints may be lost at any time.
 type hints struct {
 	mu    sync.Mutex
 	byUID map[types.UID]hint
@@ -25,7 +25,7 @@ type hint struct {
 	until time.Time
 }
 
-// put keeps a hint, if there is one, and drops those of every UID that are too old.
+// put stores a hint, if there is one, and removes those of every UID that are too old.
 func (h *hints) put(uid types.UID, learned *observe.Hint, now time.Time) {
 	if learned == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// claimUpdated measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only
-// the leader counts: a sum over all replicas must not count a claim twice. What was bound while nobody led
-// is not counted at all.
+// claimUpdated measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only the
+// leader counts, since a sum over all replicas must not count a claim twice. A claim that was bound while there was
+// no leader is not counted.
 func (c *Controller) claimUpdated(before, claim *corev1.PersistentVolumeClaim) {
 	became := before.Status.Phase != corev1.ClaimBound && claim.Status.Phase == corev1.ClaimBound
 	if !became || !c.leading.Load() {
@@ -25,7 +25,8 @@ func (c *Controller) claimUpdated(before, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// pvMadeFor returns the PV that was made for a claim, if it is bound to that, or nil. Other provisioners name theirs in the same way.
+// pvMadeFor returns the PV that was made for a claim, if the claim is bound to it, or nil. Other provisioners name
+// their PVs in the same way.
 func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := c.caches.PVNamed(contract.PVName(string(claim.UID)))
 	if pv == nil || claim.Spec.VolumeName != pv.Name || pv.Annotations[contract.AnnClaimUID] != string(claim.UID) {
@@ -34,7 +35,7 @@ func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.Pers
 	return pv
 }
 
-// countBound takes each phase into the series whose beginning and end the objects still tell.
+// countBound counts each phase of which the objects still show the beginning and the end.
 func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	class := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	phase := func(name string, from, to metav1.Time) {
@@ -44,7 +45,7 @@ func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.
 	}
 	var created, started metav1.Time
 	if job := c.provisionedBy(claim); job != nil {
-		created, started = job.CreationTimestamp, runs.Started(c.caches.PodsOf(job))
+		created, started = job.CreationTimestamp, runs.StartTime(c.caches.PodsOf(job))
 	}
 	phase(series.PhaseWait, claim.CreationTimestamp, created)
 	phase(series.PhaseStart, created, started)
@@ -64,7 +65,7 @@ func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1
 	return last
 }
 
-// backlog counts what waits for a slot and the Jobs that have not ended.
+// backlog counts the UIDs that wait for a slot and the Jobs that have not ended.
 func (c *Controller) backlog() series.Backlog {
 	names := map[string]string{}
 	for _, class := range c.caches.Classes() {
@@ -80,8 +81,7 @@ func (c *Controller) backlog() series.Backlog {
 		for _, label := range c.caches.ClassesWithUnfinishedJobs(ns) {
 			for _, job := range c.caches.UnfinishedJobs(ns, label) {
 				r := runs.RecordOf(job, job.Labels[contract.LabelClaimUID])
-				undo := r.Verb == contract.Delete && r.Volume == ""
-				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: undo, Running: c.slots.HoldsSlot(job)}]++
+				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: r.IsUndo(), Running: c.slots.HoldsSlot(job)}]++
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// processNextRevision reconciles one config revision that may have come out of use.
+// processNextRevision reconciles the next config revision of its queue. It returns false when the queue is shut down.
 func (c *Controller) processNextRevision(ctx context.Context) bool {
 	name, quit := c.revisions.Get()
 	if quit {
@@ -32,8 +32,8 @@ func (c *Controller) processNextRevision(ctx context.Context) bool {
 	return true
 }
 
-// reconcileRevision takes one step for one revision, "namespace/name". Whether it is marked or deleted is decided a second time, on live
-// facts. It returns when to take the next step, as reconcile does.
+// reconcileRevision takes one step for one revision, "namespace/name". A decision to mark or delete it is taken a
+// second time, on live facts. It returns when to take the next step, as reconcile does.
 func (c *Controller) reconcileRevision(ctx context.Context, name string) (time.Duration, error) {
 	for _, live := range []bool{false, true} {
 		r, err := c.observer.ObserveRevision(ctx, name, live)

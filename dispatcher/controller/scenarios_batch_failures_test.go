@@ -125,9 +125,9 @@ func TestDeathAtAnyWriteOfABatchLosesNone(t *testing.T) {
 	t.Logf("%d deaths", writes)
 }
 
-// The looks at a burst grow with its claims, not with the square of a batch.
+// The reconciles at a burst grow with its claims, not with the square of a batch.
 func TestWorkIsLinearInTheBatch(t *testing.T) {
-	looks := func(size int) (n int64) {
+	reconciles := func(size int) (n int64) {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", fmt.Sprint(size))
 			w.Start()
@@ -139,10 +139,10 @@ func TestWorkIsLinearInTheBatch(t *testing.T) {
 		})
 		return n
 	}
-	few, many := looks(16), looks(64)
-	t.Logf("%d looks for 16 claims, %d for 64", few, many)
+	few, many := reconciles(16), reconciles(64)
+	t.Logf("%d reconciles for 16 claims, %d for 64", few, many)
 	if many > 6*few || many > 40*64 {
-		t.Errorf("%d looks for 16 claims, %d for 64: more than linear", few, many)
+		t.Errorf("%d reconciles for 16 claims, %d for 64: more than linear", few, many)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 		w.SetUpExpandableGold(fakecluster.Works, "verbs", "provision,delete")
 		w.Start()
 		claim := w.provisioned("data")
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
 		w.MustEmitSome(onData, "ExpansionNotSupported", fakecluster.ConfigNamespace+"/gold", "verbs", contract.AnnRevision)
@@ -28,7 +28,7 @@ func TestAConfigThatDoesNotExpandSaysSo(t *testing.T) {
 		w.provisioned("other") // which stores the new revision
 		newer := w.PVOf(w.Claim("other")).Annotations[contract.AnnRevision]
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, newer) })
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 	})
 }
 
@@ -40,8 +40,8 @@ func TestRevisionOfItsOwnExpandsAVolume(t *testing.T) {
 		w.provisioned("data")
 		w.UpdateConfig("image", newer)
 		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
-		w.RequestSize("2Gi")
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.requestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 		if got := w.Runs[1].Image; got != fakecluster.GoldImage {
 			w.T.Errorf("expanded by %s", got)
 		}
@@ -57,7 +57,7 @@ func TestAClaimThatIsDeletedDuringAnExpandIsDeletedAfterIt(t *testing.T) {
 		}))
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Until("it was deleted", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
 		w.Until("nothing is left", time.Minute, w.Empty)
 		w.MustRun("provision", "expand", "delete")
@@ -70,13 +70,13 @@ func TestAnExpandWithoutAPodDelaysItsClaimsDeletionNoLongerThanItsTimeout(t *tes
 		w.Start()
 		w.provisioned("data")
 		w.NoPodFor["data"] = true
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 1 })
 		w.Advance(time.Minute)
 		w.NoPodFor["data"] = false
-		w.Until("it grew", time.Minute, w.HasSize("2Gi"))
+		w.Until("it grew", time.Minute, w.hasSize("2Gi"))
 		w.NoPodFor["data"] = true
-		w.RequestSize("3Gi")
+		w.requestSize("3Gi")
 		w.Until("another Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 2 })
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Until("the volume is to be deleted", 3*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
@@ -93,7 +93,7 @@ func TestATerminatingClaimIsNotExpanded(t *testing.T) {
 		w.provisioned("data")
 		w.Mounted["data"] = true
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
 	})
@@ -109,7 +109,7 @@ func TestARetainedPVHasTheExpandedCapacityAlthoughItsClaimIsDeleted(t *testing.T
 		w.Start()
 		claim := w.provisioned("data")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Until("the PV has the size", time.Minute, func() bool { return w.PVOf(claim).Spec.Capacity.Storage().String() == "2Gi" })
 		w.Until("no Job is held", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 		w.MustRun("provision", "expand")
@@ -126,8 +126,8 @@ func TestAnExpandRunsOnTheVolumesNodes(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "n1") })
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-		w.RequestSize("2Gi")
-		w.Until("it grew", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.requestSize("2Gi")
+		w.Until("it grew", time.Minute, w.showsResize(nodePends, fsPends))
 		need := w.Runs[1].Pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 		if got := need.NodeSelectorTerms[0].MatchExpressions; len(got) != 1 || !slices.Equal(got[0].Values, []string{"n1"}) {
 			w.T.Errorf("the expand runs on %+v", need)
@@ -143,12 +143,12 @@ func TestAnExpandWaitsForASlot(t *testing.T) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
 		w.CreateClaim("slow")
 		w.Until("the other runs", time.Minute, func() bool { return len(w.CreatedJobs(contract.Provision)) == 2 })
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Minute)
 		if len(w.CreatedJobs(contract.Expand)) != 0 || len(w.Claim("data").Status.Conditions) != 0 {
 			w.T.Error("it grows without a slot, or says so")
 		}
-		w.Until("the claim has its size", 11*time.Minute, w.HasSize("2Gi"))
+		w.Until("the claim has its size", 11*time.Minute, w.hasSize("2Gi"))
 	})
 }
 
@@ -166,8 +166,8 @@ func TestVolumeByNameIsExpandedForAnotherClaimToo(t *testing.T) {
 		})
 		w.Until("the target is bound", time.Minute, w.IsBound("data"))
 		fakecluster.Delete(w, "populator", prime)
-		w.RequestSize("2Gi")
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.requestSize("2Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 		w.MustEmit(onData, "VolumeResizeSuccessful", 1, "2Gi")
 		if r := w.Runs[1]; r.Request.UID != string(prime.UID) || r.Request.Name != "data" {
 			w.T.Errorf("the expand was asked for %+v", r.Request)
@@ -183,12 +183,12 @@ func TestAClassThatNoLongerAllowsExpansionExpandsNothing(t *testing.T) {
 		class := fakecluster.Get[*storagev1.StorageClass](w, "", "gold")
 		fakecluster.Update(w, fakecluster.Admin, class, func(c *storagev1.StorageClass) { c.AllowVolumeExpansion = nil })
 		w.Advance(time.Second)
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
 		w.MustEmitSome(onData, "ExpansionNotSupported", "allowVolumeExpansion")
 		fakecluster.Update(w, fakecluster.Admin, class, fakecluster.Expandable)
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 	})
 }
 
@@ -201,7 +201,7 @@ func TestOtherConditionsOfTheClaimStay(t *testing.T) {
 		fakecluster.Update(w, "other", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimVolumeModifyingVolume, Status: corev1.ConditionTrue}}
 		})
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Until("the claim has its size", time.Minute, func() bool { return w.Claim("data").Status.Capacity.Storage().String() == "2Gi" })
 		if got := w.Claim("data").Status.Conditions; len(got) != 1 || got[0].Type != corev1.PersistentVolumeClaimVolumeModifyingVolume {
 			w.T.Errorf("the claim's conditions are %+v", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -21,6 +22,29 @@ const (
 	fsPends    = corev1.PersistentVolumeClaimFileSystemResizePending
 	refused    = corev1.PersistentVolumeClaimControllerResizeError
 )
+
+// requestSize sets what the claim data requests.
+func (w *world) requestSize(size string) {
+	fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	})
+}
+
+// hasSize returns a condition: the claim data has a size, and its status says nothing of an expansion any more.
+func (w *world) hasSize(size string) func() bool {
+	return func() bool {
+		s := w.Claim("data").Status
+		return s.Capacity.Storage().String() == size && len(s.Conditions) == 0 && len(s.AllocatedResourceStatuses) == 0
+	}
+}
+
+// showsResize returns a condition: the status of the claim data says how far its expansion has come, with one condition.
+func (w *world) showsResize(status corev1.ClaimResourceStatus, condition corev1.PersistentVolumeClaimConditionType) func() bool {
+	return func() bool {
+		s := w.Claim("data").Status
+		return s.AllocatedResourceStatuses[corev1.ResourceStorage] == status && len(s.Conditions) == 1 && s.Conditions[0].Type == condition
+	}
+}
 
 // asLocal, asISCSI and the like make an image that writes such PVs.
 func asLocal(pv *corev1.PersistentVolume) {
@@ -70,13 +94,13 @@ func TestAVolumeWithoutAFileSystemOfANodeIsExpandedAtOnce(t *testing.T) {
 				w.Start()
 				w.CreateClaim("data", change)
 				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-				w.RequestSize("2Gi")
-				w.Until("the claim says so", time.Minute, w.ShowsResize(inProgress, resizing))
+				w.requestSize("2Gi")
+				w.Until("the claim says so", time.Minute, w.showsResize(inProgress, resizing))
 				if s := w.Claim("data"); s.Status.AllocatedResources.Storage().String() != "2Gi" ||
 					s.Annotations[contract.AnnResizer] != contract.ProvisionerName || s.Status.Capacity.Storage().String() != "1Gi" {
 					w.T.Errorf("the claim says %+v", s)
 				}
-				w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+				w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 				w.MustRun("provision", "expand")
 				if r := w.Runs[1]; r.Request.Size != 2<<30 || r.PV.Spec.Capacity.Storage().String() != "1Gi" || r.Request.Name != "data" {
 					w.T.Errorf("the expand was asked for %+v", r.Request)
@@ -98,15 +122,15 @@ func TestTheKubeletExpandsTheFileSystemOfALocalVolume(t *testing.T) {
 		w.SetUpExpandableGold(making(asLocal))
 		w.Start()
 		claim := w.provisioned("data")
-		w.RequestSize("2Gi")
-		w.Until("the kubelet is asked", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.requestSize("2Gi")
+		w.Until("the kubelet is asked", time.Minute, w.showsResize(nodePends, fsPends))
 		w.Advance(time.Hour)
 		if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "2Gi" || w.Claim("data").Status.Capacity.Storage().String() != "1Gi" {
 			w.T.Errorf("the PV has %s, the claim %+v", got, w.Claim("data").Status)
 		}
 		w.MustEmit(onData, "FileSystemResizeRequired", 1, "kubelet")
 		w.Mounted["data"] = true
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 		w.MustRun("provision", "expand")
 	})
 }
@@ -117,8 +141,8 @@ func TestAFileSystemThatNothingExpandsIsReportedUntilAPersonHasExpandedIt(t *tes
 		w.Start()
 		claim := w.provisioned("data")
 		w.Mounted["data"] = true
-		w.RequestSize("2Gi")
-		w.Until("the claim says so", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.requestSize("2Gi")
+		w.Until("the claim says so", time.Minute, w.showsResize(nodePends, fsPends))
 		w.Advance(24 * time.Hour)
 		pv := w.PVOf(claim)
 		remedy := fmt.Sprintf("kubectl annotate --overwrite pv %s %s=2Gi", pv.Name, contract.AnnFileSystem)
@@ -128,9 +152,9 @@ func TestAFileSystemThatNothingExpandsIsReportedUntilAPersonHasExpandedIt(t *tes
 			w.T.Errorf("the claim says %+v", s)
 		}
 		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnFileSystem, "2Gi") })
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
-		w.RequestSize("3Gi")
-		w.Until("what was grown by hand is too small again", time.Minute, w.ShowsResize(nodePends, fsPends))
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
+		w.requestSize("3Gi")
+		w.Until("what was grown by hand is too small again", time.Minute, w.showsResize(nodePends, fsPends))
 	})
 }
 
@@ -147,8 +171,8 @@ func TestTheCapacityIsWhatTheStorageReallyHas(t *testing.T) {
 				}))
 				w.Start()
 				claim := w.provisioned("data")
-				w.RequestSize("3Gi")
-				w.Until("the claim has more than it asks for", time.Minute, w.HasSize("4Gi"))
+				w.requestSize("3Gi")
+				w.Until("the claim has more than it asks for", time.Minute, w.hasSize("4Gi"))
 				if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "4Gi" {
 					w.T.Errorf("the PV has %s", got)
 				}
@@ -165,8 +189,8 @@ func TestAnExpandThatMakesTooLittleHasFailed(t *testing.T) {
 		}))
 		w.Start()
 		claim := w.provisioned("data")
-		w.RequestSize("3Gi")
-		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
+		w.requestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("3Gi"))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "2Gi", "3Gi")
 		w.MustRun("provision", "expand", "expand")
 		if got := w.PVOf(claim).Spec.Capacity.Storage().String(); got != "3Gi" {
@@ -185,17 +209,17 @@ func TestASizeThatCannotBeIsRefusedAndTheUserRecovers(t *testing.T) {
 		})
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("100Gi")
-		w.Until("the claim says so", time.Minute, w.ShowsResize(infeasible, refused))
+		w.requestSize("100Gi")
+		w.Until("the claim says so", time.Minute, w.showsResize(infeasible, refused))
 		w.MustEmit(onData, "VolumeResizeFailed", 1, "at most 10Gi")
 		if s := w.Claim("data").Status; s.AllocatedResources.Storage().String() != "100Gi" || !strings.Contains(s.Conditions[0].Message, "at most 10Gi") {
 			w.T.Errorf("the claim says %+v", s)
 		}
 		w.Advance(25 * time.Minute)
 		w.MustRun("provision", "expand", "expand", "expand") // the storage may have changed: every 10 minutes
-		w.Until("the claim says so again", time.Minute, w.ShowsResize(infeasible, refused))
-		w.RequestSize("2Gi")
-		w.Until("the claim has what it asks for now", 10*time.Second, w.HasSize("2Gi"))
+		w.Until("the claim says so again", time.Minute, w.showsResize(infeasible, refused))
+		w.requestSize("2Gi")
+		w.Until("the claim has what it asks for now", 10*time.Second, w.hasSize("2Gi"))
 		if got := w.Claim("data").Status.AllocatedResources.Storage().String(); got != "2Gi" {
 			w.T.Errorf("%s is counted for its quota", got)
 		}
@@ -208,10 +232,10 @@ func TestAnExpandThatFailsIsTriedAgainLaterAndLater(t *testing.T) {
 		w.SetUpExpandableGold(expanding(again, again, again))
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Until("it failed thrice", time.Minute, func() bool { return len(w.RunsOf(contract.Expand)) == 3 })
-		w.Until("the claim still says that it grows", time.Second, w.ShowsResize(inProgress, resizing))
-		w.Until("the claim has its size", time.Minute, w.HasSize("2Gi"))
+		w.Until("the claim still says that it grows", time.Second, w.showsResize(inProgress, resizing))
+		w.Until("the claim has its size", time.Minute, w.hasSize("2Gi"))
 		w.MustEmit(onData, "VolumeResizeFailed", 3, "busy", "next attempt in")
 		if got := w.pauses(contract.Expand); !slices.Equal(got, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
 			w.T.Errorf("pauses %v", got)
@@ -224,26 +248,26 @@ func TestARequestThatIsLoweredDuringAnExpandShrinksNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
 			r.ExpandVolume()
-			w.RequestSize("2Gi")
+			w.requestSize("2Gi")
 			return fakecluster.Exit{Code: 75}
 		}))
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("3Gi")
-		w.Until("the claim has what it asked for at first", time.Minute, w.HasSize("3Gi"))
+		w.requestSize("3Gi")
+		w.Until("the claim has what it asked for at first", time.Minute, w.hasSize("3Gi"))
 	})
 }
 
 func TestARequestThatIsRaisedDuringAnExpandIsExpandedAfterwards(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpExpandableGold(expanding(func(r *fakecluster.Run) fakecluster.Exit {
-			w.RequestSize("5Gi")
+			w.requestSize("5Gi")
 			return fakecluster.Works(r)
 		}))
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("3Gi")
-		w.Until("the claim has its size", time.Minute, w.HasSize("5Gi"))
+		w.requestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("5Gi"))
 		w.MustRun("provision", "expand", "expand")
 	})
 }
@@ -254,14 +278,14 @@ func TestMaxAttemptsHoldForExpandToo(t *testing.T) {
 		w.SetUpExpandableGold(expanding(again, again), "max-attempts", "2")
 		w.Start()
 		w.provisioned("data")
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Hour)
 		w.MustRun("provision", "expand", "expand")
 		w.MustEmitSome(onData, "Stalled", "2")
 		if said := w.Events.About(onData, "VolumeResizeFailed"); len(said) != 2 || strings.Contains(said[1].Note, "next attempt") {
 			w.T.Errorf("told was %+v", said)
 		}
-		w.RequestSize("3Gi")
-		w.Until("the claim has its size", time.Minute, w.HasSize("3Gi"))
+		w.requestSize("3Gi")
+		w.Until("the claim has its size", time.Minute, w.hasSize("3Gi"))
 	})
 }

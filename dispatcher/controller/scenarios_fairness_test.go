@@ -64,18 +64,18 @@ func TestABurstInOneNamespaceDoesNotHoldUpAnother(t *testing.T) {
 		w.Start()
 		w.burst("busy", claims)
 		w.Advance(3 * time.Second)
-		before, looked := len(w.CreatedJobs("")), w.reconciles()
+		before, reconciled := len(w.CreatedJobs("")), w.reconciles()
 		w.CreateClaim("first", inNamespace("quiet"))
 		w.mustServeSoon("quiet", before, parallel)
 		if got := w.most(); got != parallel {
 			w.T.Errorf("%d Jobs at a time, want %d", got, parallel)
 		}
-		t.Logf("%d looks until %d Jobs were made", looked, before)
-		if looked > 4*claims {
-			w.T.Errorf("%d looks for %d claims of which %d were launched", looked, claims, before)
+		t.Logf("%d reconciles until %d Jobs were made", reconciled, before)
+		if reconciled > 4*claims {
+			w.T.Errorf("%d reconciles for %d claims of which %d were launched", reconciled, claims, before)
 		}
-		if n := w.reconciles() - looked; n > 500 {
-			w.T.Errorf("%d more looks for %d more Jobs", n, len(w.CreatedJobs(""))-before)
+		if n := w.reconciles() - reconciled; n > 500 {
+			w.T.Errorf("%d more reconciles for %d more Jobs", n, len(w.CreatedJobs(""))-before)
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestWithOneSlotNamespacesAlternate(t *testing.T) {
 
 // The work for a burst grows with its claims, not with their square.
 func TestWorkIsLinearInTheClaims(t *testing.T) {
-	looks := func(claims int) (n int64) {
+	reconciles := func(claims int) (n int64) {
 		inWorld(t, func(w *world) {
 			w.SetUpGold(fakecluster.Works, "max-parallel", "5")
 			w.Start()
@@ -106,10 +106,10 @@ func TestWorkIsLinearInTheClaims(t *testing.T) {
 		})
 		return n
 	}
-	few, many := looks(40), looks(160)
-	t.Logf("%d looks for 40 claims, %d for 160", few, many)
+	few, many := reconciles(40), reconciles(160)
+	t.Logf("%d reconciles for 40 claims, %d for 160", few, many)
 	if many > 5*few || many > 30*160 {
-		t.Errorf("%d looks for 40 claims, %d for 160: more than linear", few, many)
+		t.Errorf("%d reconciles for 40 claims, %d for 160: more than linear", few, many)
 	}
 }
 

@@ -249,14 +249,14 @@ func TestAnExpandKeepsToThePolicyOfItsNode(t *testing.T) {
 				w.Start()
 				w.provisioned("data")
 				fakecluster.Delete(w, fakecluster.Admin, node)
-				w.RequestSize("2Gi")
+				w.requestSize("2Gi")
 				w.Advance(time.Hour)
 				w.MustRun(runs...)
 				if policy != "any-node" {
 					w.MustEmitSome(onData, "NodeGone", "the volume's node three", "node-gone: "+policy)
 					w.CreateNode("node-3", "three")
 				}
-				w.Until("it grew", time.Minute, w.HasSize("2Gi"))
+				w.Until("it grew", time.Minute, w.hasSize("2Gi"))
 			})
 		})
 	}

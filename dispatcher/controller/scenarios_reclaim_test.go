@@ -306,7 +306,7 @@ func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) {
 			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
 		})
-		w.RequestSize("2Gi")
+		w.requestSize("2Gi")
 		w.Advance(time.Minute)
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Advance(time.Hour)

@@ -6,7 +6,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Action is the one thing to do next. Each makes at most one write.
+// Action is the one thing to do next. Each action makes at most one write.
 //
 //sumtype:decl
 type Action interface{ isAction() }
@@ -17,21 +17,21 @@ type Wait struct {
 	Why   string
 }
 
-// ReportProblem writes an event and then waits, like Wait.
+// ReportProblem emits an event and then waits, like Wait.
 type ReportProblem struct {
 	Problem Problem
 	Until   time.Time
 }
 
-// StoreRevision stores the config's revision, before the first Job that names it.
+// StoreRevision stores the config's revision. It comes before the first Job that names the revision.
 type StoreRevision struct{}
 
-// AwaitSlot waits for a slot of the class: nothing else is in the way of a launch of this verb.
+// AwaitSlot waits for a slot of the class. Nothing else is in the way of a launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
-	// Since is when the retry was due; zero on a first attempt.
+	// Since is when the retry was due, zero for a first attempt.
 	Since time.Time
-	// MayBatch: see Launch.
+	// MayBatch is set as in Launch.
 	MayBatch bool
 }
 
@@ -41,70 +41,72 @@ type Launch struct {
 	Number, Attempt int
 	// After is the number of the newest provision run, on a delete.
 	After int
-	// Undo: a delete of what the newest provision may have made, with that run's own request.
+	// Undo marks a delete of what the newest provision may have made, with that run's own request.
 	Undo bool
-	// Delete: nothing of the claim's can be in the storage yet.
+	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
-	// MayBatch: the Job may serve other requests, too. What has failed before is tried alone, and undone
-	// alone, so that a bad request has no neighbours for long.
+	// MayBatch is set if the Job may serve other requests, too. A request that has failed before is tried alone, and
+	// undone alone, so that one bad request does not fail the other requests of its batch again and again.
 	MayBatch bool
-	// AnyNode: the node that the run should go to has gone, and it runs on any.
+	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
-	// LeftBehind tells what an earlier run may have left in the storage that is given up, and why; usually empty.
+	// LeftBehind says what an earlier run may have left in the storage that is given up, and why. It is usually
+	// empty.
 	LeftBehind string
 }
 
-// AnnounceReschedule writes on a run's Job that its claim, as it is now, goes back to the scheduler.
+// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler.
 type AnnounceReschedule struct{ Run Run }
 
-// Reschedule takes the selected node off the claim, unless that has changed meanwhile, so that the scheduler
-// chooses again.
+// Reschedule removes the selected node from the claim, unless the claim has changed since, so that the scheduler
+// selects again.
 type Reschedule struct{ Why string }
 
-// Cancel deletes a Job that makes no progress, and of which none is expected or wanted any more.
+// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more.
 type Cancel struct{ Run Run }
 
-// Waive writes on a Job that has not started, and that others wait for, that this claim does not.
+// Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.
 type Waive struct{ Run Run }
 
-// RemovePodFinalizer lets a pod go, whose outcome is written.
+// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded.
 type RemovePodFinalizer struct{ Run Run }
 
-// CreatePV makes the PV that a container of a config with write-pv: dispatcher has described.
+// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
 type CreatePV struct{ Run Run }
 
-// RecordOutcome writes the outcome of a run that has ended on its Job. Success is the verdict on it.
+// RecordOutcome writes the outcome of a run that has ended on its Job. Success says whether the run counts as a
+// success.
 type RecordOutcome struct {
 	Run     Run
 	Success bool
-	// Retry is when the next run may start; zero: none will, or at once.
+	// Retry is when the next run may start. It is zero if none will, or if one may start at once.
 	Retry time.Time
 }
 
-// PublishResult writes the result of a settled run on the claim.
+// PublishResult writes the result of a run, whose outcome is recorded, on the claim.
 type PublishResult struct {
 	Run     Run
 	Success bool
 }
 
-// ReleaseRecord takes the record finalizer off a Job and lets it expire.
+// ReleaseRecord removes the record finalizer from a Job and lets the Job expire.
 type ReleaseRecord struct {
 	Run Run
-	// LeftBehind tells that something may stay in the storage, and why; usually empty.
+	// LeftBehind says that something may stay in the storage, and why. It is usually empty.
 	LeftBehind string
 }
 
-// AddFinalizer puts our finalizer on the PV.
+// AddFinalizer adds our finalizer to the PV.
 type AddFinalizer struct{}
 
-// RemoveFinalizer takes it off.
+// RemoveFinalizer removes our finalizer from the PV.
 type RemoveFinalizer struct {
-	// LeftBehind tells that the volume stays in the storage, and why; usually empty.
+	// LeftBehind says that the volume stays in the storage, and why. It is usually empty.
 	LeftBehind string
 }
 
-// DeleteUnboundPV deletes a PV that nobody was ever bound to. Our finalizer keeps it until its volume has been
-// deleted; from now on nobody can be bound to it.
+// DeleteUnboundPV deletes a PV that no claim was ever bound to. Our finalizer keeps the PV until its volume has been
+// deleted, and no claim can be bound to a terminating PV.
 type DeleteUnboundPV struct{}
 
 // DeletePV deletes the PV whose volume has been deleted.
@@ -113,9 +115,9 @@ type DeletePV struct{}
 // SetPVCapacity writes on the PV how large an expand has made its volume.
 type SetPVCapacity struct{ Run Run }
 
-// SetResizeStatus writes on the claim how far its resize has come: ResizeInProgress before the first run of it starts,
-// ResizeInfeasible when Run was told that the volume cannot have that size, ResizeLeftToNode when the volume has it and
-// its file system has not, ResizeNone when the claim has it.
+// SetResizeStatus writes on the claim how far its resize is: ResizeInProgress before the first run for it starts,
+// ResizeInfeasible when Run reported that the volume cannot have that size, ResizeLeftToNode when the volume has the
+// size and its file system does not, ResizeNone when the claim has the size.
 type SetResizeStatus struct {
 	To  ResizeStage
 	Run Run
@@ -142,9 +144,9 @@ func (DeletePV) isAction()           {}
 func (SetResizeStatus) isAction()    {}
 func (SetPVCapacity) isAction()      {}
 
-// SafeOnStaleFacts tells whether an action does no harm when the facts it was decided on were a little old.
+// IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are a little old.
 // Every other action is decided again on live facts before it is carried out.
-func SafeOnStaleFacts(a Action) bool {
+func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer:
 		return true

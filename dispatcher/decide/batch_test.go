@@ -85,7 +85,7 @@ func batchLaws(out *broken, v View, action Action) {
 func hasStarted(v View, a Launch) bool {
 	last := v.Newest(a.Verb)
 	if a.Verb == contract.Delete {
-		last = v.reclaim()
+		last = v.reclaimRun()
 	}
 	return last != nil && last.Outcome.Verdict != contract.NotStarted
 }

@@ -1,49 +1,3 @@
-// Package decide is the dispatcher's judgement: from all that is known of one claim's UID it names the
-// one thing to do next. It is pure, so every combination of facts can be walked in a test.
-//
-// The states of a UID, by letter; the code cites them.
-//
-//	           launch            ends             settle, show
-//	A untouched ────► B running ─────► C unsettled ───────────┬─► D proven ──► (claim lives on)
-//	                    ▲                                     │      │ claim gone, policy Delete
-//	                    │ due                                 │      ▼
-//	                    └─────────── E failed ◄───────────────┤   F reclaiming ─► G deleted: remove the PV
-//	                                    │ abandoned,          │      ▲   │ fails: again when due
-//	                                    │ or another target   │      └───┘
-//	                                    ▼                     │
-//	                                 H undoing ───────────────┘ done: release the record,
-//	                                                            or A again under the new target
-//
-// A PV that carries the UID and that the claim can never be bound to is no proof. Nobody was ever bound to it,
-// so it is taken back, and E goes on:
-//
-//	C unsettled ───► E failed ───► O unfit ───────────► P withdrawn ───► F reclaiming ───► G deleted ───► E
-//	                                 │       withdraw                                      let go of the PV
-//	                                 └ in use by others, or retained: told, and left to an administrator
-//
-// A run in B that makes no progress is told on the claim. When nobody waits for it any more its Job is
-// cancelled, and C reads from the pod, which is kept for that, whether its container was ever made. A pod that
-// was deleted by force is not waited for, and may still run: nothing is launched from any state until its
-// own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own; it is
-// cancelled when all have waived it.
-//
-// A claim whose node the scheduler has chosen (WaitForFirstConsumer) goes back to it when the node has no room,
-// never takes the run, or has gone:
-//
-//	E failed ─► H undoing ─► Q announced on the Job ─► R without a node ─► A (another node: at once; the same: when due)
-//	A or E, its node has gone ─► H if need be ──────────────────┘
-//
-// F and H go around a node that has gone as the config says: they wait for it, run on any other, or give up
-// what is there: the record is released, or the PV let go (G), and an event says so.
-//
-// A volume that is proven (D) and in use may be asked to grow:
-//
-//	           begin           launch             ends, settle, grow             finish
-//	I asked ─────────► J begun ──────► K expanding ──────────────────► L stored ───────► D
-//	    ▲  ▲                 ▲ due         │ fails                        │ hand over      ▲
-//	    │  └ due, or         └─────────────┤                              ▼                │
-//	    │    another size                  ▼ exit 65: refuse           M left to a node ───┘
-//	    └───────────────────────────── N refused
 package decide
 
 import (
@@ -51,35 +5,35 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Decide names the one thing to do next.
+// Decide returns the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{unfinished, unrecorded, keptPod, unpublished, superseded} {
+	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, removePodFinalizer, publishResult, releaseSuperseded} {
 		if action := rule(v); action != nil {
 			return action
 		}
 	}
 	switch {
-	case v.deletedUnbound():
-		return reclaiming(v)
+	case v.isDeletedUnbound():
+		return reclaimVolume(v)
 	case v.Volume.Mismatch != "":
-		return mismatched(v)
+		return replaceVolume(v)
 	case v.Volume.Proven():
-		return proven(v)
+		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
-		return abandoned(v)
+		return undoOrRelease(v)
 	case v.Claim == ClaimPending:
-		return pending(v)
+		return provisionClaim(v)
 	default:
 		return Wait{Why: "the claim asks for nothing now"}
 	}
 }
 
-// unfinished (B): at most one unfinished Job per UID, whatever the verb.
-func unfinished(v View) Action {
+// awaitRuns waits while a run is unfinished (running). A UID has at most one unfinished Job, whatever its verb.
+func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
 		case r.Unfinished && r.Stuck != nil:
-			return stuckRun(v, r)
+			return handleStuck(v, r)
 		case r.Unfinished:
 			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
 		}
@@ -87,7 +41,8 @@ func unfinished(v View) Action {
 	return nil
 }
 
-func stuckRun(v View, r Run) Action {
+// handleStuck decides about a run that makes no progress.
+func handleStuck(v View, r Run) Action {
 	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
 	switch {
 	case r.Terminating:
@@ -95,7 +50,7 @@ func stuckRun(v View, r Run) Action {
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
 	case idle && isPointless(v, r):
-		return abandonRun(r)
+		return cancelOrWaive(r)
 	default:
 		return reportStuck(r)
 	}
@@ -105,8 +60,8 @@ func reportStuck(r Run) Action {
 	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
 }
 
-// abandonRun gives up a run: the last one who waits for its Job cancels it.
-func abandonRun(r Run) Action {
+// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
+func cancelOrWaive(r Run) Action {
 	switch {
 	case !r.Others.Wanted:
 		return Cancel{Run: r}
@@ -117,9 +72,9 @@ func abandonRun(r Run) Action {
 	}
 }
 
-// isPointless: nobody waits for the run any more, or it would be asked otherwise now. One that runs is waited for
-// all the same, since it may have made something. An undo by the same image, on the same nodes, would start no
-// better.
+// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
+// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
+// same nodes, would start no better, so it is not pointless.
 func isPointless(v View, r Run) bool {
 	switch {
 	case v.waitsForMissingNode(r):
@@ -133,12 +88,12 @@ func isPointless(v View, r Run) bool {
 	}
 }
 
-// wouldDiffer: the run would be launched, but not as it was.
+// wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
 
-// unrecorded (C): what became of a run is written on its Job before anything hangs on it, since its pod
-// may go at any time.
-func unrecorded(v View) Action {
+// recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
+// outcome, since the run's pod may be deleted at any time.
+func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.Recorded == nil {
 			if describesPV(v, r) {
@@ -147,7 +102,7 @@ func unrecorded(v View) Action {
 			success := hasSucceeded(v, r)
 			action := RecordOutcome{Run: r, Success: success}
 			if !success {
-				action.Retry = v.retry(&r)
+				action.Retry = v.retryAt(&r)
 			}
 			return action
 		}
@@ -155,15 +110,16 @@ func unrecorded(v View) Action {
 	return nil
 }
 
-// describesPV: the PV is the dispatcher's to write, and the claim still wants it. The run is settled after
-// that: the container's words are lost with its pod, and a PV that is there needs them no more.
+// describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
+// the dispatcher, and the claim still needs the volume. The outcome is recorded after that, since the container's
+// output is lost with its pod, and is no longer needed once the PV exists.
 func describesPV(v View, r Run) bool {
 	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
 		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
-// hasSucceeded: for a provision the PV is the proof, whatever the exit code; otherwise the exit code is, if
-// the volume is as large as it was to be.
+// hasSucceeded reports whether a run that has ended succeeded. A provision succeeded if its PV exists and fits,
+// whatever the exit code. Any other run succeeded by its exit code, if the volume is as large as it was to be.
 func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.Fits()
@@ -171,8 +127,8 @@ func hasSucceeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
-// keptPod: a kept pod goes when its outcome is written, for every claim that it served.
-func keptPod(v View) Action {
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
+func removePodFinalizer(v View) Action {
 	for _, r := range v.Runs {
 		if !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
 			return RemovePodFinalizer{Run: r}
@@ -181,8 +137,8 @@ func keptPod(v View) Action {
 	return nil
 }
 
-// unpublished: the claim shows the result of its newest provision as long as that is its record.
-func unpublished(v View) Action {
+// publishResult keeps the result of the newest provision on the claim as long as that provision's record is held.
+func publishResult(v View) Action {
 	p := v.Newest(contract.Provision)
 	if v.Claim == ClaimGone || p == nil || !p.Held || p.Published {
 		return nil
@@ -190,9 +146,9 @@ func unpublished(v View) Action {
 	return PublishResult{Run: *p, Success: v.Volume.Fits()}
 }
 
-// superseded: an older Job is released when its successor exists, and an undo, or the delete of a PV that has
-// gone, when the provision does that came after it.
-func superseded(v View) Action {
+// releaseSuperseded releases the record of an older Job when its successor exists. It also releases the record of an
+// undo, and of the delete of a PV that no longer exists, when a later provision exists.
+func releaseSuperseded(v View) Action {
 	p := v.Newest(contract.Provision)
 	for _, r := range v.Runs {
 		last := v.Newest(r.Verb)
@@ -204,12 +160,13 @@ func superseded(v View) Action {
 	return nil
 }
 
-// proven (D): the record has done its work; the PV is what remains.
-func proven(v View) Action {
+// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
+// is the record now.
+func keepOrReclaim(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
 		return ReleaseRecord{Run: *p}
 	}
-	for _, action := range []Action{followPolicy(v.Volume), resizing(v)} {
+	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
 		if action != nil {
 			return action
 		}
@@ -218,15 +175,15 @@ func proven(v View) Action {
 	case !v.Volume.PolicyDelete:
 		return Wait{Why: "the volume is retained"}
 	case !v.Volume.Released || !v.Volume.Orphaned:
-		// A PV that was deleted while it is bound is still in use.
+		// A PV that is terminating while it is bound is still in use.
 		return Wait{Why: "the volume is in use"}
 	default:
-		return reclaiming(v)
+		return reclaimVolume(v)
 	}
 }
 
-// followPolicy: the finalizer follows the policy both ways when an administrator changes it. A PV that
-// is already leaving takes no new one.
+// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
+// takes no new finalizer.
 func followPolicy(vol Volume) Action {
 	switch {
 	case vol.HasFinalizer && !vol.PolicyDelete:
@@ -238,15 +195,15 @@ func followPolicy(vol Volume) Action {
 	}
 }
 
-// reclaiming (F, G).
-func reclaiming(v View) Action {
-	d, left := v.reclaim(), v.Delete.givenUp()
-	if succeededRun(d) {
+// reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).
+func reclaimVolume(v View) Action {
+	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
+	if isDone(d) {
 		left = ""
 	}
 	switch {
-	case !succeededRun(d) && left == "":
-		return deleteVolume(v, d, false)
+	case !isDone(d) && left == "":
+		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
 		return RemoveFinalizer{LeftBehind: left}
 	case v.Volume.Terminating:
@@ -256,11 +213,11 @@ func reclaiming(v View) Action {
 	}
 }
 
-// abandoned (H): undo what a run may have made, then let go of the record. The provision's record goes
-// first: without its undo's Job it would only be undone once more.
-func abandoned(v View) Action {
+// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
+// records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
+func undoOrRelease(v View) Action {
 	if p := v.Newest(contract.Provision); p != nil && p.Held {
-		return undoing(v, p)
+		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.Newest(verb); r != nil && r.Held {
@@ -270,21 +227,23 @@ func abandoned(v View) Action {
 	return Wait{Why: "nothing is left of it"}
 }
 
-func undoing(v View, p *Run) Action {
+// undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
+// possible.
+func undoProvision(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return ReleaseRecord{Run: *p}
-	case v.Delete.givenUp() != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.givenUp()}
+	case v.Delete.whyGivenUp() != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.whyGivenUp()}
 	case v.Delete.Problem == nil && !v.Delete.Supported:
 		return ReleaseRecord{Run: *p, LeftBehind: "its image does not serve the verb delete"}
 	default:
-		return deleteVolume(v, v.undo(p), true)
+		return launchDelete(v, v.undoRun(p), true)
 	}
 }
 
-// deleteVolume launches a delete, again when due.
-func deleteVolume(v View, last *Run, undo bool) Action {
+// launchDelete launches a delete, or launches it again when it is due.
+func launchDelete(v View, last *Run, undo bool) Action {
 	number, after := 1, 0
 	if d := v.Newest(contract.Delete); d != nil {
 		number = d.Number + 1
@@ -304,65 +263,65 @@ func deleteVolume(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}
 	}
-	launch := Launch{Verb: contract.Delete, Number: number, Attempt: attempt(last), After: after, Undo: undo}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo}
 	return launchWhenReady(v, target, last, launch)
 }
 
-// pending (A, E): provision, or provision again. Under another revision or on another node than before
-// it first undoes what the earlier run may have made there.
-func pending(v View) Action {
+// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another
+// node than before, it first undoes what the earlier run may have made there.
+func provisionClaim(v View) Action {
 	p := v.Newest(contract.Provision)
-	if action := rescheduling(v, p); action != nil {
+	if action := rescheduleClaim(v, p); action != nil {
 		return action
 	}
 	if p == nil {
 		d := v.Newest(contract.Delete)
-		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || succeededRun(d)})
+		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
-	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: attempt(p), NothingBefore: v.madeNothing(p)}
-	if v.Provision.Problem == nil && targetMoved(p, v.Provision) {
+	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
+	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
 		if v.canUndo(p) {
-			return deleteVolume(v, v.undo(p), true)
+			return launchDelete(v, v.undoRun(p), true)
 		}
 		if !launch.NothingBefore {
-			launch.LeftBehind = v.Delete.givenUp()
+			launch.LeftBehind = v.Delete.whyGivenUp()
 		}
 	}
-	if requestRenewed(p, v.Provision) {
+	if hasRequestChanged(p, v.Provision) {
 		launch.Attempt = 1
 	}
 	return launchWhenReady(v, v.Provision, p, launch)
 }
 
-// launchWhenReady launches unless something is in the way: a problem, the time, the class's other Jobs.
+// launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
 func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
-	if t, launch.AnyNode = t.withoutNode(); t.Problem != nil {
-		return v.report(*t.Problem)
+	if t, launch.AnyNode = t.resolveMissingNode(); t.Problem != nil {
+		return v.reportProblem(*t.Problem)
 	}
-	if r := v.runMayContinue(); r != nil {
-		return ReportProblem{Problem: mayStillRun(*r), Until: r.Outcome.MayRunUntil}
+	if r := v.unconfirmedRun(); r != nil {
+		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	queue := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
 	if last != nil {
-		if launch.Verb != contract.Delete && attemptsExhausted(last, t) {
-			return ReportProblem{Problem: stalled(last)}
+		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
+			return ReportProblem{Problem: stalledProblem(last)}
 		}
-		if queue.Since = v.due(last, t); v.Now.Before(queue.Since) {
-			return Wait{Until: queue.Since, Why: "the next attempt is not due yet"}
+		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
+			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
 		}
 	}
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
 	if !t.HasSlot {
-		return queue
+		return await
 	}
 	return launch
 }
 
-// report says what stands in the way, and comes back where nothing else would bring it.
-func (v View) report(p Problem) Action {
+// reportProblem reports what is in the way of a launch. It rechecks after a while if no change would enqueue the UID.
+func (v View) reportProblem(p Problem) Action {
 	if p.RetryAfter == 0 {
 		return ReportProblem{Problem: p}
 	}

@@ -130,7 +130,7 @@ func (s *simulation) move() bool {
 	}
 	vol := &s.v.Volume
 	switch {
-	case vol.Terminating && !vol.HasFinalizer && (vol.Released || vol.Unbound) && (succeededRun(s.v.reclaim()) || s.v.Delete.givenUp() != ""):
+	case vol.Terminating && !vol.HasFinalizer && (vol.Released || vol.Unbound) && (isDone(s.v.reclaimRun()) || s.v.Delete.whyGivenUp() != ""):
 		*vol = Volume{}
 	case s.v.Claim == ClaimTerminating:
 		s.v.Claim, vol.Mismatch, vol.NeverBound = ClaimGone, "", false

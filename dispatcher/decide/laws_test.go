@@ -47,7 +47,7 @@ func laws(out *broken, v View, action Action) {
 		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
 		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
 	case RemoveFinalizer:
-		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !succeededRun(v.reclaim()) && a.LeftBehind == "")
+		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "")
 		giveUpLaws(out, v, a.LeftBehind)
 	case SetResizeStatus:
 		resizeStatusLaws(out, v, a)
@@ -56,11 +56,11 @@ func laws(out *broken, v View, action Action) {
 	case DeleteUnboundPV:
 		deleteUnboundPVLaws(out, v)
 	case DeletePV:
-		out.law("deleted a PV whose volume was not deleted", !succeededRun(v.reclaim()) && v.Delete.givenUp() == "")
+		out.law("deleted a PV whose volume was not deleted", !isDone(v.reclaimRun()) && v.Delete.whyGivenUp() == "")
 		out.law("deleted a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
 		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
 	case Wait:
-		out.law("waited for a stuck Job without a time to recheck", stuck(v) && a.Until.IsZero())
+		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)
 	case ReportProblem, StoreRevision, Waive:
@@ -71,7 +71,7 @@ func laws(out *broken, v View, action Action) {
 	}
 }
 
-func stuck(v View) bool {
+func hasStuckRun(v View) bool {
 	for i := range v.Runs {
 		if r := &v.Runs[i]; r.Unfinished && r.Stuck != nil {
 			return true
@@ -101,7 +101,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched without a config", v.Provision.Problem != nil)
 		out.law("launched without a stored revision", !v.Provision.RevisionStored)
 		out.law("launched beyond max-parallel", !v.Provision.HasSlot)
-		out.law("provisioned under another target without an undo", p != nil && targetMoved(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
+		out.law("provisioned under another target without an undo", p != nil && hasTargetChanged(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
 		out.law("claimed that nothing can be in the storage", a.NothingBefore && p != nil && !v.madeNothing(p))
 		out.law("launched before the retry is due", p != nil && v.Now.Before(v.due(p, v.Provision)))
 	case a.Undo:
@@ -114,7 +114,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("deleted without the verb delete", !v.Delete.Supported)
 		deletedUnbound := v.Volume.Unbound && v.Volume.Terminating
 		out.law("deleted a volume in use", !deletedUnbound && (!v.Volume.Released || !v.Volume.Orphaned))
-		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaim() == nil)
+		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaimRun() == nil)
 		out.law("deleted a retained volume", !v.Volume.PolicyDelete)
 		// No finalizer can be added to a terminating PV, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.HasFinalizer && !v.Volume.Terminating)

@@ -4,16 +4,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// mismatched (O): the claim waits, and the PV that was written for it can never be bound to it. Without the PV the
-// next attempt may do better; with it that would only find it there.
-func mismatched(v View) Action {
+// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). Once that PV
+// is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
+func replaceVolume(v View) Action {
 	vol := v.Volume
 	released := vol.Released && vol.Orphaned
 	switch {
 	case v.Claim != ClaimPending:
 		return Wait{Why: "the claim asks for nothing now, and its PersistentVolume serves nobody"}
 	case vol.PolicyDelete && (vol.NeverBound || released):
-		return deletingUnbound(v)
+		return deleteUnbound(v)
 	case vol.NeverBound:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; its policy is Retain, so it is kept: " +
 			"delete it with its volume, or set its policy to Delete and it is taken back"}}
@@ -23,20 +23,22 @@ func mismatched(v View) Action {
 	}
 }
 
-// deletingUnbound: what is loose goes before its volume does, or it might be bound to a claim meanwhile.
-func deletingUnbound(v View) Action {
+// deleteUnbound deletes a PV that was never bound before its volume: while the PV exists it might be bound to a
+// claim.
+func deleteUnbound(v View) Action {
 	if action := followPolicy(v.Volume); action != nil {
 		return action
 	}
 	if v.Volume.NeverBound && !v.Volume.Terminating {
 		return DeleteUnboundPV{}
 	}
-	return reclaiming(v)
+	return reclaimVolume(v)
 }
 
-// deletedUnbound (P): nobody can be bound to the PV any more, and its volume may be half deleted. That goes on
-// whatever has become of the claim.
-func (v View) deletedUnbound() bool {
-	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaim() != nil || v.Volume.NeverBound) &&
+// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
+// bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
+// claim.
+func (v View) isDeletedUnbound() bool {
+	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaimRun() != nil || v.Volume.NeverBound) &&
 		v.Claim != ClaimTerminating
 }

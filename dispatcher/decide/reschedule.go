@@ -8,20 +8,21 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// rescheduling (Q, R): gives a claim whose node cannot serve it back to the scheduler, once what was made there has
-// been undone. Nil: it stays where it is. The scheduler may choose the same node again; the run's Job tells that it
-// was asked, so that the node is tried again at the usual pace, and the scheduler is asked once a run.
-func rescheduling(v View, p *Run) Action {
+// rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced, unscheduled), once what
+// was made there has been undone. It returns nil if the claim keeps its node. The scheduler may select the same node
+// again. The run's Job records that the scheduler was asked, so that the node is tried again at the usual pace, and
+// the scheduler is asked only once a run.
+func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
 	}
-	gone := v.Provision.MissingNode != ""
+	missing := v.Provision.MissingNode != ""
 	switch {
-	case !gone && (p == nil || !nodeUnsuitable(p, v.Provision)):
+	case !missing && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
 	case p != nil && v.canUndo(p):
-		return deleteVolume(v, v.undo(p), true)
-	case gone:
+		return launchDelete(v, v.undoRun(p), true)
+	case missing:
 		return Reschedule{Why: v.Provision.MissingNode + " does not exist any more"}
 	case p.Reschedule == RescheduleNone:
 		return AnnounceReschedule{Run: *p}
@@ -30,20 +31,21 @@ func rescheduling(v View, p *Run) Action {
 	}
 }
 
-// nodeUnsuitable: the run's node had no room for the volume, or never took the run; nothing has changed since, and the
-// scheduler has not been asked.
-func nodeUnsuitable(p *Run, t Target) bool {
+// isNodeUnsuitable reports whether a run's node had no room for the volume, or never started the run, while nothing
+// has changed since and the scheduler has not been asked.
+func isNodeUnsuitable(p *Run, t Target) bool {
 	full := p.Outcome.Verdict == contract.NoCapacity
 	never := p.Outcome.Verdict == contract.NotStarted && t.OnSelectedNode
-	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !attemptsExhausted(p, t)
+	return (full || never) && p.Reschedule != RescheduleDone && !hasChanged(p, t) && !hasExhaustedAttempts(p, t)
 }
 
-// canUndo: the run may have made something, and that can be undone, or what stands in the way told.
+// canUndo reports whether a run may have made something that can be undone. That holds even if a problem is in the
+// way of the undo, since an event then reports it.
 func (v View) canUndo(p *Run) bool {
-	return !v.madeNothing(p) && (v.Delete.Supported || v.Delete.Problem != nil) && v.Delete.givenUp() == ""
+	return !v.madeNothing(p) && (v.Delete.Supported || v.Delete.Problem != nil) && v.Delete.whyGivenUp() == ""
 }
 
-// waitsForMissingNode: the run waits for a node that has gone.
+// waitsForMissingNode reports whether a run waits for a node that no longer exists.
 func (v View) waitsForMissingNode(r Run) bool {
 	target := v.Delete
 	switch r.Verb {
@@ -56,16 +58,17 @@ func (v View) waitsForMissingNode(r Run) bool {
 	return target.Problem == nil && target.MissingNode != "" && !r.AnyNode
 }
 
-// givenUp tells why a volume is given up with its node; empty: it is not.
-func (t Target) givenUp() string {
+// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
+func (t Target) whyGivenUp() string {
 	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
 		return ""
 	}
 	return t.MissingNode + " does not exist any more, and its config says node-gone: forget"
 }
 
-// withoutNode finds a way around a node that has gone: the run goes anywhere, or a problem stands in its way.
-func (t Target) withoutNode() (_ Target, anywhere bool) {
+// resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
+// problem is in the way.
+func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	switch {
 	case t.Problem != nil || t.MissingNode == "":
 		return t, false

@@ -125,7 +125,7 @@ func nodeLaws(out *broken, v View, a Launch) {
 
 // giveUpLaws checks that a volume is given up only if the config says so.
 func giveUpLaws(out *broken, v View, left string) {
-	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.givenUp() == "")
+	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.whyGivenUp() == "")
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {
@@ -133,17 +133,17 @@ func announceLaws(out *broken, v View, a AnnounceReschedule) {
 	out.law("announced a rescheduling while a run has no recorded outcome", a.Run.Unfinished || a.Run.Recorded == nil)
 	out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
 	out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
-	out.law("announced a rescheduling after the last attempt", attemptsExhausted(&a.Run, v.Provision))
-	rescheduleClaim(out, v)
+	out.law("announced a rescheduling after the last attempt", hasExhaustedAttempts(&a.Run, v.Provision))
+	rescheduledClaimLaws(out, v)
 }
 
 func rescheduleLaws(out *broken, v View) {
 	p := v.Newest(contract.Provision)
 	out.law("rescheduled without an announcement", v.Provision.MissingNode == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
-	rescheduleClaim(out, v)
+	rescheduledClaimLaws(out, v)
 }
 
-func rescheduleClaim(out *broken, v View) {
+func rescheduledClaimLaws(out *broken, v View) {
 	p := v.Newest(contract.Provision)
 	out.law("rescheduled a claim whose node the scheduler did not select", v.Claim != ClaimPending || !v.Provision.NodeSelected)
 	out.law("rescheduled a claim before its run was undone", p != nil && v.canUndo(p))

@@ -4,56 +4,57 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Resize is how far a claim has come to the size that it asks for.
+// Resize is how far a claim's resize is.
 type Resize struct {
 	Stage ResizeStage
-	// Node is who makes the file system as large as the volume.
+	// Node says who expands the file system to the size of the volume.
 	Node NodeWork
 }
 
-// ResizeStage is what PV and claim say of a growth. The words on the claim are Kubernetes' own, in its status,
+// ResizeStage is what PV and claim say about a resize. The claim says it by Kubernetes' own values in its status,
 // which its user cannot write.
 type ResizeStage int
 
-// The stages of a growth.
+// The stages of a resize.
 const (
-	ResizeNone       ResizeStage = iota // nobody asks for more, or a claim that does is leaving
-	ResizeRequested                     // the volume is smaller than it is to be, and the claim does not say that it grows
-	ResizeInProgress                    // the claim says that it grows
-	ResizeInfeasible                    // the claim says that it cannot
-	ResizeStored                        // the volume has the size, and the claim does not say what is left to do
-	ResizeLeftToNode                    // the claim says what is left to do on a node
+	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating
+	ResizeRequested                     // the volume is smaller than it is to be, and the claim's status does not say that it grows
+	ResizeInProgress                    // the claim's status says that the volume grows
+	ResizeInfeasible                    // the claim's status says that the volume cannot have the size
+	ResizeStored                        // the volume has the size, and the claim's status does not say what is left to do
+	ResizeLeftToNode                    // the claim's status says what is left to do on a node
 )
 
-// Wanted tells whether the volume is smaller than it is to be.
+// Wanted reports whether the volume is smaller than it is to be.
 func (s ResizeStage) Wanted() bool {
 	return s == ResizeRequested || s == ResizeInProgress || s == ResizeInfeasible
 }
 
-// NodeWork is who makes a file system as large as its volume.
+// NodeWork is who expands a file system to the size of its volume.
 type NodeWork int
 
 // Who does the work on the node.
 const (
 	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
 	NodeKubelet                 // the kubelet, when the volume is mounted
-	NodeByHand                  // a person: the kubelet does not grow file systems on such a volume
+	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
 )
 
-// resizing (I to N): gives the claim of a proven volume the size that it asks for. Nil: nothing to do.
-func resizing(v View) Action {
-	e, growth := v.Newest(contract.Expand), v.Resize
+// resizeVolume gives the claim of a proven volume the size that it asks for (requested to infeasible). It returns nil
+// if there is nothing to do.
+func resizeVolume(v View) Action {
+	e, resize := v.Newest(contract.Expand), v.Resize
 	if v.Volume.Released {
-		growth.Stage = ResizeNone // whoever asked has gone
+		resize.Stage = ResizeNone // the claim that asked was deleted
 	}
 	held := e != nil && e.Held
 	switch {
 	case held && e.Grew:
 		return SetPVCapacity{Run: *e}
-	case growth.Stage.Wanted():
-		return expanding(v, e)
+	case resize.Stage.Wanted():
+		return expandVolume(v, e)
 	}
-	if action := resizeStatus(growth); action != nil {
+	if action := setResizeStatus(resize); action != nil {
 		return action
 	}
 	if held {
@@ -62,8 +63,9 @@ func resizing(v View) Action {
 	return nil
 }
 
-// resizeStatus (L, M): the volume has the size; the claim says so when its file system has it, too.
-func resizeStatus(g Resize) Action {
+// setResizeStatus decides about a volume that has the size (stored, left to node). The claim's status says so once
+// its file system has the size, too.
+func setResizeStatus(g Resize) Action {
 	switch {
 	case g.Stage == ResizeStored && g.Node != NodeNothing:
 		return SetResizeStatus{To: ResizeLeftToNode}
@@ -74,18 +76,19 @@ func resizeStatus(g Resize) Action {
 	}
 }
 
-// expanding (I, J, K, N): the claim says that it grows before the first run of it starts, and that it
-// cannot as long as the newest run says so of this very size.
-func expanding(v View, e *Run) Action {
+// expandVolume launches an expand (requested, in progress, expanding, infeasible). The claim's status says that the
+// volume grows before the first run for it starts. It says that the size is infeasible as long as the newest run
+// reports that about this very size.
+func expandVolume(v View, e *Run) Action {
 	refused := e != nil && e.Outcome.Verdict == contract.BadRequest && !hasChanged(e, v.Expand)
-	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(due(e, v.Expand)) {
+	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(dueAfter(e, v.Expand)) {
 		return SetResizeStatus{To: ResizeInfeasible, Run: *e}
 	}
 	launch := Launch{Verb: contract.Expand, Number: 1, Attempt: 1}
 	if e != nil {
 		launch.Number = e.Number + 1
 		if !hasChanged(e, v.Expand) {
-			launch.Attempt = attempt(e)
+			launch.Attempt = nextAttempt(e)
 		}
 	}
 	action := launchWhenReady(v, v.Expand, e, launch)

@@ -107,8 +107,8 @@ func expandLaws(out *broken, v View) {
 	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
 	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
-	out.law("launched before the retry is due", e != nil && v.Now.Before(due(e, v.Expand)))
-	out.law("launched after the last attempt", e != nil && attemptsExhausted(e, v.Expand))
+	out.law("launched before the retry is due", e != nil && v.Now.Before(dueAfter(e, v.Expand)))
+	out.law("launched after the last attempt", e != nil && hasExhaustedAttempts(e, v.Expand))
 }
 
 // writesResize reports whether an action writes how far a resize has come.
@@ -193,7 +193,7 @@ func missingSize(v View) string {
 		r := &v.Runs[i]
 		switch {
 		case r.Verb != contract.Expand:
-		case attemptsExhausted(r, v.Expand):
+		case hasExhaustedAttempts(r, v.Expand):
 			return ""
 		case r.Held && v.Resize.Stage == ResizeNone:
 			return "the record of an expand is held that nothing needs"

@@ -8,31 +8,33 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// How long to wait after a run, by its verdict.
+// Pauses after a run, by its verdict.
 const (
 	firstBackoff  = time.Second
 	lastBackoff   = 5 * time.Minute
-	refusedPause  = 10 * time.Minute // the config or the claim must change; look again in case the storage did
-	capacityPause = 5 * time.Minute  // somebody else's space or credentials must change
-	uncounted     = 10 * time.Second // nobody's fault
+	refusedPause  = 10 * time.Minute // the config or the claim must change; retried in case the storage did
+	capacityPause = 5 * time.Minute  // space or credentials outside the cluster must change
+	uncounted     = 10 * time.Second // the run was disrupted from outside
 )
 
-// due is when a run may follow: at once when what was refused has changed. Where only the node has, after one that
-// was full, it is at the pace of any failure: else a claim would race around a cluster that has no room.
-func due(r *Run, t Target) time.Time {
+// dueAfter returns when a run may follow another: at once if what the storage refused has changed. If only the node
+// has changed since a full one, the pace is that of any failure. Otherwise a claim would try every node of a full
+// cluster without a pause.
+func dueAfter(r *Run, t Target) time.Time {
 	switch {
 	case t.Problem != nil || !hasChanged(r, t):
 		return r.Outcome.Finished.Add(pause(r))
-	case r.Outcome.Verdict == contract.NoCapacity && !requestRenewed(r, t):
+	case r.Outcome.Verdict == contract.NoCapacity && !hasRequestChanged(r, t):
 		return r.Outcome.Finished.Add(backoff(r.Attempt))
 	default:
 		return r.Outcome.Finished
 	}
 }
 
-// due is when a run may follow the newest of its verb: not before a node where there was no room may have some.
+// due returns when a run may follow the newest of its verb. It is not before the pause of a node that had no room,
+// which an earlier run may have found.
 func (v View) due(r *Run, t Target) time.Time {
-	at := due(r, t)
+	at := dueAfter(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
 		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
@@ -42,6 +44,7 @@ func (v View) due(r *Run, t Target) time.Time {
 	return at
 }
 
+// pause returns how long to wait after a run that failed.
 func pause(r *Run) time.Duration {
 	switch r.Outcome.Verdict {
 	case contract.BadConfig, contract.BadRequest:
@@ -51,7 +54,7 @@ func pause(r *Run) time.Duration {
 	case contract.Disrupted, contract.Unknown:
 		return uncounted
 	case contract.Unlisted:
-		return firstBackoff // alone, so the next run will tell
+		return firstBackoff // the next run goes alone and finds out
 	case contract.Done, contract.TryAgain, contract.NotStarted:
 		return backoff(r.Attempt)
 	default:
@@ -59,14 +62,14 @@ func pause(r *Run) time.Duration {
 	}
 }
 
-// backoff doubles from one second to five minutes.
+// backoff returns a pause that doubles from one second to five minutes.
 func backoff(attempt int) time.Duration {
 	const doublings = 9 // 512 s is past the last
 	return min(firstBackoff<<min(max(attempt-1, 0), doublings), lastBackoff)
 }
 
-// attempt is the count of the run that follows; what others did to a run does not count.
-func attempt(last *Run) int {
+// nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside does not count.
+func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
@@ -77,25 +80,26 @@ func attempt(last *Run) int {
 	}
 }
 
-// mayBatch: no run has said anything of the request yet.
+// mayBatch reports whether a run may share its Job: no run has reported anything about the request yet.
 func mayBatch(launch Launch, last *Run) bool {
 	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
 }
 
-// targetMoved: the target is another config, or another node, than the run's.
-func targetMoved(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+// hasTargetChanged reports whether the target has another config or another node than the run.
+func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
 
-// requestRenewed: the claim asks for something else than the run was to make, or another config serves it.
-func requestRenewed(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
+// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
+// serves it.
+func hasRequestChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
 
-// hasChanged: what the run was asked to do is not what would be asked now. A delete asks the same always,
-// and an expand goes to the volume's nodes, whichever the claim names.
+// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
+// and an expand goes to the volume's nodes, whichever node the claim names.
 func hasChanged(r *Run, t Target) bool {
 	switch r.Verb {
 	case contract.Provision:
-		return targetMoved(r, t) || requestRenewed(r, t)
+		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
 	case contract.Expand:
-		return requestRenewed(r, t)
+		return hasRequestChanged(r, t)
 	case contract.Delete, contract.List:
 		return false
 	default:
@@ -103,14 +107,14 @@ func hasChanged(r *Run, t Target) bool {
 	}
 }
 
-// retry is when a run that failed will be followed by another, to be told to whoever asked; zero: none
-// will be, or nobody asks any more.
-func (v View) retry(r *Run) time.Time {
+// retryAt returns when another run will follow one that failed, which an event reports. It is zero if none will, or
+// if no claim asks for it any more.
+func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
 		t, asks = v.Expand, v.Resize.Stage.Wanted() && !v.Volume.Released
 	}
-	if !asks || attemptsExhausted(r, t) {
+	if !asks || hasExhaustedAttempts(r, t) {
 		return time.Time{}
 	}
 	if at := v.due(r, t); at.After(r.Outcome.MayRunUntil) {
@@ -119,9 +123,9 @@ func (v View) retry(r *Run) time.Time {
 	return r.Outcome.MayRunUntil
 }
 
-// runMayContinue is a run whose container may still be at work although nobody can tell: the one whose deadline is the
-// last. Nil: there is none.
-func (v View) runMayContinue() *Run {
+// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it
+// is the one with the latest deadline. It returns nil if there is none.
+func (v View) unconfirmedRun() *Run {
 	var last *Run
 	for i := range v.Runs {
 		if r := &v.Runs[i]; v.Now.Before(r.Outcome.MayRunUntil) && (last == nil || r.Outcome.MayRunUntil.After(last.Outcome.MayRunUntil)) {
@@ -131,17 +135,19 @@ func (v View) runMayContinue() *Run {
 	return last
 }
 
-// mayStillRun tells why nothing is launched after a run whose pod was deleted by force.
-func mayStillRun(r Run) Problem {
+// unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
+func unconfirmedProblem(r Run) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
 		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
 }
 
-func attemptsExhausted(r *Run, t Target) bool {
+// hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
+func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
-func stalled(r *Run) Problem {
+// stalledProblem returns why nothing is launched after the last attempt.
+func stalledProblem(r *Run) Problem {
 	next := "when the claim's request or the config changes"
 	if r.Verb == contract.Expand {
 		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"

@@ -2,15 +2,15 @@ package decide
 
 import "time"
 
-// keepUnused is how long a config revision is kept that nothing names any more: whoever moves volumes
-// between revisions by hand, or restores a ConfigMap, has that long.
+// keepUnused is how long a config revision is kept that nothing names any more. An administrator who moves volumes
+// between revisions by hand, or restores a ConfigMap, has that much time.
 const keepUnused = time.Hour
 
 // Revision is what is known of a stored config revision.
 type Revision struct {
-	// Used: a Job or a PV names it, or it is the newest of a config whose ConfigMap exists.
+	// Used is set if a Job or a PV names the revision, or if it is the newest of a config whose ConfigMap exists.
 	Used bool
-	// Marked is since when it has been marked as unused; zero: it is not.
+	// Marked is when the revision was marked as unused, zero if it is not marked.
 	Marked time.Time
 }
 
@@ -22,12 +22,12 @@ const (
 	KeepRevision   RevisionAction = iota
 	MarkUnused                    // as unused since now
 	UnmarkUnused                  // it is used again
-	AwaitUnused                   // marked, and its time has not come
-	DeleteRevision                // marked for long enough, and nothing names it now either
+	AwaitUnused                   // marked, but not for long enough
+	DeleteRevision                // marked for long enough, and still unused
 )
 
-// DecideRevision judges a revision, and tells when to look again: a revision is marked first, and goes only
-// launchWhenReady it is as unused an hour later.
+// DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
+// only if it is still unused an hour later.
 func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {

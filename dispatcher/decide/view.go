@@ -13,128 +13,133 @@ type View struct {
 	Now    time.Time
 	Claim  Claim
 	Volume Volume
-	// Rival tells of a PV under another name that may be the UID's volume, and in use; usually empty.
+	// Rival describes a PV under another name that may be the UID's volume and in use. It is usually empty.
 	Rival string
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
 	// Provision is how the claim would be provisioned now.
 	Provision Target
-	// Delete is how its volume, or what may have been made, would be deleted.
+	// Delete is how its volume, or what a run may have made, would be deleted.
 	Delete Target
-	// Resize is what the claim that the volume serves asks for beyond what it has, and Expand how the
-	// volume would be given that; its Hash is the size.
+	// Resize is how far a resize is that the claim of the volume asks for, and Expand how the volume would be
+	// expanded. Expand's Hash is the size.
 	Resize Resize
 	Expand Target
 }
 
-// Claim is what is left of the claim.
+// Claim is the state of the claim with the UID.
 type Claim int
 
 // The states of a claim.
 const (
 	ClaimGone           Claim = iota // no claim has this UID any more
 	ClaimTerminating                 // it has a deletionTimestamp
-	ClaimNotOurs                     // not ours, or not yet: another provisioner's, or no node is selected
+	ClaimNotOurs                     // another provisioner's, or not ours yet: no node is selected
 	ClaimPending                     // ours to provision
 	ClaimBound                       // bound to the PV of this UID
 	ClaimBoundElsewhere              // bound to another PV
 )
 
-// Abandoned tells that no volume of this UID will ever serve the claim.
+// Abandoned reports whether no volume of this UID will ever serve the claim.
 func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }
 
 // Volume is the PV of the UID, found by its name.
 type Volume struct {
 	Exists bool
 	UID    string // the PV's own
-	// Unproven is why the PV is no proof of a finished provision; empty: it is one.
+	// Unproven is why the PV does not prove that the provision succeeded, empty if it does.
 	Unproven string
-	// Mismatch is why the claim, which is there and unbound, can never be bound to the PV, although that
-	// carries its UID; empty of a claim that is bound or has gone: whoever changes a PV in use knows why.
+	// Mismatch is why the claim, which exists and is unbound, can never be bound to the PV that carries its UID. It
+	// is empty if the claim is bound or no longer exists: whoever changes a PV in use has a reason.
 	Mismatch string
-	// Unbound: its phase says that no claim is bound to it, nor was. NeverBound: no claim ever can have been.
+	// Unbound is set if the PV's phase says that no claim is or was bound to it. NeverBound is set if no claim can
+	// ever have been bound to it.
 	Unbound, NeverBound bool
-	// Released: its phase is Released or Failed.
+	// Released is set if the PV's phase is Released or Failed.
 	Released bool
-	// Orphaned: a live look shows the claim of its claimRef gone or bound elsewhere.
+	// Orphaned is set if a live read shows that the claim of its claimRef no longer exists or is bound to another PV.
 	Orphaned bool
-	// PolicyDelete: its reclaim policy is Delete.
+	// PolicyDelete is set if its reclaim policy is Delete.
 	PolicyDelete bool
 	HasFinalizer bool // carries our finalizer
 	Terminating  bool // has a deletionTimestamp
 }
 
-// Proven tells that the PV exists and carries the claim's UID.
+// Proven reports whether the PV exists and carries the claim's UID.
 func (v Volume) Proven() bool { return v.Exists && v.Unproven == "" }
 
-// Supported tells that it is what the claim asked for as well.
+// Fits reports whether the PV is proven and also what the claim asked for.
 func (v Volume) Fits() bool { return v.Proven() && v.Mismatch == "" }
 
 // Run is one Job of the UID.
 type Run struct {
 	Name string
 	runs.Record
-	// Unfinished: some pod of it may still run.
+	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
-	// Refused is why the PV that the container describes cannot be written; empty: it can, or there is
-	// none to write.
+	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
+	// be created.
 	Refused string
-	// Terminating: the Job has a deletionTimestamp. PodKept: it has a pod, which stays until it is read.
+	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer and was not
+	// read yet.
 	Terminating, PodKept bool
-	// Stuck is why a live run makes no progress, or nil; Look is when to look again.
+	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
 	Stuck     *runs.Stuck
 	RecheckAt time.Time
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
-	// Output is what its container said, of a batch to the first who settles it only.
+	// Output is the container's output. In a batch only the first claim whose outcome is recorded has it.
 	Output string
-	// Grew: after this expand the volume is larger than its PV says. Short: it is smaller than it was
-	// to be, whatever the exit code.
+	// Grew is set if the volume is larger after this expand than its PV says, Short if it is smaller than it was to
+	// be, whatever the exit code.
 	Grew, Short bool
-	// Published: the claim's annotations tell this run's result.
+	// Published is set if the claim's annotations have this run's result.
 	Published bool
-	// Reschedule tells how far its claim has come back to the scheduler after it.
+	// Reschedule is how far the rescheduling of the claim after this run is.
 	Reschedule RescheduleStage
 }
 
-// RescheduleStage is how far a claim has come on its way back to the scheduler, to be given another node.
+// RescheduleStage is how far a claim is on its return to the scheduler, which is to select a node again.
 type RescheduleStage int
 
-// The stages of a return. Between the last two lies one write on the claim: it is made on the claim as it was when
-// that was announced, or never, so that no claim is returned twice after one run.
+// The stages of a rescheduling. Between the last two is one write on the claim. It is made on the claim as it was when
+// the rescheduling was announced, or never, so that no claim is rescheduled twice after one run.
 const (
 	RescheduleNone      RescheduleStage = iota
-	RescheduleAnnounced                 // the run's Job says that the claim, as it is, goes back
-	RescheduleDone                      // the claim has changed since: by that, or by somebody else's write
+	RescheduleAnnounced                 // the run's Job says that the claim, as it is, returns to the scheduler
+	RescheduleDone                      // the claim has changed since, by that write or by another client's
 )
 
 // Target is a config that can serve a request, or the reason why none can.
 type Target struct {
-	// Problem is why nothing can be launched; nil: nothing is in the way.
+	// Problem is why nothing can be launched, nil if nothing is in the way.
 	Problem *Problem
 	// Revision, Hash and Node of the request as it stands now.
 	Revision, Hash, Node string
-	// HasSlot: of the Jobs that the class may start, the next is this UID's.
+	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
-	// MaxAttempts of the config; 0: no limit.
+	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
-	// RevisionStored: the revision is stored, so that a volume made now can still be deleted when its ConfigMap
-	// and its class have gone.
+	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
+	// its ConfigMap and its class no longer exist.
 	RevisionStored bool
-	// Supported: the image knows the verb.
+	// Supported is set if the image supports the verb.
 	Supported bool
-	// NodeSelected: the scheduler has chosen the node, and can be asked to choose again. OnSelectedNode: runs go there only.
+	// NodeSelected is set if the scheduler has selected the node and can select another. OnSelectedNode is set if
+	// runs go only there.
 	NodeSelected, OnSelectedNode bool
-	// MissingNode names where a run would have to go, which does not exist any more; IfGone is what to do then.
+	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
+	// then.
 	MissingNode    string
 	NodeGonePolicy config.NodeGone
 }
 
-// Problem is what the claim's user or the administrator is told.
+// Problem is what an event reports to the claim's user or to the administrator.
 type Problem struct {
 	Reason string // of the event, in CamelCase
 	Note   string // cause and remedy
-	// RetryAfter is when to look again, where nothing would tell that the problem has gone; zero: a change will.
+	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
+	// otherwise.
 	RetryAfter time.Duration
 }
 
@@ -149,8 +154,8 @@ func (v View) Newest(verb contract.Verb) *Run {
 	return last
 }
 
-// nextNumber is the number of the next provision. A delete may have outlived the provision that it came after, and
-// must not be taken for the undo of a new one of the same number.
+// nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,
+// and must not be mistaken for the undo of a new one of the same number.
 func (v View) nextNumber() int {
 	number := 0
 	if p := v.Newest(contract.Provision); p != nil {
@@ -162,9 +167,9 @@ func (v View) nextNumber() int {
 	return number + 1
 }
 
-// undo returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too,
-// once that PV has gone.
-func (v View) undo(p *Run) *Run {
+// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
+// that PV no longer exists.
+func (v View) undoRun(p *Run) *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume != "" && v.Volume.Exists || d.After != p.Number {
 		return nil
@@ -172,9 +177,9 @@ func (v View) undo(p *Run) *Run {
 	return d
 }
 
-// reclaim returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that
-// appeared after an undo has another answer coming.
-func (v View) reclaim() *Run {
+// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
+// after an undo needs a delete of its own.
+func (v View) reclaimRun() *Run {
 	d := v.Newest(contract.Delete)
 	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
 		return nil
@@ -182,10 +187,11 @@ func (v View) reclaim() *Run {
 	return d
 }
 
-func succeededRun(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
+// isDone reports whether a run exists and its verdict is Done.
+func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
 
-// madeNothing: neither this run nor one before it can have left anything in the storage, or that has
-// been undone.
+// madeNothing reports whether neither this run nor one before it can have left anything in the storage, or whether
+// that has been undone.
 func (v View) madeNothing(p *Run) bool {
-	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || succeededRun(v.undo(p))
+	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap
-// alone must not be able to reach a node: that gave local-path-provisioner CVE-2025-62878.
+// Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap alone must not be
+// enough to reach a node: that was CVE-2025-62878 of local-path-provisioner.
 type Allowance struct {
 	HostPaths    []string // prefixes, whole path elements
 	RunAsUsers   []int64
@@ -25,10 +25,10 @@ type Allowance struct {
 	HostNetwork  bool
 }
 
-// Allowances by namespace.
+// Allowances are the Allowance of each namespace.
 type Allowances map[string]Allowance
 
-// Add reads one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID,
+// Add parses one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID,
 // NAMESPACE/capability=NAME or NAMESPACE/host-network=true.
 func (a Allowances) Add(text string) error {
 	namespace, rest, found := strings.Cut(text, "/")
@@ -70,7 +70,7 @@ func (a *Allowance) add(kind, value string) error {
 	return nil
 }
 
-// Check tells which parts of a config's pod the dispatcher may not launch.
+// Check returns which parts of a config's pod the dispatcher may not launch.
 func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	at := field.NewPath("data").Key("pod-template")
 	merged, err := overlay(baseline(cfg), cfg.Template)
@@ -96,7 +96,7 @@ var restricted = func() policy.Evaluator {
 	return e
 }()
 
-// strip takes what is allowed off a copy of the pod, so that what is left can be judged as restricted.
+// strip removes what is allowed from a copy of the pod, so that the rest can be judged as restricted.
 func (a Allowance) strip(spec *corev1.PodSpec) {
 	for i, v := range spec.Volumes {
 		if v.HostPath != nil && a.AllowsHostPath(v.HostPath.Path) {
@@ -128,7 +128,8 @@ func (a Allowance) stripContainer(s *corev1.SecurityContext) {
 	}
 }
 
-// AllowsHostPath reports whether pods and PVs of the namespace may use a directory of a node. It compares whole path elements: /srv/flex-other is not below /srv/flex.
+// AllowsHostPath reports whether pods and PVs of the namespace may use a directory of a node. It compares whole path
+// elements: /srv/flex-other is not below /srv/flex.
 func (a Allowance) AllowsHostPath(path string) bool {
 	return filepath.Clean(path) == path && slices.ContainsFunc(a.HostPaths, func(prefix string) bool {
 		return path == prefix || strings.HasPrefix(path, prefix+"/")

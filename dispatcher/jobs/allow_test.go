@@ -19,7 +19,7 @@ func allow(t *testing.T, flags ...string) jobs.Allowances {
 	return a
 }
 
-// container is a pod-template with these lines for the container provisioner.
+// container returns a pod-template with these lines for the container provisioner.
 func container(lines string) string {
 	return "spec:\n  containers:\n  - name: provisioner\n    " + lines
 }
@@ -34,7 +34,7 @@ const (
 	overrides       = "securityContext: {capabilities: {drop: [ALL], add: [DAC_OVERRIDE]}}"
 )
 
-func TestWithoutAnAllowanceAPodIsRestricted(t *testing.T) {
+func TestPodWithoutAnAllowanceIsRestricted(t *testing.T) {
 	for name, test := range map[string]struct{ template, word string }{
 		"hostPath":                {hostPath("/srv/flex"), "hostPath"},
 		"root":                    {asRoot, "runAsNonRoot"},
@@ -72,7 +72,7 @@ func TestWithoutAnAllowanceAPodIsRestricted(t *testing.T) {
 	}
 }
 
-func TestTheBaselineAndWhatTightensItNeedNoAllowance(t *testing.T) {
+func TestBaselineAndStricterPodsNeedNoAllowance(t *testing.T) {
 	for name, template := range map[string]string{
 		"none":          "",
 		"another user":  "spec: {securityContext: {runAsUser: 1000, runAsGroup: 1000}}",
@@ -88,7 +88,7 @@ func TestTheBaselineAndWhatTightensItNeedNoAllowance(t *testing.T) {
 	}
 }
 
-func TestEachKindOfAllowanceAllowsJustThat(t *testing.T) {
+func TestEachKindOfAllowanceAllowsOnlyThat(t *testing.T) {
 	const hp, root, dac = "flex-provisioner/host-path=/srv/flex", "flex-provisioner/run-as-user=0", "flex-provisioner/capability=DAC_OVERRIDE"
 	for name, test := range map[string]struct {
 		template string
@@ -154,8 +154,8 @@ spec:
   - {name: e, hostPath: {path: /etc}}
 `
 
-// What is judged is a copy: the Job keeps its hostPath and its user.
-func TestCheckLeavesTheConfigAsItIs(t *testing.T) {
+// Check judges a copy: the Job keeps its hostPath and its user.
+func TestCheckDoesNotChangeTheConfig(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": nodeDirectories})
 	all := allow(t, "flex-provisioner/host-path=/srv/flex", "flex-provisioner/run-as-user=0", "flex-provisioner/capability=DAC_OVERRIDE")
 	if faults := jobs.Check(cfg, all); len(faults) > 0 {
@@ -171,7 +171,7 @@ func TestCheckLeavesTheConfigAsItIs(t *testing.T) {
 	}
 }
 
-func TestTheFlagAllowIsReadStrictly(t *testing.T) {
+func TestFlagAllowIsParsedStrictly(t *testing.T) {
 	for text, word := range map[string]string{
 		"":                              "NAMESPACE/KIND=VALUE",
 		"host-path=/srv":                "KIND",

@@ -10,16 +10,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// VolumeList is pv.json of a batch, in the order of the requests. The API has no such type for encoding.
+// VolumeList is the content of a batch's pv.json, in the order of the requests. The API has no such type for
+// encoding.
 type VolumeList struct {
 	metav1.TypeMeta
 	Items []*corev1.PersistentVolume `json:"items"`
 }
 
-// UIDs are those of the claims that a Job serves.
+// UIDs returns the UIDs of the claims that a Job serves.
 func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
 
-// Key is the key under which a Job carries an annotation of a claim: the plain one where it serves no other.
+// Key returns the key under which a Job carries an annotation of a claim: the plain one if it serves no other claim.
 func Key(job *batchv1.Job, uid, annotation string) string { return keyOf(UIDs(job), uid, annotation) }
 
 func keyOf(uids []string, uid, annotation string) string {
@@ -29,7 +30,7 @@ func keyOf(uids []string, uid, annotation string) string {
 	return MemberAnnotation(uid, annotation)
 }
 
-// all are the plans of every request, the first one's first.
+// all returns the plan of every request, the first one's first.
 func (p Plan) all() []Plan { return append([]Plan{p}, p.With...) }
 
 func uidsOf(plans []Plan) []string {
@@ -40,7 +41,7 @@ func uidsOf(plans []Plan) []string {
 	return out
 }
 
-// TrimToSize leaves out of a batch, from its end, what would make the pod's annotations too large.
+// TrimToSize removes requests from the end of a batch until the pod's annotations are small enough.
 func TrimToSize(p Plan) (Plan, error) {
 	room := contract.MaxFiles
 	for i, one := range p.all() {

@@ -17,7 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// batchOf is the plan of a Job for the claims of these UIDs; the last is of another namespace.
+// batchOf returns the plan of a Job for the claims of these UIDs. The last is in another namespace.
 func batchOf(cfg config.Config, uids ...string) jobs.Plan {
 	plans := make([]jobs.Plan, len(uids))
 	for i, uid := range uids {
@@ -34,12 +34,12 @@ func batchOf(cfg config.Config, uids ...string) jobs.Plan {
 	return plan
 }
 
-func TestItem10GoldenJobOfABatch(t *testing.T) {
+func TestGoldenJobOfABatch(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"batch-size": "3"})
 	fixture.Golden(t, "job-batch", fixture.Build(t, batchOf(cfg, "u1", "u2", "u3")))
 }
 
-func TestItem10ABatchsJobIsTheRecordOfEachClaim(t *testing.T) {
+func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	plan := batchOf(cfg, "u1", "u2", "u3")
 	plan.Number = 4
@@ -62,7 +62,7 @@ func TestItem10ABatchsJobIsTheRecordOfEachClaim(t *testing.T) {
 	}
 }
 
-func TestItem10WhatIsWrittenOfOneClaimIsSoForNoOther(t *testing.T) {
+func TestAnnotationsOfOneClaimChangeNoOthersRecord(t *testing.T) {
 	job := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2"))
 	set := func(uid, annotation, value string) { job.Annotations[jobs.Key(job, uid, annotation)] = value }
 	set("u1", jobs.AnnOutcome, `{"verdict":"Done","finished":"2026-11-20T10:00:00Z"}`)
@@ -84,7 +84,7 @@ func TestItem10WhatIsWrittenOfOneClaimIsSoForNoOther(t *testing.T) {
 	}
 }
 
-func TestItem10ABatchHasNoVariableOfASingleClaim(t *testing.T) {
+func TestBatchHasNoVariableOfASingleClaim(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	got := variables(t, provisioner(t, fixture.Build(t, batchOf(cfg, "u1", "u2"))))
 	shared := []string{"HOME", "FLEX_VERB", "FLEX_STORAGE_CLASS", "FLEX_SERVICE_ACCOUNT", "FLEX_KUBE_API", "FLEX_UNDO", "FLEX_USE_NFS_SERVER", "FLEX_FSTYPE"}
@@ -101,7 +101,7 @@ func TestItem10ABatchHasNoVariableOfASingleClaim(t *testing.T) {
 	}
 }
 
-func TestItem10ABatchIsSplitByTheBytesOfItsFiles(t *testing.T) {
+func TestBatchIsTrimmedToTheSizeOfItsFiles(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	var uids []string
 	for i := range contract.MaxBatch {
@@ -127,7 +127,7 @@ func TestItem10ABatchIsSplitByTheBytesOfItsFiles(t *testing.T) {
 	if n := size(fits); n > contract.MaxFiles || n < contract.MaxFiles-(20<<10) {
 		t.Errorf("the files have %d bytes", n)
 	}
-	// One that is too large by itself goes all the same, and the API server has the last word.
+	// A request that is too large by itself is kept, and the API server refuses or accepts it.
 	plan.Request.Annotations = map[string]string{"text": strings.Repeat("x", contract.MaxFiles)}
 	if fits, err = jobs.TrimToSize(plan); err != nil || len(fits.With) != 0 {
 		t.Errorf("%d go along, %v", len(fits.With), err)

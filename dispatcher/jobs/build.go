@@ -1,5 +1,3 @@
-// Package jobs turns a config and a request into a Job, and a Job and its pods back into what became
-// of it. It is pure.
 package jobs
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Plan is all that a Job is built from.
+// Plan is everything that a Job is built from.
 type Plan struct {
 	Config  config.Config
 	Verb    contract.Verb
@@ -27,27 +25,27 @@ type Plan struct {
 	PV *corev1.PersistentVolume
 	// Hash of what the claim asks for.
 	Hash string
-	// Number of the Job among the claim's Jobs of this verb, Attempt the counted runs so far with this
-	// one, After the number of the newest provision Job, on a delete.
+	// Number is the number of the Job among the claim's Jobs of this verb. Attempt counts the attempts so far, this
+	// one included. After is the number of the newest provision Job, on a delete.
 	Number, Attempt, After int
-	// NothingBefore: nothing of the claim's can be in the storage yet.
+	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
-	// AnyNode: the node that the run should go to has gone, and it runs on any.
+	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
-	// KubeAPI is the API server's URL, for images that know nothing but their environment.
+	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
-	// With are the plans of the other requests that the Job serves. All have the Config, the Verb and the
-	// nodes of the first, and its Number.
+	// With are the plans of the other requests that the Job serves. All have the Config, the Verb, the nodes and the
+	// Number of the first.
 	With []Plan
 }
 
-// Name is the Job's name: a second dispatcher that plans the same run collides with the first; of a batch, by its
-// first claim only.
+// Name returns the name of a Job. A second dispatcher that plans the same run collides with the first. A batch is
+// named after its first claim only.
 func Name(verb contract.Verb, uid string, number int) string {
 	return fmt.Sprintf("%s-%s-%d", verb, uid, number)
 }
 
-// Build makes the Job of a plan. It fails only on a pod template that cannot be merged.
+// Build returns the Job of a plan. It fails only on a pod template that cannot be merged.
 func Build(p Plan) (*batchv1.Job, error) {
 	template, err := podTemplate(p)
 	if err != nil {
@@ -57,7 +55,7 @@ func Build(p Plan) (*batchv1.Job, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      Name(p.Verb, p.Request.UID, p.Number),
 			Namespace: p.Config.Source.Namespace,
-			// The pod's, a template's among them: queues like Kueue look for theirs on the Job.
+			// The labels of the pod, with a template's: queues like Kueue look for theirs on the Job.
 			Labels:      maps.Clone(template.Labels),
 			Finalizers:  []string{FinalizerRecord},
 			Annotations: annotations(p),
@@ -86,7 +84,7 @@ func labels(p Plan) map[string]string {
 	return out
 }
 
-// annotations are the record of every claim that the Job serves.
+// annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) map[string]string {
 	uids := uidsOf(p.all())
 	out := map[string]string{
@@ -108,7 +106,7 @@ func annotations(p Plan) map[string]string {
 	return out
 }
 
-// record is what a Job says of one request.
+// record returns what a Job records of one request.
 func (p Plan) record() map[string]string {
 	return map[string]string{
 		AnnNamespace:   p.Request.Namespace,
@@ -121,15 +119,15 @@ func (p Plan) record() map[string]string {
 	}
 }
 
-// slack is how much later the Job's own deadline is than its pod's: the Job controller deletes the pods of
-// a Job that is late, and with them the kubelet's word on whether the container ever ran.
+// slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the pods of a Job that
+// is late, and with them the kubelet's report of whether the container ever ran.
 const slack = time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// failOnDisruption ends the Job with a pod that was drained or preempted, and the dispatcher launches another,
-// uncounted. A pod replaced within its Job would leave no trace, and what the first had made would be taken for
-// nothing when the second never started.
+// failOnDisruption makes the Job fail with a pod that was drained or preempted, and the dispatcher launches another
+// Job, which is not counted as an attempt. If the pod were replaced within its Job, nothing would show that it had
+// run: when the second pod never started, the run would count as one that made nothing.
 func failOnDisruption() *batchv1.PodFailurePolicy {
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action: batchv1.PodFailurePolicyActionFailJob,
@@ -139,8 +137,8 @@ func failOnDisruption() *batchv1.PodFailurePolicy {
 	}}}
 }
 
-// encode writes what the pod finds in its two files. Only a batch has a List of PVs, so that a script that
-// serves one request need not know of lists.
+// encode returns what the pod finds in its two files. Only a batch has a List of PVs, so that a script that serves
+// one request need not know lists.
 func encode(p Plan) (requests, pv string, err error) {
 	file := contract.Requests{Version: contract.Version, Verb: p.Verb}
 	var pvs []*corev1.PersistentVolume

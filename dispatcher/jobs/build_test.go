@@ -17,13 +17,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-func TestRule14AJobIsNamedSoThatASecondLeaderCollides(t *testing.T) {
+func TestOneRunPerClaimJobNamesOfTwoLeadersCollide(t *testing.T) {
 	if got := jobs.Name(contract.Provision, fixture.UID, 3); got != "provision-"+fixture.UID+"-3" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestTheContractWinsOverThePodTemplate(t *testing.T) {
+func TestContractWinsOverThePodTemplate(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"env-from-secret": "login", "pod-template": `
 metadata:
   labels: {app.kubernetes.io/managed-by: me}
@@ -93,7 +93,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(request, *r) || pv.Spec.ClaimRef.Name != hostile {
 		t.Errorf("request.json and pv.json: %v, %+v", err, request)
 	}
-	// Beside the variables' values, the two files and the name of a lane the Jobs are one.
+	// The Jobs differ only in the variables' values, the two files and the flow's namespace.
 	if diff := cmp.Diff(dataless(a), dataless(b)); diff != "" {
 		t.Errorf("claim text reached more than data (-plain +hostile):\n%s", diff)
 	}
@@ -138,7 +138,7 @@ func TestEveryAPIPropertyAndEveryPropertyArrives(t *testing.T) {
 	}
 }
 
-func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
+func TestRequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 	c := fixture.Claim(fixture.Annotated("a", strings.Repeat("x", 200<<10)))
 	pod := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), c)).Spec.Template
 	size := 0
@@ -150,8 +150,8 @@ func TestARequestAlwaysFitsIntoAPodsAnnotations(t *testing.T) {
 	}
 }
 
-// A disruption fails the Job instead of being ignored, which ARCHITECTURE.md argues.
-func TestRule04AJobRunsOnePodOnce(t *testing.T) {
+// A disruption fails the Job instead of being ignored. ARCHITECTURE.md says why.
+func TestOnePodPerJobRunsOnce(t *testing.T) {
 	job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"pod-template": "spec: {terminationGracePeriodSeconds: 5}"}), fixture.Claim()))
 	if got := *job.Spec.BackoffLimit; got != 0 {
 		t.Errorf("it is retried by others, %d times", got)
@@ -171,7 +171,7 @@ func TestRule04AJobRunsOnePodOnce(t *testing.T) {
 	}
 }
 
-func TestRule04TheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
+func TestTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"timeout": "1m30.9s"}), fixture.Claim()))
 	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)
@@ -181,7 +181,7 @@ func TestRule04TheTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	}
 }
 
-func TestThePVsBookkeepingStaysOut(t *testing.T) {
+func TestManagedFieldsOfThePVAreRemoved(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	pv := fixture.PV(t)
 	job := fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1})

@@ -11,9 +11,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// environment is the request as variables: the API properties, then the config's and the class's own. In
-// a batch there are none of a single claim: an image that does not know of batches would take the first
-// request for all.
+// environment returns the request as variables: the API properties, then those of config and class. In a batch there
+// are no variables of a single claim: an image that does not know batches would apply the first request to all of
+// them.
 func environment(p Plan) []corev1.EnvVar {
 	r := p.Request
 	vars := []corev1.EnvVar{{Name: "HOME", Value: homeDir}}
@@ -50,5 +50,5 @@ func environment(p Plan) []corev1.EnvVar {
 	return vars
 }
 
-// literal keeps the kubelet from expanding $(OS_PASSWORD) in text that is not ours.
+// literal keeps the kubelet from expanding $(OS_PASSWORD) in text that users write.
 func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }

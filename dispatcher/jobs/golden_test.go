@@ -16,7 +16,7 @@ func TestGoldenJobOfTheLeastConfig(t *testing.T) {
 	fixture.Golden(t, "job-least", fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim())))
 }
 
-// everyKey is a config with every key set.
+// everyKey returns a config with every key set.
 var everyKey = map[string]string{
 	"image-pull-policy": "Never", "node-selector": "storage=fast", "run-on": "selected-node",
 	"env-from-secret": "login", "files-from-secret": "cloud", "timeout": "90s", "max-attempts": "3", "max-parallel": "2",

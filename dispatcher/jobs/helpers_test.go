@@ -9,7 +9,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// provisioner is the one container whose exit is the verdict.
+// provisioner returns the container whose exit code is the verdict.
 func provisioner(t *testing.T, job *batchv1.Job) corev1.Container {
 	t.Helper()
 	for _, c := range job.Spec.Template.Spec.Containers {
@@ -21,7 +21,7 @@ func provisioner(t *testing.T, job *batchv1.Job) corev1.Container {
 	return corev1.Container{}
 }
 
-// variables are the container's, as its process would see them: the kubelet reads $$ as $ and expands
+// variables returns the container's variables as its process would see them: the kubelet reads $$ as $ and expands
 // $(NAME) with the variables before it.
 func variables(t *testing.T, c corev1.Container) map[string]string {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// cinder is a config as cinder-provisioner wants it.
+// cinder returns a config that cinder-provisioner accepts.
 func cinder(t *testing.T) config.Config {
 	t.Helper()
 	cfg, faults := config.Parse(config.Source{
@@ -34,7 +34,7 @@ func cinder(t *testing.T) config.Config {
 	return cfg
 }
 
-// sources are what the image finds in the pod of a Job: its argument, its variables and its files.
+// sources returns what the image finds in the pod of a Job: its argument, its variables and its files.
 func sources(t *testing.T, job *batchv1.Job) input.Sources {
 	t.Helper()
 	c := provisioner(t, job)
@@ -63,7 +63,7 @@ func read(t *testing.T, job *batchv1.Job) input.Task {
 	return task
 }
 
-func TestWhatJobsBuildsTheImageReads(t *testing.T) {
+func TestImageReadsWhatJobsBuilds(t *testing.T) {
 	cfg := cinder(t)
 	p := fixture.Provision(cfg, fixture.Claim(sized("1500Mi")))
 	got := read(t, fixture.Build(t, p))
@@ -81,7 +81,7 @@ func TestWhatJobsBuildsTheImageReads(t *testing.T) {
 	}
 }
 
-func TestWhatJobsBuildsToDeleteAndToUndoTheImageReads(t *testing.T) {
+func TestImageReadsWhatJobsBuildsToDeleteAndToUndo(t *testing.T) {
 	cfg := cinder(t)
 	pv := fixture.PV(t)
 	deletes := read(t, fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1}))

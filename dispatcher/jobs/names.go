@@ -5,7 +5,7 @@ import "github.com/flex-provisioner/flex-provisioner/contract"
 // Labels of a Job, and of its pods.
 const (
 	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and of
-	// its pods: by it all Jobs of a claim are found.
+	// its pods. All Jobs of a claim are found by it.
 	LabelMember = "claim." + contract.Domain
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
@@ -15,7 +15,8 @@ const (
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
 	AnnUIDs = contract.Domain + "uids"
-	// AnnNamespace is the namespace of the claim: namespaces take turns. Of a batch, the first claim's.
+	// AnnNamespace is the namespace of the claim, since namespaces share slots fairly. Of a batch it is the first
+	// claim's.
 	AnnNamespace = contract.Domain + "claim-namespace"
 	// AnnRequestHash is the hash of what the claim asks for.
 	AnnRequestHash = contract.Domain + "request-hash"
@@ -25,25 +26,24 @@ const (
 	AnnAfter = contract.Domain + "after"
 	// AnnVolume is, on a delete Job, the UID of the PV whose volume it deletes; empty on an undo.
 	AnnVolume = contract.Domain + "volume"
-	// AnnClean is "true" on a provision Job before which nothing of the claim's can have been in the
+	// AnnClean is "true" on a provision Job before which nothing for the claim can have been in the
 	// storage.
 	AnnClean = contract.Domain + "clean"
-	// AnnWriter is "dispatcher" on a Job whose container does not write its PV.
+	// AnnWriter is "dispatcher" on a Job whose PV the dispatcher writes, not the container.
 	AnnWriter = contract.Domain + "write-pv"
-	// AnnNode is the node that the run was meant for, where the claim or the volume names one.
+	// AnnNode is the node that the run was meant for, if the claim or the volume names one.
 	AnnNode = contract.Domain + "node"
-	// AnnAnywhere is "true" on a Job that runs without regard to the volume's node, which has gone.
+	// AnnAnywhere is "true" on a Job that runs on any node because the volume's node no longer exists.
 	AnnAnywhere = contract.Domain + "any-node"
-	// AnnOutcome is the outcome of the run, as JSON, written once it was recorded.
+	// AnnOutcome is the recorded outcome of the run, as JSON.
 	AnnOutcome = contract.Domain + "outcome"
-	// AnnWaived is "true" of a claim that does not need its batch, whose Job has not started, any more.
+	// AnnWaived is "true" for a claim that no longer needs the Job of its batch, which has not started.
 	AnnWaived = contract.Domain + "waived"
-	// AnnReleased is "true" of a claim whose record in a batch has done its work, while another's has not.
+	// AnnReleased is "true" for a claim whose record in a batch is no longer needed, while another claim's is.
 	AnnReleased = contract.Domain + "released"
 )
 
-// MemberAnnotation is the key under which a Job that serves several claims carries an annotation of one of
-// them.
+// MemberAnnotation returns the key under which a Job that serves several claims carries an annotation of one of them.
 func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
 
 // Annotations of a Job's pod, mounted as files by the downward API.
@@ -55,6 +55,6 @@ const (
 // FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
 const FinalizerRecord = contract.Domain + "record"
 
-// AnnRescheduled is the annotation of a provision Job by which this claim, as it was at the resourceVersion that it
-// holds, is given back to the scheduler. One claim's own, since a Job may serve several.
+// AnnRescheduled returns the annotation of a provision Job that announces the rescheduling of a claim. Its value is
+// the resourceVersion of the claim that is to be rescheduled. Each claim has its own, since a Job may serve several.
 func AnnRescheduled(uid string) string { return contract.Domain + "rescheduled-" + uid }

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// The user and group of the container unless a template says otherwise; "nonroot" by custom.
+// nonRoot is the user and group of the container unless a template names others. It is the customary "nonroot".
 const nonRoot = 65532
 
 const (
@@ -25,8 +25,8 @@ const (
 	mebibyte     = 1 << 20
 )
 
-// podTemplate lays the config's pod-template over a baseline that passes Pod Security "restricted",
-// and the contract over both.
+// podTemplate merges the config's pod-template over a baseline that passes Pod Security "restricted", and the
+// contract over both.
 func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	fixed, err := contractTemplate(p)
 	if err != nil {
@@ -48,8 +48,8 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return merged, nil
 }
 
-// overlay merges a PodTemplateSpec in YAML or JSON over another by the rules of a strategic merge:
-// containers, volumes and variables by name, mounts by path.
+// overlay merges a PodTemplateSpec in YAML or JSON over another by the rules of a strategic merge: containers,
+// volumes and variables by name, mounts by path.
 func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, error) {
 	if len(over) == 0 {
 		return base, nil
@@ -73,7 +73,7 @@ func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, 
 	return out, nil
 }
 
-// baseline is the part that a config's pod-template may change, as far as Pod Security allows.
+// baseline returns the part that a config's pod-template may change, as far as Pod Security allows.
 func baseline(cfg config.Config) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		NodeSelector: cfg.NodeSelector,
@@ -101,7 +101,7 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 	}}
 }
 
-// contractTemplate is the part that no pod-template may change.
+// contractTemplate returns the part that no pod-template may change.
 func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	requests, pv, err := encode(p)
 	if err != nil {
@@ -133,25 +133,25 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
 			Annotations: map[string]string{AnnRequest: requests, AnnPV: pv},
-			// The pod stays until it has been read, also one that is deleted by force: else nobody could tell
-			// whether its container ever ran, and until when it may still do.
+			// The pod is kept until it has been read, even if it is deleted by force. Otherwise it would be
+			// unknown whether its container ever ran, and until when it may still run.
 			Finalizers: []string{FinalizerRecord},
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
-			// The kubelet keeps this deadline even when it is cut off from the API server.
+			// The kubelet enforces this deadline even when it cannot reach the API server.
 			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
 			ServiceAccountName:    account(p.Config),
 			Containers:            []corev1.Container{c},
 			Volumes:               volumes,
-			// One that does not write its PV needs no API, and gets no token that could be stolen.
-			AutomountServiceAccountToken: noToken(p.Config.Writer),
+			// A container that does not write its PV needs no API, and gets no token that could be stolen.
+			AutomountServiceAccountToken: automountToken(p.Config.Writer),
 		},
 	}, nil
 }
 
-// contractFiles brings the request and the PV from the pod's own annotations: no other object is
-// written, so none can be left behind.
+// contractFiles mounts the request and the PV from the pod's own annotations. No other object is created, so none can
+// be left behind.
 func contractFiles() corev1.Volume {
 	item := func(file, annotation string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{
@@ -173,21 +173,23 @@ func scratch() corev1.Volume {
 	}}}
 }
 
-// secretFiles are readable by the pod's group only, which fsGroup sets.
+// secretFiles mounts a Secret, readable only by the pod's group, which fsGroup sets.
 func secretFiles(name string) corev1.Volume {
 	return corev1.Volume{Name: secretVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName: name, DefaultMode: new(int32(0o440)),
 	}}}
 }
 
-func noToken(w config.Writer) *bool {
+// automountToken returns whether the pod gets a token, nil for Kubernetes' default.
+func automountToken(w config.Writer) *bool {
 	if w == config.DispatcherWrites {
 		return new(false)
 	}
 	return nil
 }
 
-// account is the namespace's own default where the config needs none, so that nothing else fills it in.
+// account returns the config's ServiceAccount, or the namespace's default where the config needs none, so that no
+// admission plugin fills in another.
 func account(cfg config.Config) string {
 	if cfg.ServiceAccount == "" {
 		return "default"

@@ -18,17 +18,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// Annotations of a claim that the dispatcher passes on as "who asked", when it trusts them: an
-// admission policy stamps them.
+// Annotations of a claim that an admission policy stamps with the user who created it. The dispatcher passes them on if
+// it trusts them.
 const (
 	AnnUsername = contract.Domain + "username"
 	AnnGroups   = contract.Domain + "groups"
 )
 
-// maxClaimText is how much of a claim's labels and annotations a request carries, in bytes of JSON.
+// maxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
 const maxClaimText = 4096
 
-// Request is what a claim asks for, as the image sees it. zone is the selected node's.
+// Request returns what a claim asks for, as the image sees it. zone is the selected node's.
 func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
 	mode := corev1.PersistentVolumeFilesystem
 	if claim.Spec.VolumeMode != nil {
@@ -41,7 +41,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Name:          claim.Name,
 		Class:         class.Name,
 		Size:          claim.Spec.Resources.Requests.Storage().Value(),
-		AccessModes:   words(claim.Spec.AccessModes),
+		AccessModes:   texts(claim.Spec.AccessModes),
 		VolumeMode:    string(mode),
 		MountOptions:  class.MountOptions,
 		ReclaimPolicy: cfg.Source.Reclaim,
@@ -51,7 +51,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
-	r.AllowedTopologies = allowed(class)
+	r.AllowedTopologies = allowedTopologies(class)
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
@@ -61,8 +61,8 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	return r
 }
 
-// allowed are the topologies that a class allows.
-func allowed(class *storagev1.StorageClass) []map[string][]string {
+// allowedTopologies returns the topologies that a class allows.
+func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 	var out []map[string][]string
 	for _, term := range class.AllowedTopologies {
 		values := map[string][]string{}
@@ -74,8 +74,8 @@ func allowed(class *storagev1.StorageClass) []map[string][]string {
 	return out
 }
 
-// Hash of what a claim asks for: it changes when the user changes the request, and not when a
-// controller writes its own annotations or the scheduler selects a node.
+// Hash returns a hash of what a claim asks for. It changes when the user changes the request, not when a controller
+// writes its own annotations or the scheduler selects a node.
 func Hash(r contract.Request) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
@@ -87,17 +87,17 @@ func Hash(r contract.Request) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// SizeHash is what an expand asks for: a size in bytes. Unlike a claim's hash it can be read back.
+// SizeHash returns what an expand asks for: a size in bytes. Unlike a claim's hash it can be parsed.
 func SizeHash(size resource.Quantity) string { return strconv.FormatInt(size.Value(), 10) }
 
-// RequestOf rebuilds the request of a volume from its PV, for delete and expand.
+// RequestOf returns the request of a volume for delete and expand, rebuilt from its PV.
 func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request {
 	r := contract.Request{
 		UID:           pv.Annotations[contract.AnnClaimUID],
 		PVName:        pv.Name,
 		Class:         pv.Spec.StorageClassName,
 		Size:          pv.Spec.Capacity.Storage().Value(),
-		AccessModes:   words(pv.Spec.AccessModes),
+		AccessModes:   texts(pv.Spec.AccessModes),
 		MountOptions:  pv.Spec.MountOptions,
 		ReclaimPolicy: string(pv.Spec.PersistentVolumeReclaimPolicy),
 		SelectedNode:  pvs.NodeOf(pv),
@@ -115,7 +115,7 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 	return r
 }
 
-// withoutOwn drops annotations that are ours or Kubernetes' own.
+// withoutOwn returns annotations without the dispatcher's and Kubernetes' own.
 func withoutOwn(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
@@ -128,7 +128,8 @@ func withoutOwn(annotations map[string]string) map[string]string {
 	return out
 }
 
-func words[T ~string](in []T) []string {
+// texts returns a list as strings.
+func texts[T ~string](in []T) []string {
 	out := make([]string, len(in))
 	for i, v := range in {
 		out[i] = string(v)

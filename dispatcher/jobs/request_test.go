@@ -26,7 +26,7 @@ func sized(size string) func(*corev1.PersistentVolumeClaim) {
 	}
 }
 
-func TestARequestSaysAllThatTheClaimAsksFor(t *testing.T) {
+func TestRequestSaysEverythingThatTheClaimAsksFor(t *testing.T) {
 	cfg := fixture.Config(t, "Retain", nil)
 	sc := fixture.Class()
 	sc.MountOptions = []string{"hard"}
@@ -46,13 +46,13 @@ func TestARequestSaysAllThatTheClaimAsksFor(t *testing.T) {
 	}
 }
 
-func TestAFractionOfAByteIsRoundedUp(t *testing.T) {
+func TestFractionOfAByteIsRoundedUp(t *testing.T) {
 	if got := jobs.Request(fixture.Claim(sized("1073741824500m")), fixture.Class(), config.Config{}, "").Size; got != 1073741825 {
 		t.Errorf("size %d", got)
 	}
 }
 
-func TestAnnotationsOfKubernetesAndOursStayOut(t *testing.T) {
+func TestAnnotationsOfKubernetesAndTheDispatcherAreRemoved(t *testing.T) {
 	c := fixture.Claim(
 		fixture.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), fixture.Annotated("pv.kubernetes.io/bind-completed", "yes"),
 		fixture.Annotated(contract.AnnResult, "failed"), fixture.Annotated(jobs.AnnUsername, "mallory"), fixture.Annotated("meta.k8s.io/x", "y"),
@@ -63,7 +63,7 @@ func TestAnnotationsOfKubernetesAndOursStayOut(t *testing.T) {
 	}
 }
 
-func TestAClaimsLabelsAndAnnotationsAreCapped(t *testing.T) {
+func TestLabelsAndAnnotationsOfAClaimAreCapped(t *testing.T) {
 	// [{"a":"…"},{}] has 13 bytes beside the value's.
 	for length, kept := range map[int]bool{4096 - 13: true, 4096 - 12: false, 1 << 20: false} {
 		c := fixture.Claim(labelled("a", strings.Repeat("x", length)))
@@ -81,7 +81,7 @@ func TestAClaimsLabelsAndAnnotationsAreCapped(t *testing.T) {
 	}
 }
 
-func TestTheHashIsOfWhatTheClaimAsksFor(t *testing.T) {
+func TestHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 	cfg := fixture.Config(t, "Retain", nil)
 	hash := func(changes ...func(*corev1.PersistentVolumeClaim)) string {
 		return jobs.Hash(jobs.Request(fixture.Claim(changes...), fixture.Class(), cfg, ""))
@@ -115,7 +115,7 @@ func TestTheHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 	}
 }
 
-func TestTheClassIsPartOfTheHashButPropertiesAreTheRevisions(t *testing.T) {
+func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 	request := func(change func(*storagev1.StorageClass), keys map[string]string) contract.Request {
 		sc := fixture.Class()
 		change(sc)
@@ -133,13 +133,13 @@ func TestTheClassIsPartOfTheHashButPropertiesAreTheRevisions(t *testing.T) {
 	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.AllowedTopologies = []corev1.TopologySelectorTerm{{}} }, nil)) == base {
 		t.Error("the class's topologies change, the hash does not")
 	}
-	// They are in the revision's name, which a retry compares as well.
+	// Properties change the revision's name, which a retry compares as well.
 	if jobs.Hash(request(func(*storagev1.StorageClass) {}, map[string]string{"zone": "west"})) != base {
 		t.Error("a property changes the hash")
 	}
 }
 
-func TestARequestIsRebuiltFromItsPV(t *testing.T) {
+func TestRequestIsRebuiltFromItsPV(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", nil)
 	pv := fixture.PV(t)
 	want := contract.Request{
@@ -149,7 +149,7 @@ func TestARequestIsRebuiltFromItsPV(t *testing.T) {
 	if diff := cmp.Diff(want, jobs.RequestOf(pv, cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// A populator re-points the claimRef: the volume's own UID is the annotation's.
+	// A populator changes the claimRef, so the volume's own UID is the one in the annotation.
 	pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "another", "target"
 	if got := jobs.RequestOf(pv, cfg); got.UID != fixture.UID || got.Name != "target" {
 		t.Errorf("got %s, %s", got.UID, got.Name)

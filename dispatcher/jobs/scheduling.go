@@ -9,8 +9,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// nodesFor is where a run must go with run-on: selected-node: to the volume's nodes once there is a
-// volume, before that to the scheduler's choice. Nil: anywhere.
+// nodesFor returns where a run must go with run-on: selected-node. If the volume exists, it goes to the volume's
+// nodes; before that, to the node that the scheduler selected. Nil means any node.
 func nodesFor(p Plan) *corev1.NodeSelector {
 	if p.Config.RunOn != config.RunOnSelected || p.AnyNode {
 		return nil
@@ -28,8 +28,8 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 	}}}
 }
 
-// requireNodes adds a requirement to whatever the pod requires already. Terms are alternatives, so
-// both hold only in every pair of them.
+// requireNodes adds a requirement to those that the pod has already. Terms are alternatives, so both requirements
+// hold only in every pair of terms.
 func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	if need == nil {
 		return
@@ -48,15 +48,16 @@ func requireNodes(spec *corev1.PodSpec, need *corev1.NodeSelector) {
 	var terms []corev1.NodeSelectorTerm
 	for _, a := range (*at).NodeSelectorTerms {
 		for _, b := range need.NodeSelectorTerms {
-			terms = append(terms, both(a, b))
+			terms = append(terms, bothTerms(a, b))
 		}
 	}
 	*at = &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
 
-// both holds where a and b hold. A term without requirements holds nowhere, so neither does the pair.
-func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
-	if empty(a) || empty(b) {
+// bothTerms returns a term that holds where a and b hold. A term without requirements holds nowhere, so neither does
+// the pair.
+func bothTerms(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	if isEmptyTerm(a) || isEmptyTerm(b) {
 		return corev1.NodeSelectorTerm{}
 	}
 	return corev1.NodeSelectorTerm{
@@ -65,4 +66,7 @@ func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	}
 }
 
-func empty(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
+// isEmptyTerm reports whether a term has no requirements.
+func isEmptyTerm(t corev1.NodeSelectorTerm) bool {
+	return len(t.MatchExpressions)+len(t.MatchFields) == 0
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// terms are the required node selector terms of a pod, in short: "a,b | c" means a and b, or c.
+// terms returns the required node selector terms of a pod in short: "a,b | c" means a and b, or c.
 func terms(spec corev1.PodSpec) string {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return ""
@@ -43,7 +43,7 @@ func onNodes(names ...string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: selector}
 }
 
-func TestARunGoesWhereItMust(t *testing.T) {
+func TestRunGoesToItsNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		runOn, template, node string
 		affinity              *corev1.VolumeNodeAffinity
@@ -85,8 +85,8 @@ spec:
 	}
 }
 
-// The PV lies in a shared cache: what a Job requires must not be written into it.
-func TestTheVolumesAffinityIsNotChanged(t *testing.T) {
+// The PV is in a shared cache, so what a Job requires must not be written into it.
+func TestBuildDoesNotChangeTheAffinityOfThePV(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "pod-template": own + racks + "]}}}}"})
 	pv := fixture.PV(t)
 	before := pv.DeepCopy()
@@ -96,7 +96,7 @@ func TestTheVolumesAffinityIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestARunGoesAnywhereWhenItsNodeHasGone(t *testing.T) {
+func TestRunGoesToAnyNodeWhenItsNodeNoLongerExists(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node"})
 	pv := fixture.PV(t)
 	p := jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 1, Attempt: 1}

@@ -33,8 +33,9 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	return nil
 }
 
-// claimState classifies a claim. It is ours when its class names our provisioner, the PV controller has handed it over, and, with
-// WaitForFirstConsumer, a node is selected. The PV controller's annotation alone will not do: it stays when the node's is removed.
+// claimState classifies a claim. It is pending if its class names our provisioner, the PV controller has passed it on
+// and, with WaitForFirstConsumer, a node is selected. The PV controller's annotation alone is not enough, since it
+// stays when the selected node is removed.
 func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
 	switch {
 	case claim == nil:
@@ -52,6 +53,7 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 	}
 }
 
+// isOurs reports whether this dispatcher is to provision a claim now.
 func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 	provisioner := claim.Annotations[storagehelpers.AnnStorageProvisioner]
 	if provisioner == "" {
@@ -69,7 +71,8 @@ func waitsForNode(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// Result is what a claim's annotations say of a run. Only lines meant for the user are in the message.
+// Result returns the annotations of a claim that report a run. The message has only the lines that are meant for the
+// user.
 func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[string]string {
 	out := map[string]string{
 		contract.AnnProvisionTS: run.Outcome.Finished.UTC().Format(time.RFC3339),
@@ -90,7 +93,7 @@ func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[strin
 	return out
 }
 
-// isPublished reports whether a claim's annotations say just that.
+// isPublished reports whether a claim has these very annotations.
 func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
 	if claim == nil {
 		return false

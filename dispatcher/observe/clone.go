@@ -13,11 +13,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// grantRetry is how soon a namespace is asked for its consent again: grants are not watched.
+// grantRetry is how soon the consent of a namespace is read again, since grants are not watched.
 const grantRetry = time.Minute
 
-// resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through the source claim's binding, never
-// through what a user can write: else any volume of the storage could be read.
+// resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through the source claim's
+// binding, never through what a user can write. Otherwise a user could read any volume of the storage.
 func (b *Observer) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
 	asked := cluster.CloneSource(claim)
 	name := asked.Name
@@ -41,8 +41,8 @@ func (b *Observer) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
 }
 
-// boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write spec.volumeName on a claim; only the PV's
-// claimRef tells which claim the PV belongs to.
+// boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write spec.volumeName on a
+// claim, so only the PV's claimRef decides which claim the PV belongs to.
 func (b *Observer) boundPV(claim *corev1.PersistentVolumeClaim) string {
 	pv := b.Caches.PVNamed(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
@@ -51,8 +51,9 @@ func (b *Observer) boundPV(claim *corev1.PersistentVolumeClaim) string {
 	return pv.Name
 }
 
-// refuseSource returns the problem that another namespace does not let its claim be cloned. It says the same of a claim that does not
-// exist there, so that no user learns which do; and the name, which a user wrote, goes into a request only when a claim has it.
+// refuseSource returns the problem that another namespace does not allow its claim to be cloned. It returns the same
+// problem if no such claim exists there, so that no user learns which claims do. The name, which a user wrote, goes
+// into a request only if a claim has it.
 func (b *Observer) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way
@@ -68,7 +69,8 @@ func (b *Observer) refuseSource(ctx context.Context, source types.NamespacedName
 	return p, nil
 }
 
-// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing: of a claim that is gone nothing tells it.
+// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no
+// longer exists.
 func (o *Observation) ClonedFrom() string {
 	if o.Claim == nil {
 		return ""

@@ -19,20 +19,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Resolved is a config that can serve, or the problem with it.
+// Resolved is the config that serves a request, or the problem with it.
 type Resolved struct {
 	Target decide.Target
 	Config config.Config
 	Class  *storagev1.StorageClass
 	Source *contract.Source
-	// From is the class's ConfigMap, if there is just one. Faulty: the problem lies in it.
+	// From is the class's ConfigMap, if there is just one. Faulty is set if the problem lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
 }
 
 // resolveProvision finds how a pending claim would be provisioned now.
 func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
-	if r.Class = b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it went since the claim was looked at
+	if r.Class = b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
 		r.Target.Problem = problem(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
 		return r, nil
 	}
@@ -57,7 +57,7 @@ func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, 
 	return r, err
 }
 
-// resolveConfig reads the class's config, or, while an edit of it is faulty, its last good revision.
+// resolveConfig parses the class's config or, while that is faulty, its last good revision.
 func (b *Observer) resolveConfig(r *Resolved) {
 	if r.From, r.Target.Problem = b.configFor(r.Class); r.Target.Problem != nil {
 		return
@@ -89,8 +89,8 @@ func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *
 	return err
 }
 
-// resolveDelete finds how what was made, or may have been, would be deleted: under the revision that
-// made it, even when its ConfigMap and its class have gone.
+// resolveDelete finds how a volume that was made, or may have been, would be deleted: under the revision that made
+// it, even if its ConfigMap and its class no longer exist.
 func (b *Observer) resolveDelete(o *Observation) Resolved {
 	name := o.madeUnder()
 	if name == "" {
@@ -117,7 +117,7 @@ func (b *Observer) resolveDelete(o *Observation) Resolved {
 	return r
 }
 
-// madeUnder is the revision that made the volume, or the newest run that may have made one.
+// madeUnder returns the revision that made the volume, or the revision of the newest run that may have made one.
 func (o *Observation) madeUnder() string {
 	if o.PV != nil && o.View.Volume.Proven() && o.PV.Annotations[contract.AnnRevision] != "" {
 		return o.PV.Annotations[contract.AnnRevision]
@@ -144,7 +144,7 @@ func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 		for _, cm := range found {
 			names = append(names, cm.Name)
 		}
-		slices.Sort(names) // in another order it would be another event
+		slices.Sort(names) // another order would be another event
 		return nil, problem(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
 			strings.Join(names, " and "), ns, class.Name)
 	default:
@@ -159,13 +159,13 @@ func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
 		faults = jobs.Check(cfg, b.Allowed)
 	}
 	if len(faults) > 0 {
-		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joined(faults))
+		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
 	}
 	if !b.Caches.Serves(src.Namespace) {
 		return cfg, problem(reason.NamespaceNotServed, "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
 	}
 	if cfg.ServiceAccount == "" {
-		return cfg, nil // it writes no PV, and gets no token
+		return cfg, nil // its container writes no PV, and gets no token
 	}
 	if !b.Caches.HasAccount(src.Namespace, cfg.ServiceAccount) {
 		return cfg, problem(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
@@ -174,7 +174,7 @@ func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
 	return cfg, nil
 }
 
-func joined(faults field.ErrorList) string {
+func joinFaults(faults field.ErrorList) string {
 	var out []string
 	for _, f := range faults {
 		out = append(out, f.Error())
@@ -182,7 +182,7 @@ func joined(faults field.ErrorList) string {
 	return strings.Join(out, "; ")
 }
 
-// unsupported refuses what no image can do.
+// unsupported returns the problem with a claim that no image can provision.
 func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if claim.Spec.Selector == nil {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-// NodeTopology is where a node is: its name, and those of its labels that tell its place.
+// NodeTopology is where a node is: its name, and those of its labels that say its place.
 type NodeTopology struct {
 	Name   string
 	Labels map[string]string
 }
 
-// topologyLabels are the labels that tell where a node is.
+// topologyLabels are the labels that say where a node is.
 var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelHostname}
 
-// topologyOf returns where a node is, by its name or its hostname label: a PV names it by the label, mostly. A node without the labels, or
-// one that does not exist, has no topology: that is no reason to hold up a run.
+// topologyOf returns where a node is, by its name or its hostname label, which a PV mostly uses. A node without the
+// labels, or one that does not exist, has no topology. That is no reason to hold up a run.
 func (b *Observer) topologyOf(name string) NodeTopology {
 	out := NodeTopology{Name: name}
 	for _, node := range b.Caches.NodesNamed(name) {
@@ -39,7 +39,7 @@ func (b *Observer) topologyOf(name string) NodeTopology {
 	return out
 }
 
-// missingSelectedNode finds out whether the node that the scheduler has chosen for a claim has gone.
+// missingSelectedNode notes if the node that the scheduler has selected for a claim no longer exists.
 func (b *Observer) missingSelectedNode(ctx context.Context, reader cluster.Reader, t *decide.Target) error {
 	if !t.NodeSelected || t.Node == "" {
 		return nil
@@ -51,27 +51,27 @@ func (b *Observer) missingSelectedNode(ctx context.Context, reader cluster.Reade
 	return err
 }
 
-// observeMissingNode finds out whether what was made, or may have been, lies on a node that has gone.
+// observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer exists.
 func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	t := &o.Delete.Target
 	if t.Problem != nil || o.Delete.Config.RunOn != config.RunOnSelected {
 		return nil
 	}
 	if o.View.Volume.Proven() {
-		t.MissingNode, err = missingNodesOf(ctx, reader, o)
+		t.MissingNode, err = missingVolumeNodes(ctx, reader, o)
 	} else {
-		t.MissingNode, err = missingNodeBefore(ctx, reader, o.View)
+		t.MissingNode, err = missingRunNode(ctx, reader, o.View)
 	}
 	t.NodeGonePolicy = b.nodeGonePolicy(o.Delete.Config)
 	return err
 }
 
-// missingNodesOf tells from where a volume could be reached, if no such node is left. It is of interest only where a run
-// would have to go there.
-func missingNodesOf(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
+// missingVolumeNodes names the nodes from which a volume was reachable, if none of them exists any more. It reads
+// them only if a run would have to go there.
+func missingVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
 	vol, grows := o.View.Volume, o.Claim != nil && WantsMore(o.Claim)
-	withdrawn := vol.Terminating && vol.Unbound
-	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !withdrawn {
+	deletedUnbound := vol.Terminating && vol.Unbound
+	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !deletedUnbound {
 		return "", nil
 	}
 	nodes, err := reader.Nodes(ctx)
@@ -85,8 +85,8 @@ func missingNodesOf(ctx context.Context, reader cluster.Reader, o *Observation) 
 	}
 }
 
-// missingNodeBefore names the node where a volume may have been made, of which there is no PV, if it has gone.
-func missingNodeBefore(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
+// missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.
+func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
 	last := v.Newest(contract.Provision)
 	if last == nil || !last.Held || last.Node == "" {
 		return "", nil
@@ -98,8 +98,8 @@ func missingNodeBefore(ctx context.Context, reader cluster.Reader, v decide.View
 	return "the node " + last.Node + " of the Job " + last.Name, nil
 }
 
-// nodeGonePolicy is what the config says today, where it is still there: whether a lost node's volumes are to be given up is
-// known when it is lost, not when they are made.
+// nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a lost node are to be
+// given up is known when the node is lost, not when the volumes are made.
 func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
 	today := Resolved{Class: b.Caches.Class(made.Source.Class)}
 	if today.Class == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
-// Observer makes Observations.
+// Observer observes UIDs.
 type Observer struct {
 	Caches *cluster.Caches
 	Slots  *slots.Slots
@@ -32,7 +32,7 @@ type Observer struct {
 	Allowed jobs.Allowances
 }
 
-// Observation is what was found of one UID.
+// Observation is everything that was found of one UID.
 type Observation struct {
 	UID   types.UID
 	At    types.NamespacedName // where the claim is or was, if known
@@ -41,29 +41,32 @@ type Observation struct {
 	Jobs  map[string]*batchv1.Job  // by name
 	Pods  map[string][]*corev1.Pod // by the Job's name
 	View  decide.View
-	// Provision and Delete are the configs under which a pending claim would be provisioned, and what was made deleted.
+	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete Resolved
-	// Holder is the claim that is bound to the PV, nil where that is none or it is terminating. Size is what its volume is to have.
+	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size is the size that
+	// its volume is to have.
 	Holder *corev1.PersistentVolumeClaim
 	Size   resource.Quantity
-	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is, as far as claim and PV say.
+	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is, as far as claim and
+	// PV say.
 	SelectedNode, VolumeNode NodeTopology
-	// NextRevision is the number under which the config of a pending claim would be stored; StoredRevision is the stored one, or nil.
+	// NextRevision is the number under which the config of a pending claim would be stored. StoredRevision is the
+	// stored one, or nil.
 	NextRevision   int64
 	StoredRevision *appsv1.ControllerRevision
 }
 
-// Hint is what the last action for a UID has learned and no object shows. It is good for a moment, and losing it costs one more
-// refused write.
+// Hint is what an action for a UID has learned from a refused write, and no object shows. It is valid for a moment, and
+// losing it costs one more refused write.
 type Hint struct {
-	// Unpublishable names the run whose result the API server does not let the dispatcher write on the claim.
+	// Unpublishable names the run whose result the API server does not allow the dispatcher to write on the claim.
 	Unpublishable string
-	// RefusedPV names the run whose described PV the API server refuses, and why.
+	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
 }
 
-// Observe gathers all that is known of a UID through one reader. Classes, configs and revisions always come from the caches: they are
-// the administrator's, and a moment's delay does no harm.
+// Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
+// from the caches: administrators write them, and a moment's delay does no harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
 	o.View.Now = b.Clock.Now()
@@ -78,7 +81,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	return o, nil
 }
 
-// apply completes the runs with what claim, PV and hint say of them.
+// apply completes the runs with what claim, PV and hint say about them.
 func (o *Observation) apply(hint Hint) {
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
@@ -90,8 +93,8 @@ func (o *Observation) apply(hint Hint) {
 	}
 }
 
-// readObjects reads the objects. The PV comes after the Jobs: one written a moment ago must not be missed when the Jobs were
-// read later.
+// readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as ended while the PV
+// that it wrote a moment ago was missed.
 func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if err = b.readRuns(ctx, reader, o); err != nil {
 		return err

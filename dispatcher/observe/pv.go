@@ -40,8 +40,8 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	return err
 }
 
-// isOrphaned reports whether the claim that a released PV names is gone or bound elsewhere. Without a UID the PV has been handed to
-// whichever claim has that name, whatever its phase still says.
+// isOrphaned reports whether the claim that a released PV names no longer exists or is bound elsewhere. A PV whose
+// claimRef has no UID was passed on to the next claim of that name, whatever its phase still says.
 func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
@@ -51,8 +51,8 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 	return holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name, err
 }
 
-// mismatchOf returns why a claim that waits can never be bound to its PV, and whether no claim ever can have been: the latter of a PV
-// without a claimRef whatever the claim.
+// mismatchOf returns why an unbound claim can never be bound to its PV, and whether no claim ever can have been bound
+// to it. The latter is known without the claim if the PV has no claimRef.
 func mismatchOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (mismatch string, neverBound bool) {
 	switch {
 	case claim != nil && claim.Spec.VolumeName == "":
@@ -64,8 +64,8 @@ func mismatchOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	}
 }
 
-// unproven returns why a PV is no proof of a run of ours; empty: it is one. A PV of another provisioner is left to that one's dispatcher
-// alone: two would grow one volume, and tell its claim two stories.
+// unproven returns why a PV does not prove a run of ours, or nothing if it does. A PV of another provisioner is left
+// to that provisioner's dispatcher. Two dispatchers would both expand one volume, and report on its claim.
 func (b *Observer) unproven(pv *corev1.PersistentVolume, uid string) string {
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
@@ -74,8 +74,8 @@ func (b *Observer) unproven(pv *corev1.PersistentVolume, uid string) string {
 	return pvs.Unproven(pv, uid)
 }
 
-// observeRival looks for a PV of the UID under another name. It may be bound to the claim, and what the image deletes by the UID is
-// then in use.
+// observeRival looks for a PV of the UID under another name. Such a PV may be bound to the claim, and then what the
+// image deletes by the UID is in use.
 func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	others, err := b.otherPVs(ctx, reader, o)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	}
 	since := o.earliestSuccess()
 	for _, pv := range others {
-		// A rival that goes with its claim is no obstacle when that is gone.
+		// A rival that is deleted with its claim is no obstacle once the claim no longer exists.
 		over := o.Claim == nil && pvs.IsReleased(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 		if rival := pvs.Rival(pv, string(o.UID), since); rival != "" && !over {
 			o.View.Rival = rival
@@ -93,8 +93,8 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	return nil
 }
 
-// otherPVs are the PVs that have to do with the UID and have another name. The one that the claim is bound to must not be missed: it is
-// read by its name.
+// otherPVs returns the PVs that carry the UID or name the claim, under another name than the UID's. The one that the
+// claim is bound to must not be missed, so it is read by its name.
 func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Observation) ([]*corev1.PersistentVolume, error) {
 	out := b.Caches.PVsOfUID(string(o.UID))
 	if o.Claim == nil || o.Claim.Spec.VolumeName == "" || o.Claim.Spec.VolumeName == contract.PVName(string(o.UID)) {
@@ -107,7 +107,8 @@ func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Obser
 	return out, err
 }
 
-// earliestSuccess is when the first run was created that ended as if it had written the UID's PV; zero: none was.
+// earliestSuccess returns when the first run was created that ended as if it had written the UID's PV, zero if none
+// did.
 func (o *Observation) earliestSuccess() time.Time {
 	var since time.Time
 	for _, r := range o.View.Runs {

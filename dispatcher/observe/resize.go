@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// observeResize finds what the claim that the volume serves asks for beyond what it has, and how far it has
-// come. After a populator that is another claim than the one of the UID.
+// observeResize finds what the claim of the volume asks for beyond what it has, and how far its resize is. After a
+// populator that is another claim than the one of the UID.
 func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	if !o.View.Volume.Fits() {
 		return nil
@@ -36,11 +36,11 @@ func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *
 	return nil
 }
 
-// holderOf is the claim that is bound to the volume and stays so, or nil.
+// holderOf returns the claim that is bound to the volume and not terminating, or nil.
 func holderOf(ctx context.Context, reader cluster.Reader, o *Observation) (*corev1.PersistentVolumeClaim, error) {
 	ref, claim := o.PV.Spec.ClaimRef, o.Claim
 	if ref.UID == "" {
-		return nil, nil //nolint:nilnil // nobody is bound to it
+		return nil, nil //nolint:nilnil // no claim is bound to it
 	}
 	if claim == nil || claim.UID != ref.UID {
 		var err error
@@ -59,9 +59,9 @@ func statusOf(claim *corev1.PersistentVolumeClaim) corev1.ClaimResourceStatus {
 	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 }
 
-// sizeFor is the size that a claim's volume is to have. One that grows already may have reached the size
-// that was asked for before the user lowered it: that is what its quota must count, until the storage
-// has it or refuses it.
+// sizeFor returns the size that a claim's volume is to have. If a resize is in progress, its size may already have
+// been reached when the user lowers the request. The quota must count that size until the storage has it or refuses
+// it.
 func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	size := *claim.Spec.Resources.Requests.Storage()
 	begun := claim.Status.AllocatedResources.Storage()
@@ -71,8 +71,8 @@ func sizeFor(claim *corev1.PersistentVolumeClaim) resource.Quantity {
 	return size
 }
 
-// stageOf reads how far a growth has come. A claim that has what it asks for is of no interest, whatever
-// an administrator has written on its PV.
+// stageOf returns how far a resize is. A claim that has what it asks for is not resized, whatever an administrator
+// has written on its PV.
 func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) decide.ResizeStage {
 	size, status := sizeFor(claim), statusOf(claim)
 	if status == "" && size.Cmp(*claim.Status.Capacity.Storage()) <= 0 {
@@ -80,7 +80,7 @@ func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) d
 	}
 	switch {
 	case status == corev1.PersistentVolumeClaimNodeResizeInProgress:
-		return decide.ResizeLeftToNode // one after the other
+		return decide.ResizeLeftToNode // the node's part of the resize before comes first
 	case size.Cmp(*pv.Spec.Capacity.Storage()) > 0:
 		return wantedStage(claim, size)
 	case status == corev1.PersistentVolumeClaimNodeResizePending, status == corev1.PersistentVolumeClaimNodeResizeInfeasible:
@@ -90,8 +90,8 @@ func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) d
 	}
 }
 
-// wantedStage is what a claim says of a size that its volume has not yet. What it says of another size
-// counts for nothing.
+// wantedStage returns what a claim's status says about a size that its volume does not have yet. What it says about
+// another size does not count.
 func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) decide.ResizeStage {
 	said, status := claim.Status.AllocatedResources.Storage().Cmp(size) == 0, statusOf(claim)
 	switch {
@@ -104,8 +104,8 @@ func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) de
 	}
 }
 
-// nodeWorkOf is who grows the file system on a volume. The kubelet does so only for some sources, and
-// some have none of their own.
+// nodeWorkOf returns who expands the file system on a volume. The kubelet does so only for some sources, and some
+// sources have no file system of their own.
 func nodeWorkOf(pv *corev1.PersistentVolume) decide.NodeWork {
 	s := pv.Spec.PersistentVolumeSource
 	mode := pv.Spec.VolumeMode
@@ -116,21 +116,21 @@ func nodeWorkOf(pv *corev1.PersistentVolume) decide.NodeWork {
 		return decide.NodeKubelet
 	case s.NFS != nil, s.HostPath != nil, s.CephFS != nil, s.Glusterfs != nil, s.AzureFile != nil, s.Quobyte != nil:
 		return decide.NodeNothing // the storage's own file system: there is none on a device
-	case grownByHand(pv):
+	case isGrownByHand(pv):
 		return decide.NodeNothing
 	default:
 		return decide.NodeByHand
 	}
 }
 
-// grownByHand: whoever has grown the file system has said so on the PV, which no user can write.
-func grownByHand(pv *corev1.PersistentVolume) bool {
+// isGrownByHand reports whether an administrator has expanded the file system. The administrator says so on the PV,
+// which no user can write.
+func isGrownByHand(pv *corev1.PersistentVolume) bool {
 	size, err := resource.ParseQuantity(pv.Annotations[contract.AnnFileSystem])
 	return err == nil && size.Cmp(*pv.Spec.Capacity.Storage()) >= 0
 }
 
-// resolveExpand finds how the volume would be grown: under the revision that made it, as it would be
-// deleted.
+// resolveExpand finds how the volume would be expanded: under the revision that made it, as for a delete.
 func (b *Observer) resolveExpand(o *Observation) decide.Target {
 	t, cfg := o.Delete.Target, o.Delete.Config
 	t.Revision, t.Hash, t.MaxAttempts = o.madeUnder(), jobs.SizeHash(o.Size), cfg.MaxAttempts
@@ -150,7 +150,7 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 	return t
 }
 
-// growing tells whether a bound claim asks for more than it has.
+// WantsMore reports whether a bound claim asks for more than it has.
 func WantsMore(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0
 }

@@ -11,19 +11,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// siblings are the stored revisions of the same config.
+// siblings returns the stored revisions of the same config.
 func (b *Observer) siblings(src config.Source) []*appsv1.ControllerRevision {
 	return b.Caches.RevisionsOf(src.Namespace, config.NameOfRevision(src.RevisionName()))
 }
 
-// isCurrent reports whether a source is stored, and as its config's newest: the one to fall back to when the
-// next edit is faulty. One that is marked as unused may be deleted at any moment: it does not count as stored
-// until the mark has been taken off.
+// isCurrent reports whether a source is stored as its config's newest revision, which is the fallback if the next
+// edit is faulty. One that is marked as unused may be deleted at any moment, so it does not count as stored until the
+// mark has been removed.
 func (b *Observer) isCurrent(src config.Source) bool {
 	stored := b.Caches.Revision(src.Revision())
 	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == newestNumber(b.siblings(src))
 }
 
+// newestNumber returns the highest number of some revisions.
 func newestNumber(revisions []*appsv1.ControllerRevision) int64 {
 	var last int64
 	for _, r := range revisions {
@@ -32,8 +33,8 @@ func newestNumber(revisions []*appsv1.ControllerRevision) int64 {
 	return last
 }
 
-// lastGood is the newest stored revision of a config whose ConfigMap is faulty now. A class made anew
-// with other parameters is another request: no old revision answers it.
+// lastGood returns the newest stored revision of a config whose ConfigMap is faulty now. It skips the revisions of a
+// class that was recreated with other parameters, since that is another request.
 func (b *Observer) lastGood(src config.Source) (config.Config, bool) {
 	var good config.Config
 	last, found := int64(0), false
@@ -56,12 +57,13 @@ type Revision struct {
 	decide.Revision
 }
 
-// ObserveRevision gathers what decide judges of a stored config revision, or nil where there is none. Before a revision is marked or deleted
-// the API server is asked, too (live): of two leaders whose caches differ, one would put the mark on as fast as the other takes it off.
+// ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does not exist. Before
+// a revision is marked or deleted, the API server is asked as well (live): if the caches of two leaders differed, one
+// would add the mark as fast as the other removed it.
 func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) (*Revision, error) {
 	stored := b.Caches.Revision(name)
 	if stored == nil {
-		return nil, nil //nolint:nilnil // it is gone, which is no error
+		return nil, nil //nolint:nilnil // it was deleted, which is no error
 	}
 	r := &Revision{Name: name, Stored: stored, Revision: decide.Revision{Used: b.isUsed(name, stored), Marked: markedSince(stored)}}
 	if live {
@@ -73,8 +75,8 @@ func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) 
 	return r, nil
 }
 
-// isUsed reports whether anything in the caches needs a revision. One that cannot be read is left alone: nothing tells which config it
-// belongs to.
+// isUsed reports whether anything in the caches needs a revision. One that cannot be parsed is kept, since its config
+// is unknown.
 func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	if b.Caches.IsRevisionNamed(name) {
 		return true
@@ -86,7 +88,7 @@ func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	return b.Caches.ConfigNamed(stored.Namespace, src.Name) != nil && stored.Revision == newestNumber(b.siblings(src))
 }
 
-// markedSince is when a revision was marked. A mark that cannot be read is none.
+// markedSince returns when a revision was marked, zero if it is not marked or the mark cannot be parsed.
 func markedSince(stored *appsv1.ControllerRevision) time.Time {
 	at, err := time.Parse(time.RFC3339, stored.Annotations[config.AnnUnusedSince])
 	if err != nil {

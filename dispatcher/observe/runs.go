@@ -14,13 +14,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// runOf reads one Job of the UID and its pods.
+// runOf returns what is known of one Job of the UID and its pods.
 func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observation, job *batchv1.Job) (decide.Run, error) {
 	uid := string(o.UID)
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
 	run.Terminating = job.DeletionTimestamp != nil
 	if run.Recorded != nil && !run.Held {
-		reader = b.Caches // with the record goes the last reason to ask the API server for the pods
+		reader = b.Caches // without the record there is no reason to ask the API server for the pods
 	}
 	pods, err := reader.Pods(ctx, job)
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		run.Short = run.Record.Short(run.Outcome)
 		return run, nil
 	}
-	if run.Unfinished = !runs.Ended(job, pods, b.Clock.Now()); run.Unfinished {
+	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
 		return run, b.observeStuck(ctx, &run, job, pods)
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
@@ -45,8 +45,8 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	return run, nil
 }
 
-// observeStuck finds out why an unfinished run makes no progress. Only where neither Job nor pod says it are the events read, which is
-// rare: they are many, and not cached.
+// observeStuck finds why an unfinished run makes no progress. It reads events only if neither Job nor pod says why,
+// which is rare. Events are many, and not cached.
 func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	now := b.Clock.Now()
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
@@ -63,12 +63,13 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
 	if warning == nil {
-		run.Stuck = nil // it is slow, and no event says why: report nothing yet
+		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}
 	return nil
 }
 
-// outputOf is what is told of a run on its Job: once, whichever of its claims is recorded first.
+// outputOf returns what an event on the Job reports of a run's output. It is reported once, with whichever outcome is
+// recorded first.
 func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
@@ -97,7 +98,7 @@ func DescribedPV(job *batchv1.Job, pods []*corev1.Pod, allowed jobs.Allowance) (
 	return pv, ""
 }
 
-// rescheduleStage is how far a claim has come back to the scheduler after a run.
+// rescheduleStage returns how far the rescheduling of a claim after a run is.
 func rescheduleStage(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.RescheduleStage {
 	if claim == nil {
 		return decide.RescheduleNone

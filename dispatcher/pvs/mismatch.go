@@ -13,9 +13,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Mismatch tells why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it; ""
-// if nothing is in the way. A larger volume is no fault, and another class is none either: what names its
-// claim is bound to it all the same.
+// Mismatch returns why Kubernetes will never bind a claim, which is unbound, to the PV that was written for it, or
+// nothing if it may. A larger volume is not a mismatch. Another class is not either: Kubernetes binds a PV to the
+// claim that it names whatever its class.
 func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	var wrong []string
 	add := func(is bool, format string, args ...any) {
@@ -42,7 +42,7 @@ func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return "the PersistentVolume " + pv.Name + " " + strings.Join(wrong, ", and ")
 }
 
-// Differs tells in which ways a PV that serves its claim is not what was asked for; "" if it is.
+// Differs returns in which way a PV that its claim can use is not what was asked for, or nothing.
 func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
 	asked := storagehelpers.GetPersistentVolumeClaimClass(claim)
 	if pv.Spec.StorageClassName == asked {
@@ -52,14 +52,14 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// IsUnbound tells that no claim is bound to a PV now, and that none was until a moment ago.
+// IsUnbound reports whether the phase of a PV says that no claim is or was bound to it.
 func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// NeverBound tells that no claim can ever have been bound to the PV of this claim's UID, which is unbound: nobody's
-// data can be on it. Of a PV that waits for another claim's name that cannot be told: an administrator hands a
-// released one on like that.
+// NeverBound reports whether no claim can ever have been bound to an unbound PV of this claim's UID, so that it holds
+// no data. It is unknown for a PV that waits for a claim of another name, since an administrator passes on a released
+// PV in that way.
 func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	switch ref := pv.Spec.ClaimRef; {
 	case !IsUnbound(pv):
@@ -72,8 +72,9 @@ func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	}
 }
 
-// Rival tells why a PV under another name than its UID's may be the volume of that UID, or "": it carries the
-// UID, or it names the claim and came since a run was launched that ended as if it had written the UID's PV.
+// Rival returns why a PV under another name than its UID's may be the volume of that UID, or nothing. Such a PV
+// carries the UID, or it names the claim and was created after the launch of a run that ended as if it had written
+// the UID's PV.
 func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
@@ -97,12 +98,13 @@ func nameOf(ref *corev1.ObjectReference) string {
 	return fmt.Sprintf("%s/%s with the UID %s", ref.Namespace, ref.Name, ref.UID)
 }
 
-// IsReleased reports whether the claim of a PV is gone, as far as the PV's phase says.
+// IsReleased reports whether the phase of a PV says that its claim no longer exists.
 func IsReleased(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
 }
 
-// Owners returns the UID of the claim that a PV was written for and that of the claim that it names, mostly the same.
+// Owners returns the UID of the claim that a PV was written for and the UID of the claim that it names. Mostly they
+// are the same.
 func Owners(pv *corev1.PersistentVolume) []string {
 	owners := []string{pv.Annotations[contract.AnnClaimUID]}
 	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
@@ -111,8 +113,8 @@ func Owners(pv *corev1.PersistentVolume) []string {
 	return owners
 }
 
-// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner than this. One that
-// does not say might be ours.
+// OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner. A PV
+// without the annotation might be this dispatcher's.
 func OfAnotherProvisioner(annotations map[string]string, provisioner string) bool {
 	by := annotations[contract.AnnProvisionedBy]
 	return by != "" && by != provisioner

@@ -14,17 +14,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// size gives a PV another capacity.
+// size returns a change that gives a PV another capacity.
 func size(quantity string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) {
 		pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(quantity)}
 	}
 }
 
-func TestUnfitNamesAllThatKeepsAClaimFromItsPV(t *testing.T) {
+func TestMismatchNamesEverythingThatPreventsTheBinding(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.PersistentVolume)
-		words  []string // none: it fits
+		words  []string // none if it fits
 	}{
 		"as the skeleton has it": {func(*corev1.PersistentVolume) {}, nil},
 		"larger":                 {size("2Gi"), nil},
@@ -63,10 +63,10 @@ func TestUnfitNamesAllThatKeepsAClaimFromItsPV(t *testing.T) {
 	}
 }
 
-func TestAPVIsLooseOnlyWhileNobodyCanHaveBeenBoundToIt(t *testing.T) {
+func TestPVIsNeverBoundOnlyIfNoClaimCanHaveBeen(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*corev1.PersistentVolume)
-		loose  bool
+		never  bool
 	}{
 		"just written":           {func(*corev1.PersistentVolume) {}, true},
 		"seen by its controller": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeAvailable }, true},
@@ -85,19 +85,19 @@ func TestAPVIsLooseOnlyWhileNobodyCanHaveBeenBoundToIt(t *testing.T) {
 		pv := fixture.PV(t)
 		pv.Status.Phase = corev1.VolumePending
 		test.change(pv)
-		if got := pvs.NeverBound(pv, fixture.Claim()); got != test.loose {
+		if got := pvs.NeverBound(pv, fixture.Claim()); got != test.never {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-func TestAStrayCarriesTheUIDOrCameWithARunThatShouldHaveWrittenTheRightOne(t *testing.T) {
+func TestRivalCarriesTheUIDOrAppearedAfterARunThatSucceeded(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	unmarked := func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) }
 	for name, test := range map[string]struct {
 		change func(*corev1.PersistentVolume)
 		since  time.Time
-		stray  bool
+		rival  bool
 	}{
 		"under another name":                   {func(*corev1.PersistentVolume) {}, time.Time{}, true},
 		"under its own name":                   {func(pv *corev1.PersistentVolume) { pv.Name = "pvc-" + fixture.UID }, start, false},
@@ -110,7 +110,7 @@ func TestAStrayCarriesTheUIDOrCameWithARunThatShouldHaveWrittenTheRightOne(t *te
 		pv := fixture.PV(t)
 		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
 		test.change(pv)
-		if got := pvs.Rival(pv, fixture.UID, test.since); (got != "") != test.stray {
+		if got := pvs.Rival(pv, fixture.UID, test.since); (got != "") != test.rival {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// NodesOf are the nodes from which a PV's volume can be reached; nil: it does not say.
+// NodesOf returns the nodes from which a PV's volume is reachable, nil if the PV does not say.
 func NodesOf(pv *corev1.PersistentVolume) *corev1.NodeSelector {
 	if a := pv.Spec.NodeAffinity; a != nil {
 		return a.Required
@@ -15,8 +15,8 @@ func NodesOf(pv *corev1.PersistentVolume) *corev1.NodeSelector {
 	return nil
 }
 
-// NodeOf is the one node from which a PV's volume can be reached, by its name or its hostname label, whichever
-// the PV tells; empty: there is none, or more than one.
+// NodeOf returns the one node from which a PV's volume is reachable, by its name or its hostname label, whichever the
+// PV has. It returns nothing if there is none, or more than one.
 func NodeOf(pv *corev1.PersistentVolume) string {
 	need := NodesOf(pv)
 	if need == nil || len(need.NodeSelectorTerms) != 1 {
@@ -31,7 +31,7 @@ func NodeOf(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// ReachableFrom tells whether any of these nodes is one from which a PV's volume can be reached.
+// ReachableFrom reports whether a PV's volume is reachable from any of these nodes.
 func ReachableFrom(pv *corev1.PersistentVolume, nodes []*corev1.Node) bool {
 	need := NodesOf(pv)
 	if need == nil {

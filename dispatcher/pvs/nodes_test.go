@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-func TestTheOneNodeOfAVolumeIsTheOneThatItsAffinityNames(t *testing.T) {
+func TestNodeOfAVolumeIsTheOneThatItsAffinityNames(t *testing.T) {
 	hosts := func(names ...string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names},

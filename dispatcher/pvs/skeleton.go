@@ -12,9 +12,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
-// Skeleton is the PV of a request, complete but for its volume source. The image writes it, because
-// what binds is spec.claimRef: a PV without it can be taken by any pending claim of the class, and one
-// without provisioned-by goes Failed instead of Released.
+// Skeleton returns the PV of a request, complete but for its volume source. The image writes all of it, because
+// binding depends on spec.claimRef: a PV without it can be bound to any pending claim of the class, and one without
+// provisioned-by becomes Failed instead of Released.
 func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
@@ -50,7 +50,7 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	return pv
 }
 
-// Unproven tells why a PV is no proof that the claim of this UID was served, or "" if it is.
+// Unproven returns why a PV does not prove that the claim of this UID was provisioned, or nothing if it does.
 func Unproven(pv *corev1.PersistentVolume, uid string) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case pv.Annotations[contract.AnnClaimUID] != uid:

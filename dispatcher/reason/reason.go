@@ -1,15 +1,12 @@
-// Package reason holds the reason of every event that the dispatcher words itself, each with its meaning in a line. docs/configuration.md
-// has a row for each, with the remedy, and a test compares the two. Reasons that Kubernetes words are passed on as they are. It imports
-// nothing.
 package reason
 
 // Reasons of events. Those of provisioning and of a resize are the ones that users know from other provisioners.
 const (
-	// Provisioning: a Job was launched.
+	// Provisioning: a Job that provisions the volume was launched.
 	Provisioning = "Provisioning"
-	// ProvisioningSucceeded: the PV is there.
+	// ProvisioningSucceeded: the PV exists.
 	ProvisioningSucceeded = "ProvisioningSucceeded"
-	// ProvisioningFailed: a run failed: its verdict, the image's words for the user, the Job, and when it is tried again.
+	// ProvisioningFailed: a run failed: its verdict, the image's message for the user, the Job, and the time of the next attempt.
 	ProvisioningFailed = "ProvisioningFailed"
 	// ContainerOutput: the last lines of a run's output.
 	ContainerOutput = "ContainerOutput"
@@ -19,25 +16,25 @@ const (
 	AmbiguousConfig = "AmbiguousConfig"
 	// InvalidConfig: all faults of the config, by field.
 	InvalidConfig = "InvalidConfig"
-	// ConfigWarning: it serves, but should not stay so: a faulty edit, a password in plain text.
+	// ConfigWarning: the config is used, but should be changed: a faulty edit, a password in plain text.
 	ConfigWarning = "ConfigWarning"
 	// ServiceAccountRefused: the config's ServiceAccount does not exist, or lacks the label.
 	ServiceAccountRefused = "ServiceAccountRefused"
 	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve.
 	NamespaceNotServed = "NamespaceNotServed"
-	// WaitingForClass: the class has gone.
+	// WaitingForClass: the class no longer exists.
 	WaitingForClass = "WaitingForClass"
 	// SelectorNotSupported: a new volume cannot be made to match a selector.
 	SelectorNotSupported = "SelectorNotSupported"
 	// SnapshotNotSupported: only CSI drivers restore VolumeSnapshots.
 	SnapshotNotSupported = "SnapshotNotSupported"
-	// DataSourceNotSupported: the config does not say that its image can copy a claim.
+	// DataSourceNotSupported: the config does not say that its image can clone a claim.
 	DataSourceNotSupported = "DataSourceNotSupported"
-	// SourceNotFound: the claim to be copied does not exist.
+	// SourceNotFound: the claim to clone does not exist.
 	SourceNotFound = "SourceNotFound"
-	// SourceNotBound: the claim to be copied is not bound yet.
+	// SourceNotBound: the claim to clone is not bound yet.
 	SourceNotBound = "SourceNotBound"
-	// SourceRefused: the other namespace does not consent to the copy, or has no such claim.
+	// SourceRefused: the other namespace does not consent to the clone, or has no such claim.
 	SourceRefused = "SourceRefused"
 	// LaunchFailed: the API server refused the Job.
 	LaunchFailed = "LaunchFailed"
@@ -49,40 +46,40 @@ const (
 	WaitingForNode = "WaitingForNode"
 	// Undoing: what an abandoned run may have made is deleted.
 	Undoing = "Undoing"
-	// UndoFailed: that failed; it is tried again.
+	// UndoFailed: an undo failed; it is tried again.
 	UndoFailed = "UndoFailed"
-	// LeftBehind: something stays in the storage: the image does not serve delete, or the node has gone and the config says node-gone: forget.
+	// LeftBehind: something stays in the storage: the image does not support delete, or the node no longer exists and the config says node-gone: forget.
 	LeftBehind = "LeftBehind"
-	// VolumeInDoubt: a PV is no proof, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted under it.
+	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted while it exists.
 	VolumeInDoubt = "VolumeInDoubt"
-	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; all else goes on.
+	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; everything else continues.
 	ResultNotShown = "ResultNotShown"
-	// Rescheduling: its node has no room, never took the Job or has gone: the annotation volume.kubernetes.io/selected-node is taken off, and the scheduler chooses again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
+	// Rescheduling: its node has no room, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
 	Rescheduling = "Rescheduling"
 	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and the config says to wait for it.
 	NodeGone = "NodeGone"
-	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted with its volume, and the claim is served anew.
+	// VolumeWithdrawn: the PV that an image wrote can never be bound to the claim; it is deleted with its volume, and the claim is provisioned again.
 	VolumeWithdrawn = "VolumeWithdrawn"
-	// VolumeDiffers: the PV serves the claim, and is not what was asked for.
+	// VolumeDiffers: the claim can use the PV, but it is not what was asked for.
 	VolumeDiffers = "VolumeDiffers"
 	// Deleting: a Job that deletes the volume was launched, or has done so.
 	Deleting = "Deleting"
-	// VolumeFailedDelete: that failed; it is tried again.
+	// VolumeFailedDelete: the delete failed; it is tried again.
 	VolumeFailedDelete = "VolumeFailedDelete"
-	// DeleteNotSupported: the revision that made the volume does not serve delete.
+	// DeleteNotSupported: the revision that made the volume does not support delete.
 	DeleteNotSupported = "DeleteNotSupported"
 	// RevisionMissing: the revision that made the volume does not exist, or nothing names it.
 	RevisionMissing = "RevisionMissing"
 	// RevisionDamaged: that ControllerRevision cannot be read.
 	RevisionDamaged = "RevisionDamaged"
-	// Resizing: a Job that grows the volume was launched.
+	// Resizing: a Job that expands the volume was launched.
 	Resizing = "Resizing"
-	// VolumeResizeFailed: that failed.
+	// VolumeResizeFailed: the expand failed.
 	VolumeResizeFailed = "VolumeResizeFailed"
-	// FileSystemResizeRequired: the volume has grown, and its file system is left.
+	// FileSystemResizeRequired: the volume was expanded, and its file system was not yet.
 	FileSystemResizeRequired = "FileSystemResizeRequired"
 	// VolumeResizeSuccessful: the claim has its size.
 	VolumeResizeSuccessful = "VolumeResizeSuccessful"
-	// ExpansionNotSupported: the class, or the revision that made the volume, does not expand.
+	// ExpansionNotSupported: the class, or the revision that made the volume, does not support expand.
 	ExpansionNotSupported = "ExpansionNotSupported"
 )

@@ -13,18 +13,19 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message:
-// the part of the PV that only it knows. Such a container holds no API token at all.
+// DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message: the part
+// of the PV that only the container knows. Such a container has no API token.
 type DescribedPV struct {
 	Source       corev1.PersistentVolumeSource `json:"source"`
 	NodeAffinity *corev1.VolumeNodeAffinity    `json:"nodeAffinity,omitempty"`
 	Capacity     *resource.Quantity            `json:"capacity,omitempty"`
 }
 
-// ReadDescribedPV reads the offer of a finished pod. Its error is for people: what the image must write.
+// ReadDescribedPV parses the PV that the container of a finished pod describes. Its error says what the image must
+// write.
 func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
 	var offer DescribedPV
-	pod := newest(pods)
+	pod := newestPod(pods)
 	if pod == nil {
 		return offer, errors.New("no pod is left that could say where the volume is")
 	}
@@ -40,8 +41,8 @@ func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
 	return offer, nil
 }
 
-// Complete joins an offer and the PV skeleton of its request. It refuses what the skeleton's namespace
-// may not offer; the rest the API server validates.
+// Complete returns the PV: its request's skeleton, completed by what the container described. It rejects what the
+// skeleton's namespace may not use. The API server validates the rest.
 func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
 	pv := skeleton.DeepCopy()
 	pv.Spec.PersistentVolumeSource = o.Source

@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-func TestMessagesAreMadeFitToKeep(t *testing.T) {
+func TestMessagesAreMadePrintableAndShort(t *testing.T) {
 	huge := strings.Repeat("0123456789abcde\n", 10<<20/16)
 	for name, test := range map[string]struct {
 		said  string

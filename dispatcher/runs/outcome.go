@@ -15,57 +15,63 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Outcome is what became of a run.
+// Outcome is what happened to a run.
 type Outcome struct {
 	Verdict  contract.Verdict `json:"verdict"`
 	ExitCode *int32           `json:"exitCode,omitempty"`
-	// Reason in Kubernetes' words: OOMKilled, Evicted, DeadlineExceeded.
+	// Reason as Kubernetes says it: OOMKilled, Evicted, DeadlineExceeded.
 	Reason string `json:"reason,omitempty"`
 	// Message is the end of the container's output, printable, at most maxKept bytes.
 	Message string `json:"message,omitempty"`
 	// Capacity is the size of the volume after an expand, where the container reports it.
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 	Finished time.Time          `json:"finished"`
-	// MayRunUntil is until when a container of the run may still be at work unseen: its node has not told of its
-	// end, and nobody waits for that any more. Nothing else may run for the claim until then.
+	// MayRunUntil is until when a container of the run may still be running: its node has not reported that it ended,
+	// and the dispatcher no longer waits for that report. Nothing else may run for the claim until then.
 	MayRunUntil time.Time `json:"quiet,omitzero"`
 }
 
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
-// AnyUnfinished tells whether any of a Job's pods is waited for. One that was deleted by force is not: it may
-// still run, but nobody will ever tell when it has ended.
-func AnyUnfinished(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !hasEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod) })
+// hasUnfinishedPod reports whether the dispatcher waits for any of a Job's pods. It does not wait for a pod that was
+// deleted by force: such a pod may still run, but no node will ever report its end.
+func hasUnfinishedPod(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return !hasPodEnded(pod) && !isDeletedUnscheduled(pod) && !isForceDeleted(pod)
+	})
 }
 
-func hasEnded(pod *corev1.Pod) bool {
+// hasPodEnded reports whether a pod has succeeded or failed.
+func hasPodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isForceDeleted: somebody has deleted the pod without waiting for its node's word. The word may still come.
+// isForceDeleted reports whether a pod was deleted without waiting for its node's report. The report may still come.
 func isForceDeleted(pod *corev1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
-	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasEnded(pod) && !isDeletedUnscheduled(pod)
+	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && !hasPodEnded(pod) && !isDeletedUnscheduled(pod)
 }
 
-// isDeletedUnscheduled: a pod that was deleted before it had a node never gets one; the API server refuses the binding.
-func isDeletedUnscheduled(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
+// isDeletedUnscheduled reports whether a pod was deleted before it had a node. It never gets one, since the API
+// server refuses the binding.
+func isDeletedUnscheduled(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+}
 
-// HasFinalizer tells whether a pod stays, when it is deleted, until it has been read.
+// HasFinalizer reports whether a pod that is deleted is kept until it has been read.
 func HasFinalizer(pod *corev1.Pod) bool { return slices.Contains(pod.Finalizers, jobs.FinalizerRecord) }
 
-// inFlight is how long after a Job's deletion a pod of it may still appear, whose making was under way.
+// inFlight is how long after a Job's deletion a pod of it may still appear, since its creation was under way.
 const inFlight = 15 * time.Second
 
-// Ended tells whether a Job has ended: it is Complete or Failed, or somebody deleted it and no pod of
-// it runs any more, nor will. pods must be live where a decision hangs on the second.
-func Ended(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
-	return Finished(job) || job.DeletionTimestamp != nil && !AnyUnfinished(pods) && !now.Before(noPodAfter(job, pods))
+// HasEnded reports whether a Job has ended: it is Complete or Failed, or it was deleted and no pod of it runs or will
+// run. pods must be live where a decision depends on a deletion.
+func HasEnded(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
+	return IsFinished(job) || job.DeletionTimestamp != nil && !hasUnfinishedPod(pods) && !now.Before(noPodAfter(job, pods))
 }
 
-// noPodAfter is when it is known of a deleted Job without a pod that none will come.
+// noPodAfter returns from when on a deleted Job without a pod is known to get none.
 func noPodAfter(job *batchv1.Job, pods []*corev1.Pod) time.Time {
 	if len(pods) > 0 || !neverHadPod(job) {
 		return time.Time{}
@@ -73,9 +79,9 @@ func noPodAfter(job *batchv1.Job, pods []*corev1.Pod) time.Time {
 	return job.DeletionTimestamp.Add(inFlight)
 }
 
-// neverHadPod: no pod of the Job was ever counted. Every pod is kept until it has been read, so where there is none
-// to read either, none ever was: admission refused it, or a queue never let the Job go. Of a Job whose template
-// keeps no pod that cannot be told.
+// neverHadPod reports whether no pod of the Job was ever counted. Every pod is kept until it has been read. So if
+// there is none to read either, none was ever created: admission refused it, or a queue never resumed the Job. It is
+// unknown for a Job whose template does not keep its pods.
 func neverHadPod(job *batchv1.Job) bool {
 	s := job.Status
 	tracked := s.UncountedTerminatedPods != nil && len(s.UncountedTerminatedPods.Succeeded)+len(s.UncountedTerminatedPods.Failed) > 0
@@ -83,10 +89,11 @@ func neverHadPod(job *batchv1.Job) bool {
 	return keeps && s.Active+s.Failed+s.Succeeded == 0 && (s.Terminating == nil || *s.Terminating == 0) && !tracked
 }
 
-// Finished tells whether a Job is Complete or Failed.
-func Finished(job *batchv1.Job) bool { return finished(job) != nil }
+// IsFinished reports whether a Job is Complete or Failed.
+func IsFinished(job *batchv1.Job) bool { return finishedCondition(job) != nil }
 
-func finished(job *batchv1.Job) *batchv1.JobCondition {
+// finishedCondition returns the condition of a Job that is Complete or Failed, or nil.
+func finishedCondition(job *batchv1.Job) *batchv1.JobCondition {
 	for i, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			return &job.Status.Conditions[i]
@@ -95,18 +102,18 @@ func finished(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// Read says what became of a Job that has ended. now is used only where nothing tells the time.
+// Read returns what happened to a Job that has ended. now is used only if no object has the time of the end.
 func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	out := Outcome{Verdict: contract.Unknown, Finished: now}
-	c := finished(job)
+	c := finishedCondition(job)
 	if c != nil {
 		out.Finished = c.LastTransitionTime.Time
 		out.Reason = c.Reason
 	}
 	if out.Reason == batchv1.JobReasonBackoffLimitExceeded {
-		out.Reason = "" // with a limit of 0 it says only that the run failed
+		out.Reason = "" // with a limit of 0 it means only that the run failed
 	}
-	pod := newest(pods)
+	pod := newestPod(pods)
 	if pod != nil {
 		readPod(&out, pod)
 		readCapacity(&out, job, pod)
@@ -123,8 +130,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	return out
 }
 
-// mayRunUntil is until when a container of an ended Job may still be at work without its node's word on its end:
-// until the pod's own deadline, which the kubelet keeps even when it is cut off. Zero: the kubelet has told.
+// mayRunUntil returns until when a container of an ended Job may still be running without a report from its node:
+// until the pod's own deadline, which the kubelet enforces even when it cannot reach the API server. It is zero if
+// the kubelet has reported the end.
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	switch {
 	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
@@ -133,7 +141,7 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	case pod != nil && pod.Status.StartTime != nil:
 		return pod.Status.StartTime.Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds))
 	}
-	// The pod went without a trace, by hand, or its node never told of its start.
+	// The pod was deleted, finalizer and all, by another client, or its node never reported its start.
 	since := job.CreationTimestamp.Time
 	if job.Status.StartTime != nil && job.Status.StartTime.After(since) {
 		since = job.Status.StartTime.Time
@@ -148,8 +156,8 @@ func deadlineOf(deadline *int64) time.Duration {
 	return time.Duration(*deadline) * time.Second
 }
 
-// isUnconfirmed: the pod was deleted by force, or by the garbage collector of pods whose node has gone, which
-// also calls it Failed. Neither knows whether its container has ended.
+// isUnconfirmed reports whether a pod was deleted by force, or by the garbage collector of pods whose node no longer
+// exists, which also sets its phase to Failed. Neither knows whether its container has ended.
 func isUnconfirmed(pod *corev1.Pod) bool {
 	collected := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
@@ -157,6 +165,7 @@ func isUnconfirmed(pod *corev1.Pod) bool {
 	return terminatedState(pod) == nil && !isDeletedUnscheduled(pod) && (isForceDeleted(pod) || collected)
 }
 
+// readCondition completes an outcome by the Job's condition. readable says whether a pod was left to read.
 func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	late := c.Reason == batchv1.JobReasonDeadlineExceeded
 	switch {
@@ -165,11 +174,12 @@ func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	case late && !readable:
 		out.Verdict, out.Message = contract.TryAgain, "past its deadline, and no pod is left to read: "+c.Message
 	case late && out.Verdict == contract.Disrupted:
-		out.Verdict = contract.TryAgain // the Job controller takes the pod away itself, past the deadline
+		out.Verdict = contract.TryAgain // past the deadline the Job controller itself deletes the pod
 	}
 }
 
-func newest(pods []*corev1.Pod) *corev1.Pod {
+// newestPod returns the newest of a Job's pods, or nil.
+func newestPod(pods []*corev1.Pod) *corev1.Pod {
 	var last *corev1.Pod
 	for _, pod := range pods {
 		if last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
@@ -179,6 +189,7 @@ func newest(pods []*corev1.Pod) *corev1.Pod {
 	return last
 }
 
+// readPod completes an outcome by the pod's status.
 func readPod(out *Outcome, pod *corev1.Pod) {
 	if pod.Status.Reason != "" {
 		out.Reason, out.Message = pod.Status.Reason, printable(pod.Status.Message)
@@ -194,7 +205,7 @@ func readPod(out *Outcome, pod *corev1.Pod) {
 	case wasDisrupted(pod):
 		out.Verdict = contract.Disrupted
 	case pod.Status.Phase == corev1.PodFailed && (terminated == nil || pod.Status.Reason != ""):
-		out.Verdict = contract.TryAgain // evicted for its own use, or past its deadline
+		out.Verdict = contract.TryAgain // evicted for its own resource usage, or past its deadline
 	}
 }
 
@@ -211,7 +222,7 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 func readCapacity(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	terminated := terminatedState(pod)
 	if terminated != nil && job.Labels[jobs.LabelVerb] == string(contract.Expand) {
-		out.Capacity = reported(terminated.Message, job.Labels[contract.LabelClaimUID])
+		out.Capacity = reportedCapacity(terminated.Message, job.Labels[contract.LabelClaimUID])
 	}
 }
 
@@ -225,9 +236,9 @@ func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// wasNeverMade tells whether the container was never made: the pod had no node, or the kubelet, when it gave
-// the pod up at its deadline or on its deletion, had not made it, for want of an image or a Secret. Nobody
-// else's word counts: of a lost node's pod the last status known may be old.
+// wasNeverMade reports whether the container was never created. Either the pod had no node, or the kubelet had not
+// created the container, for lack of an image or a Secret, when it stopped the pod at its deadline or on its
+// deletion. Only the kubelet's status counts: the last known status of a pod on a lost node may be old.
 func wasNeverMade(pod *corev1.Pod) bool {
 	if isDeletedUnscheduled(pod) {
 		return true
@@ -242,9 +253,11 @@ func wasNeverMade(pod *corev1.Pod) bool {
 	})
 }
 
-// wasDisrupted tells whether the pod was taken away: by a drain, a preemption, node pressure, or by
-// somebody who deleted it.
-func wasDisrupted(pod *corev1.Pod) bool { return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil }
+// wasDisrupted reports whether the pod was evicted by a drain, a preemption or node pressure, or deleted by another
+// client.
+func wasDisrupted(pod *corev1.Pod) bool {
+	return isDisruptionTarget(pod) || pod.DeletionTimestamp != nil
+}
 
 func isDisruptionTarget(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -252,8 +265,8 @@ func isDisruptionTarget(pod *corev1.Pod) bool {
 	})
 }
 
-// printable makes a container's output fit for an annotation and a terminal: valid UTF-8 without
-// control characters, at most maxKept bytes.
+// printable returns a container's output as it fits into an annotation and a terminal: valid UTF-8 without control
+// characters, at most maxKept bytes.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -267,8 +280,8 @@ func printable(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// shorten keeps the lines for the claim's user, and the end of the rest. What is cut begins with an
-// ellipsis: a cut must not make a line of the user's out of the middle of another.
+// shorten keeps the lines for the claim's user, and the end of the rest. What is cut begins with an ellipsis, so that
+// a cut does not turn the middle of a line into a line for the user.
 func shorten(text string) string {
 	const ellipsis = "…"
 	var user, rest strings.Builder
@@ -290,7 +303,7 @@ func shorten(text string) string {
 	return kept + tail
 }
 
-// String says how a run ended in a few words, such as "exit code 75".
+// String returns how a run ended in a few words, such as "exit code 75".
 func (o Outcome) String() string {
 	switch {
 	case o.Verdict == contract.Unknown:

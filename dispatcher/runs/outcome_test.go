@@ -1,7 +1,6 @@
 package runs_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var (
@@ -21,7 +19,7 @@ var (
 	now   = ended.Add(time.Hour)
 )
 
-// jobThat is a Job with a condition of this type and reason; empty: with none.
+// jobThat returns a Job with a condition of this type and reason, or without one if the type is empty.
 func jobThat(kind batchv1.JobConditionType, reason string) *batchv1.Job {
 	job := &batchv1.Job{}
 	job.Spec.Template.Finalizers = []string{jobs.FinalizerRecord}
@@ -41,19 +39,19 @@ func terminating(job *batchv1.Job) *batchv1.Job {
 	return job
 }
 
-// counted is a Job that counts a failed pod.
+// counted makes a Job count a failed pod.
 func counted(job *batchv1.Job) *batchv1.Job {
 	job.Status.Failed = 1
 	return job
 }
 
-// unkept is a Job whose pods may go before they are read.
+// unkept makes a Job one whose pods may be removed before they are read.
 func unkept(job *batchv1.Job) *batchv1.Job {
 	job.Spec.Template.Finalizers = nil
 	return job
 }
 
-// exited is a pod whose container ended with this code and message.
+// exited returns a pod whose container ended with this code and message.
 func exited(code int32, message string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1"}}
 	pod.Status.Phase = corev1.PodFailed
@@ -82,7 +80,7 @@ func because(reason, message string) func(*corev1.Pod) {
 
 func oom(pod *corev1.Pod) { pod.Status.ContainerStatuses[1].State.Terminated.Reason = "OOMKilled" }
 
-// wasNeverMade is how the kubelet leaves the status of a container that it could not make.
+// neverMade leaves the status of the containers as the kubelet does if it could not create them.
 func neverMade(pod *corev1.Pod) {
 	for i := range pod.Status.ContainerStatuses {
 		pod.Status.ContainerStatuses[i].ContainerID = ""
@@ -108,7 +106,7 @@ func TestEveryExitCodeHasItsVerdict(t *testing.T) {
 	}
 }
 
-func TestMisfortunesHaveTheirVerdict(t *testing.T) {
+func TestFailuresHaveTheirVerdict(t *testing.T) {
 	deadline := func() *batchv1.Job { return jobThat(batchv1.JobFailed, "DeadlineExceeded") }
 	for name, test := range map[string]struct {
 		job  *batchv1.Job
@@ -235,7 +233,7 @@ func TestMisfortunesHaveTheirVerdict(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheRunDidItselfCounts(t *testing.T) {
+func TestDisruptedRunsAreNotCounted(t *testing.T) {
 	for verdict, want := range map[contract.Verdict]bool{
 		contract.Done: true, contract.BadConfig: true, contract.BadRequest: true, contract.NoCapacity: true,
 		contract.NoCredentials: true, contract.TryAgain: true, contract.Disrupted: false, contract.Unknown: false,
@@ -250,8 +248,8 @@ func TestOnlyWhatTheRunDidItselfCounts(t *testing.T) {
 	}
 }
 
-// A drained pod is replaced within the Job; the last pod tells how the run ended.
-func TestTheNewestPodIsRead(t *testing.T) {
+// A drained pod is replaced within the Job, and the last pod has the outcome of the run.
+func TestNewestPodIsRead(t *testing.T) {
 	first := exited(143, "drained", disrupted)
 	first.CreationTimestamp = metav1.NewTime(ended.Add(-time.Minute))
 	second := exited(65, "refused")
@@ -263,7 +261,7 @@ func TestTheNewestPodIsRead(t *testing.T) {
 	}
 }
 
-func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
+func TestEndedByItsNodeMeansThatNoPodOfTheJobCanRun(t *testing.T) {
 	running := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	waiting := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	lost := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}
@@ -285,17 +283,17 @@ func TestRule05AJobHasEndedOnlyWhenNoPodOfItCanRun(t *testing.T) {
 		"deleted, its pods have ended":       {terminating(jobThat("", "")), []*corev1.Pod{exited(0, ""), exited(1, "")}, true},
 		"deleted, its pod without a trace":   {counted(terminating(jobThat("", ""))), nil, true},
 	} {
-		if got := runs.Ended(test.job, test.pods, ended); got != test.want {
+		if got := runs.HasEnded(test.job, test.pods, ended); got != test.want {
 			t.Errorf("%s: Ended = %v", name, got)
 		}
 	}
 	never := terminating(jobThat("", ""))
-	if runs.Ended(never, nil, ended.Add(14*time.Second)) || !runs.Ended(never, nil, ended.Add(15*time.Second)) {
+	if runs.HasEnded(never, nil, ended.Add(14*time.Second)) || !runs.HasEnded(never, nil, ended.Add(15*time.Second)) {
 		t.Error("a Job that was deleted while its first pod may be under way")
 	}
 }
 
-func TestOutcomesAreSaidInAFewWords(t *testing.T) {
+func TestOutcomesAreDescribedInAFewWords(t *testing.T) {
 	for want, o := range map[string]runs.Outcome{
 		"exit code 75":                   {Verdict: contract.TryAgain, ExitCode: new(int32(75))},
 		"OOMKilled, exit code 137":       {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled"},
@@ -310,21 +308,5 @@ func TestOutcomesAreSaidInAFewWords(t *testing.T) {
 		if got := o.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-func TestAnOutcomeSurvivesItsJob(t *testing.T) {
-	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
-	text, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
-	got := runs.RecordOf(job, fixture.UID).Recorded
-	if got == nil {
-		t.Fatal("not read back")
-	}
-	if diff := cmp.Diff(want, *got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Record is what a Job says of itself and of one claim that it serves: nothing about a claim's runs is
-// remembered anywhere else.
+// Record is what a Job records of itself and of one claim that it serves. Nothing about a claim's runs is kept
+// anywhere else.
 type Record struct {
 	Verb           contract.Verb
 	UIDs           []string
@@ -22,52 +22,58 @@ type Record struct {
 	Attempt, After int
 	Hash, Revision string
 	Node           string
-	// AnyNode: the run was launched without regard to that node.
+	// AnyNode is set if the run was launched to any node.
 	AnyNode bool
-	// Volume is the UID of the PV that a delete is for, empty on an undo.
+	// Volume is the UID of the PV whose volume a delete deletes, empty on an undo.
 	Volume string
-	// DescribesPV: the PV is the dispatcher's to write, from what the container says.
+	// DescribesPV is set if the dispatcher creates the PV from the container's output.
 	DescribesPV bool
-	// NothingBefore: before this run nothing of the claim's can have been in the storage.
+	// NothingBefore is set if nothing for the claim can have been in the storage before this run.
 	NothingBefore bool
-	// RecordedRequest is the recorded outcome, or nil.
+	// Recorded is the recorded outcome, or nil.
 	Recorded *Outcome
-	// Held: the Job still carries the claim's record.
+	// Held is set if the Job still carries the claim's record.
 	Held bool
-	// Waived: the claim does not need the run any more.
+	// Waived is set if the claim no longer needs the run.
 	Waived bool
-	// Others is what is known of the other claims that the Job serves.
+	// Others is what is recorded of the other claims that the Job serves.
 	Others Others
 }
 
-// Others are the other claims that a Job serves. A Job of one has none.
+// Others are the other claims that a Job serves. The Job of a single claim has none.
 type Others struct {
-	// Wanted: one of them has not waived the run. Unrecorded: the outcome of one is not recorded.
+	// Wanted is set if one of them has not waived the run, Unrecorded if the outcome of one is not recorded.
 	Wanted, Unrecorded bool
-	// Held: the record of one is still needed.
+	// Held is set if the record of one is still needed.
 	Held bool
 }
 
-// RecordOf reads what a Job of ours says of a claim. A damaged number reads as 0.
+// IsRecord reports whether a Job is still the record of a claim.
+func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jobs.FinalizerRecord) }
+
+// IsUndo reports whether a run deletes what a provision may have made without a PV.
+func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
+
+// RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
 	own := func(annotation string) string { return job.Annotations[jobs.Key(job, uid, annotation)] }
 	r := Record{
-		Verb:     contract.Verb(job.Labels[jobs.LabelVerb]),
-		UIDs:     jobs.UIDs(job),
-		Number:   atoi(number),
-		Attempt:  atoi(own(jobs.AnnAttempt)),
-		After:    atoi(own(jobs.AnnAfter)),
-		Hash:     own(jobs.AnnRequestHash),
-		Revision: job.Annotations[contract.AnnRevision],
-		Node:     own(jobs.AnnNode),
-		AnyNode: job.Annotations[jobs.AnnAnywhere] == "true",
-		Volume:   own(jobs.AnnVolume),
+		Verb:          contract.Verb(job.Labels[jobs.LabelVerb]),
+		UIDs:          jobs.UIDs(job),
+		Number:        atoi(number),
+		Attempt:       atoi(own(jobs.AnnAttempt)),
+		After:         atoi(own(jobs.AnnAfter)),
+		Hash:          own(jobs.AnnRequestHash),
+		Revision:      job.Annotations[contract.AnnRevision],
+		Node:          own(jobs.AnnNode),
+		AnyNode:       job.Annotations[jobs.AnnAnywhere] == "true",
+		Volume:        own(jobs.AnnVolume),
 		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
-		NothingBefore:    own(jobs.AnnClean) == "true",
-		Held:     slices.Contains(job.Finalizers, jobs.FinalizerRecord) && own(jobs.AnnReleased) == "",
-		Waived:   own(jobs.AnnWaived) != "",
-		Others:   othersOf(job, uid),
+		NothingBefore: own(jobs.AnnClean) == "true",
+		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
+		Waived:        own(jobs.AnnWaived) != "",
+		Others:        othersOf(job, uid),
 	}
 	if text := own(jobs.AnnOutcome); text != "" {
 		var o Outcome
@@ -99,15 +105,15 @@ func atoi(text string) int {
 	return n
 }
 
-// AnyRecorded tells whether the outcome of any claim of a Job is recorded.
+// AnyRecorded reports whether the outcome of any claim of a Job is recorded.
 func AnyRecorded(job *batchv1.Job) bool {
 	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
 }
 
-// AllSucceeded tells whether every claim of a Job was served, as far as their outcomes tell.
+// AllSucceeded reports whether the recorded outcome of every claim of a Job is a success.
 func AllSucceeded(job *batchv1.Job) bool {
 	for _, uid := range jobs.UIDs(job) {
-		if settled := RecordOf(job, uid).Recorded; settled == nil || settled.Verdict != contract.Done {
+		if recorded := RecordOf(job, uid).Recorded; recorded == nil || recorded.Verdict != contract.Done {
 			return false
 		}
 	}

@@ -1,10 +1,13 @@
 package runs_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -41,12 +44,28 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordIsReadAsFarAsItGoes(t *testing.T) {
+func TestDamagedRecordIsReadAsFarAsPossible(t *testing.T) {
 	job := &batchv1.Job{}
 	job.Name = "no-number-here"
 	job.Annotations = map[string]string{jobs.AnnAttempt: "many", jobs.AnnOutcome: "{", jobs.AnnUIDs: "a,b"}
 	got := runs.RecordOf(job, fixture.UID)
 	if got.Number != 0 || got.Attempt != 0 || got.Recorded != nil || len(got.UIDs) != 2 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOutcomeSurvivesItsJob(t *testing.T) {
+	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
+	got := runs.RecordOf(job, fixture.UID).Recorded
+	if got == nil {
+		t.Fatal("not read back")
+	}
+	if diff := cmp.Diff(want, *got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// RecordedRequest reads back what a Job asked for on behalf of a claim: the request and the PV of its pod.
+// RecordedRequest returns what a Job asked for on behalf of a claim: the request and the PV of its pod.
 func RecordedRequest(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
 	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
 	if err != nil {
@@ -25,7 +25,7 @@ func RecordedRequest(annotations map[string]string, uid string) (contract.Reques
 	return requests.Items[i], pv, err
 }
 
-// recordedPV is the PV of the request with this index, in the order of the requests.
+// recordedPV returns the PV of the request with this index, in the order of the requests.
 func recordedPV(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
 	list := jobs.VolumeList{Items: []*corev1.PersistentVolume{{}}}
 	var content any = list.Items[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
+func TestRecordedRequestReadsBackWhatWasBuilt(t *testing.T) {
 	p := fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim())
 	request, pv, err := runs.RecordedRequest(fixture.Build(t, p).Spec.Template.Annotations, fixture.UID)
 	if err != nil {
@@ -39,7 +39,7 @@ func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	}
 }
 
-// requestFile are the annotations of a pod with these requests.
+// requestFile returns the annotations of a pod with these requests.
 func requestFile(version, verb, requests, pv string) map[string]string {
 	return map[string]string{
 		jobs.AnnRequest: `{"version":"flex-provisioner.io/` + version + `","verb":"` + verb + `","requests":[` + requests + `]}`,

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// resultsIn reads the results in a termination message. One whose capacity is no quantity is damaged, and is none.
+// resultsIn returns the results in a termination message. A result whose capacity is not a quantity is damaged, and
+// is skipped.
 func resultsIn(message string) []contract.Result {
 	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
 		_, err := resource.ParseQuantity(string(r.Capacity))
@@ -21,7 +22,7 @@ func resultsIn(message string) []contract.Result {
 	})
 }
 
-// capacityOf returns the size that a volume has now, by its result, or nil.
+// capacityOf returns the size that a volume has now by its result, or nil.
 func capacityOf(r contract.Result) *resource.Quantity {
 	size, err := resource.ParseQuantity(string(r.Capacity))
 	if !r.IsDone() || err != nil || size.Sign() <= 0 {
@@ -30,29 +31,29 @@ func capacityOf(r contract.Result) *resource.Quantity {
 	return resource.NewQuantity(size.Value(), resource.BinarySI)
 }
 
-// ReadFor says what became of one request of a Job that has ended. In a batch a request's own result
-// counts, and without one the run's only where it holds for every request: a bad neighbour must not make a
-// request fail, nor succeed. Alone, its exit code counts; what its result says is read all the same, so that
-// an image need not know whether it serves a batch.
+// ReadFor returns what happened to one request of a Job that has ended. In a batch a request's own result counts.
+// Without one, the run's verdict counts only where it holds for every request: a bad request must not make another
+// one fail, nor succeed. For a single request the exit code counts. The message of its result is read all the same,
+// so that an image need not know whether it serves a batch.
 func ReadFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	out := readFor(job, uid, pods, now)
-	if out.Verdict.MadeNothing() && earlierPodRan(pods) {
+	if out.Verdict.MadeNothing() && hasEarlierPodRun(pods) {
 		out.Verdict = contract.TryAgain
 	}
 	return out
 }
 
-// earlierPodRan tells whether a pod before the newest may have made something: a Job that is suspended and resumed
-// has another pod, and counts only that.
-func earlierPodRan(pods []*corev1.Pod) bool {
-	last := newest(pods)
+// hasEarlierPodRun reports whether a pod before the newest may have made something. A Job that is suspended and
+// resumed has another pod, and its status is about that one only.
+func hasEarlierPodRun(pods []*corev1.Pod) bool {
+	last := newestPod(pods)
 	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p != last && !wasNeverMade(p) })
 }
 
 func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
-	listed, whole := listedBy(newest(pods))
-	own := lastOf(listed, uid)
+	listed, whole := readResults(newestPod(pods))
+	own := lastResultOf(listed, uid)
 	if len(jobs.UIDs(job)) < 2 {
 		if own >= 0 && listed[own].Message != "" {
 			run.Message = printable(listed[own].Message + "\n" + run.Message)
@@ -61,7 +62,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	}
 	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil}
 	if own >= 0 {
-		return out.by(listed[own], job)
+		return out.withResult(listed[own], job)
 	}
 	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
 	switch {
@@ -74,8 +75,8 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	return out
 }
 
-// by is the outcome of a request with a result of its own.
-func (o Outcome) by(r contract.Result, job *batchv1.Job) Outcome {
+// withResult returns the outcome of a request with a result of its own.
+func (o Outcome) withResult(r contract.Result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
 	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {
@@ -84,7 +85,8 @@ func (o Outcome) by(r contract.Result, job *batchv1.Job) Outcome {
 	return o
 }
 
-func lastOf(listed []contract.Result, uid string) int {
+// lastResultOf returns the index of the last result of a request, or -1.
+func lastResultOf(listed []contract.Result, uid string) int {
 	for i, r := range slices.Backward(listed) {
 		if r.UID == uid {
 			return i
@@ -93,9 +95,9 @@ func lastOf(listed []contract.Result, uid string) int {
 	return -1
 }
 
-// OutputOf is the end of what a Job's container said, printable.
+// OutputOf returns the end of the output of a Job's container, printable.
 func OutputOf(pods []*corev1.Pod) string {
-	if pod := newest(pods); pod != nil {
+	if pod := newestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
 			return printable(terminated.Message)
 		}
@@ -103,16 +105,16 @@ func OutputOf(pods []*corev1.Pod) string {
 	return ""
 }
 
-// What the kubelet keeps of a message: the end of the file, or of the log where there is none; and of that
-// the beginning, where a pod has many containers.
+// What the kubelet keeps of a message: the end of the file, or of the log where there is no file. If a pod has many
+// containers, it keeps only the beginning of that.
 const (
 	keptOfLog = 2048
 	keptOfPod = 12 * 1024
 )
 
-// listedBy reads the results in a pod's termination message, and tells whether the message is whole. A
-// line whose beginning may be cut off is none of them.
-func listedBy(pod *corev1.Pod) (listed []contract.Result, whole bool) {
+// readResults returns the results in a pod's termination message, and whether the message is whole. A line whose
+// beginning may be cut off is not a result.
+func readResults(pod *corev1.Pod) (listed []contract.Result, whole bool) {
 	if pod == nil {
 		return nil, false
 	}

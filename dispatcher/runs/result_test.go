@@ -14,12 +14,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// line is a result as an image writes it.
+// line returns a result as an image writes it.
 func line(uid string, code int, more string) string {
 	return fmt.Sprintf(`{"uid":%q,"code":%d%s}`+"\n", uid, code, more)
 }
 
-func TestItem10EachRequestOfABatchHasItsOwnOutcome(t *testing.T) {
+func TestEachRequestOfABatchHasItsOwnOutcome(t *testing.T) {
 	full := strings.Repeat("x", contract.MaxMessage)
 	end := func(text string) string { return (full + text)[len(text):] }
 	for name, test := range map[string]struct {
@@ -87,7 +87,7 @@ func TestItem10EachRequestOfABatchHasItsOwnOutcome(t *testing.T) {
 	}
 }
 
-// endedBatch is a Job of the claims one, two and three.
+// endedBatch returns a Job of the claims one, two and three.
 func endedBatch(verb contract.Verb, code int32) *batchv1.Job {
 	job := counted(failed())
 	if code == 0 {
@@ -98,7 +98,7 @@ func endedBatch(verb contract.Verb, code int32) *batchv1.Job {
 	return job
 }
 
-func TestItem10ABatchThatLeftNoPodIsDoneForNobody(t *testing.T) {
+func TestBatchWithoutAPodIsDoneForNoRequest(t *testing.T) {
 	for code, want := range map[int32]contract.Verdict{0: contract.Unlisted, 1: contract.Unknown} {
 		if got := runs.ReadFor(endedBatch(contract.Delete, code), "two", nil, now); got.Verdict != want || got.Message != "" {
 			t.Errorf("exit code %d: %+v, want %s", code, got, want)
@@ -106,8 +106,8 @@ func TestItem10ABatchThatLeftNoPodIsDoneForNobody(t *testing.T) {
 	}
 }
 
-// Alone the exit code is the verdict, whatever the result says; its words are the claim's.
-func TestItem10AJobOfOneIsReadByItsExitCode(t *testing.T) {
+// For a single request the exit code is the verdict, whatever its result says. The result's message is the claim's.
+func TestJobOfOneRequestIsReadByItsExitCode(t *testing.T) {
 	for said, words := range map[string]string{
 		"claim: no":                                       "no",
 		line("two", 0, `,"message":"claim: no"`):          "no",
@@ -122,7 +122,7 @@ func TestItem10AJobOfOneIsReadByItsExitCode(t *testing.T) {
 	}
 }
 
-func TestItem10TheCapacityOfAnExpandIsItsOwn(t *testing.T) {
+func TestEachExpandOfABatchHasItsOwnCapacity(t *testing.T) {
 	message := line("one", 0, `,"capacity":"5Gi"`) + line("two", 0, `,"capacity":4294967296`) + line("three", 0, "")
 	for uid, want := range map[string]*resource.Quantity{
 		"one": resource.NewQuantity(5<<30, resource.BinarySI), "two": resource.NewQuantity(4<<30, resource.BinarySI), "three": nil,

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// expanded is a Job that was to give a volume 3Gi, and the pod of it that ended so.
+// expanded returns a Job that was to give a volume 3Gi, and its pod that ended with this message.
 func expanded(verb contract.Verb, code int32, message string) (*batchv1.Job, *corev1.Pod) {
 	job := &batchv1.Job{}
 	job.Name = jobs.Name(verb, fixture.UID, 1)
@@ -33,13 +33,13 @@ func expanded(verb contract.Verb, code int32, message string) (*batchv1.Job, *co
 	return job, pod
 }
 
-func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
+func TestExpandReachedTheReportedOrTheRequestedSize(t *testing.T) {
 	ours := `{"uid":"` + fixture.UID + `","code":0,"capacity":`
 	for name, test := range map[string]struct {
 		verb    contract.Verb
 		code    int32
 		message string
-		want    string // empty: none
+		want    string // empty if it is unknown
 		short   bool
 	}{
 		"silence":                  {contract.Expand, 0, "", "3Gi", false},
@@ -69,8 +69,8 @@ func TestTheSizeThatAnExpandReachedIsReportedOrWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// A hash that is no size is not ours: nothing is known of what was asked for.
-func TestADamagedSizeIsNone(t *testing.T) {
+// A hash that is not a size was not written by the dispatcher.
+func TestDamagedSizeIsUnknown(t *testing.T) {
 	job, pod := expanded(contract.Expand, 0, "")
 	job.Annotations[jobs.AnnRequestHash] = "x"
 	record := runs.RecordOf(job, fixture.UID)

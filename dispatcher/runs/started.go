@@ -7,10 +7,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Started is when the container "provisioner" of a Job's newest pod began to run, zero where that is not
-// known.
-func Started(pods []*corev1.Pod) metav1.Time {
-	pod := newest(pods)
+// StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if that is unknown.
+func StartTime(pods []*corev1.Pod) metav1.Time {
+	pod := newestPod(pods)
 	if pod == nil {
 		return metav1.Time{}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-func TestStartedIsWhenTheContainerOfTheVerdictBegan(t *testing.T) {
+func TestStartTimeIsOfTheProvisionerContainer(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	pod := func(name string, state corev1.ContainerState) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
@@ -29,7 +29,7 @@ func TestStartedIsWhenTheContainerOfTheVerdictBegan(t *testing.T) {
 		"nothing is known":  {[]*corev1.Pod{{}}, metav1.Time{}},
 		"a newer pod waits": {[]*corev1.Pod{pod(contract.Container, running), {ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}}}, metav1.Time{}},
 	} {
-		if got := runs.Started(one.pods); !got.Equal(&one.want) {
+		if got := runs.StartTime(one.pods); !got.Equal(&one.want) {
 			t.Errorf("%s: started at %s, want %s", what, got, one.want)
 		}
 	}

@@ -16,56 +16,57 @@ import (
 
 // Stuck is why a Job that has not ended makes no progress.
 type Stuck struct {
-	// Reason for an event, in Kubernetes' own words where it has some.
+	// Reason for an event, Kubernetes' own where there is one.
 	Reason string
-	// Note names cause and remedy.
+	// Note says cause and remedy.
 	Note string
-	// Unstarted: no container of it has ever run, so nothing can have been made by it.
+	// Unstarted is set if no container of the Job has ever run, so that it cannot have made anything.
 	Unstarted bool
-	// NodeLost: the node of a pod that was deleted does not confirm that it has ended.
+	// NodeLost is set if the node of a deleted pod does not confirm that the pod has ended.
 	NodeLost bool
-	// GiveUp: to wait any longer leads nowhere, so the Job is to be deleted.
+	// GiveUp is set if waiting cannot help, so that the Job is to be deleted.
 	GiveUp bool
 }
 
-// How long a Job may take before its silence is a trouble. An API server or a kubelet under load needs
-// a few seconds for what it will do anyway.
+// How long a Job may take before it counts as stuck. An API server or a kubelet under load needs a few seconds for what
+// it will do anyway.
 const (
 	stuckAfter = 10 * time.Second
-	// Beyond its grace period a pod that still terminates is on a node that does not answer.
+	// A pod that is still terminating this long after its grace period is on a node that does not answer.
 	nodeLostAfter = 30 * time.Second
 )
 
-// Warning is the newest warning event about a Job or its pod, where there is one.
+// Warning is the newest warning event about a Job or its pod, if there is one.
 type Warning struct{ Reason, Note string }
 
-// StuckOf tells why a live Job makes no progress, or nil; and when to look again, zero if a change
-// will tell. warning is the newest event about it; a trouble without a Note asks for one.
+// StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck, zero if a change
+// enqueues the UID. warning is the newest event about the Job or its pod. A result without a Note asks for one.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
-	pod := newest(pods)
+	pod := newestPod(pods)
 	switch {
 	case pod == nil && job.DeletionTimestamp != nil:
 		return nil, noPodAfter(job, pods)
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		return suspended(job, now)
+		return stuckSuspended(job, now)
 	case pod == nil:
-		return withoutStatus(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
+		return stuckWithoutCause(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
-		return terminating(pod, now)
+		return stuckTerminating(pod, now)
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}
-	if t := unscheduled(pod); t != nil {
+	if t := stuckUnscheduled(pod); t != nil {
 		return t, time.Time{}
 	}
-	if t := unstarted(pod); t != nil {
+	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
 	}
-	return withoutStatus(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
+	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
 
-// withoutStatus is a trouble whose cause only an event can tell. Without one it has no words and is not told.
-func withoutStatus(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
+// stuckWithoutCause returns a Stuck whose cause only an event says. Without an event it has no Note and is not
+// reported.
+func stuckWithoutCause(since time.Time, what string, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if at := since.Add(stuckAfter); now.Before(at) {
 		return nil, at
 	}
@@ -76,8 +77,8 @@ func withoutStatus(since time.Time, what string, warning *Warning, now time.Time
 	return t, now.Add(stuckAfter)
 }
 
-// withoutPodName takes the random end off the name of a pod that was refused. Each try has another, by which the
-// same cause would be told as a new one each time.
+// withoutPodName removes the random end of the name of a pod that was refused. Each attempt has another name, so that
+// the same cause would be reported as a new one each time.
 func withoutPodName(w *Warning, job string) *Warning {
 	if w == nil {
 		return nil
@@ -86,9 +87,10 @@ func withoutPodName(w *Warning, job string) *Warning {
 	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
-func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
+// stuckSuspended returns a Stuck for a suspended Job, which is given up after the Job's own deadline.
+func stuckSuspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
 	t := &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
-	// The Job's own deadline does not run while it is suspended.
+	// Kubernetes does not enforce the Job's own deadline while it is suspended.
 	if at := job.CreationTimestamp.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
 		return t, at
 	}
@@ -96,8 +98,8 @@ func suspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
 	return t, time.Time{}
 }
 
-// unscheduled quotes the scheduler, and the selector that its words do not repeat.
-func unscheduled(pod *corev1.Pod) *Stuck {
+// stuckUnscheduled quotes the scheduler, and adds the selector that the scheduler's message lacks.
+func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 	for _, c := range pod.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse {
 			continue
@@ -119,9 +121,9 @@ func selectorText(selector map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// unstarted reads the reason for which the kubelet does not start a container: an image that cannot be
-// pulled, a Secret or a key of it that does not exist.
-func unstarted(pod *corev1.Pod) *Stuck {
+// stuckUnstarted quotes the reason why the kubelet does not start a container: an image that cannot be pulled, a
+// Secret that does not exist or lacks a key.
+func stuckUnstarted(pod *corev1.Pod) *Stuck {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		w := s.State.Waiting
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
@@ -132,9 +134,9 @@ func unstarted(pod *corev1.Pod) *Stuck {
 	return nil
 }
 
-// terminating: a pod that goes on terminating is on a node that does not answer. Only once the node is
-// back, or somebody has made sure that it is off, is it known that nothing runs there any more.
-func terminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
+// stuckTerminating returns a Stuck for a pod that is terminating for too long: its node does not answer. That nothing
+// runs there any more is known only when the node is back, or when a person has made sure that it is off.
+func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 	if at := pod.DeletionTimestamp.Add(nodeLostAfter); now.Before(at) {
 		return nil, at
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// TestTroubleNamesCauseAndRemedy: each way in which a live Job makes no progress, and what is said of it.
-func TestTroubleNamesCauseAndRemedy(t *testing.T) {
+// Each way in which an unfinished Job makes no progress, and what is reported of it.
+func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	job := func(change func(*batchv1.Job)) *batchv1.Job {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}}
@@ -46,7 +46,7 @@ func TestTroubleNamesCauseAndRemedy(t *testing.T) {
 		warning *runs.Warning
 		after   time.Duration
 		want    *runs.Stuck
-		look    time.Duration // after the start; 0: when something changes
+		look    time.Duration // after the start, 0 for when something changes
 	}{
 		"no pod yet": {job: job(nil), after: time.Second, look: 10 * time.Second},
 		"no pod, refused at admission": {

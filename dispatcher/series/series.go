@@ -8,11 +8,11 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Labels of our series, and the only values that they can have. None of them can be chosen by a user: a
-// label that takes a claim's name or namespace would grow without bounds.
+// Labels of the series, and the only values that they can have. A user can choose none of them: a label with a claim's name
+// or namespace would grow without bounds.
 const (
-	labelClass   = "class"   // the storage classes for which Jobs ran; empty: one that has gone
-	labelSource  = "source"  // empty, or PersistentVolumeClaim: a copy of a claim
+	labelClass   = "class"   // the storage classes for which Jobs ran, empty for one that no longer exists
+	labelSource  = "source"  // empty, or PersistentVolumeClaim for a clone
 	labelVerb    = "verb"    // contract.Verbs, and verbUndo
 	labelVerdict = "verdict" // contract's verdicts
 	labelPhase   = "phase"   // PhaseWait, PhaseStart, PhaseRun, PhaseBind
@@ -20,24 +20,25 @@ const (
 	labelState   = "state"   // stateRunning, stateStuck
 )
 
-// verbUndo is the verb of a delete of what was abandoned: to an administrator it is no deletion of a
+// verbUndo is the verb of a delete that undoes an abandoned provision. To an administrator that is not the deletion of a
 // PersistentVolume.
 const verbUndo = "undo"
 
-// buckets span from what a quick storage takes to the longest timeouts, in seconds.
+// buckets range from the time that a quick storage takes to the longest timeouts, in seconds.
 var buckets = []float64{0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600}
 
-// attemptBuckets end where a backoff of five minutes has lasted some hours.
+// attemptBuckets end with the attempts of some hours at a backoff of five minutes.
 var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 
-// Series are what is counted. Counts are kept by the process, as everywhere; what is counted is read from
-// the objects, so that a restart neither forgets a duration nor counts anything twice.
+// Series are the dispatcher's counters and histograms. The process keeps the counts, as usual. Durations and attempts
+// are read from the objects, so that a restart neither loses a duration nor counts anything twice.
 type Series struct {
 	provisions, provisionsFailed, deletes, deletesFailed, runs, droppedEvents *metrics.CounterVec
 	provisionSeconds, deleteSeconds, attempts, bound                          *metrics.HistogramVec
 }
 
-// New makes the series; none is registered. The first six carry the names that dashboards for other provisioners already ask for.
+// New returns the series. None is registered. The first six have the names that dashboards for other provisioners
+// use.
 func New() Series {
 	return Series{
 		provisions: counterVec("controller_persistentvolumeclaim_provision_total",
@@ -77,14 +78,15 @@ type Registry interface {
 	CustomMustRegister(...metrics.StableCollector)
 }
 
-// Register adds the series to a registry, and the gauges of the backlog. What is never registered is not counted.
+// Register adds the series and the gauges of the backlog to a registry. A series that is never registered is not
+// counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
 		s.runs, s.droppedEvents, s.attempts, s.bound)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
-// Run is what is counted of one that ended.
+// Run is what is counted of a run that has ended.
 type Run struct {
 	Class, Source string
 	Verb          contract.Verb
@@ -95,7 +97,7 @@ type Run struct {
 	Took          time.Duration // from the creation of its Job
 }
 
-// CountRun takes a run whose outcome has been recorded into the series.
+// CountRun counts a run whose outcome has been recorded.
 func (s Series) CountRun(r Run) {
 	verb := verbOf(r.Verb, r.Undo)
 	s.runs.WithLabelValues(r.Class, verb, string(r.Verdict)).Inc()
@@ -119,20 +121,20 @@ func (s Series) CountRun(r Run) {
 // CountDroppedEvent counts an event of a type that was not written.
 func (s Series) CountDroppedEvent(eventType string) { s.droppedEvents.WithLabelValues(eventType).Inc() }
 
-// The phases of a claim on its way to be bound. One ends where the next begins.
+// The phases of a claim until it is bound. One ends when the next begins.
 const (
-	PhaseWait  = "wait"  // from the claim's creation to that of the Job that provisioned it: its slot, earlier attempts, its node's selection
-	PhaseStart = "start" // until the container runs: the scheduler, the image's pull
-	PhaseRun   = "run"   // until the PV is there
+	PhaseWait  = "wait"  // from the claim's creation to that of the Job that provisioned it: node selection, earlier attempts, its slot
+	PhaseStart = "start" // until the container runs: the scheduler, the image pull
+	PhaseRun   = "run"   // until the PV exists
 	PhaseBind  = "bind"  // until the claim is bound
 )
 
-// ObservePhase takes the length of one phase of a claim into the series.
+// ObservePhase counts the length of one phase of a claim.
 func (s Series) ObservePhase(class, phase string, took time.Duration) {
 	observeSeconds(s.bound.WithLabelValues(class, phase), took)
 }
 
-// verbOf is the label of a run's verb.
+// verbOf returns the label value of a run's verb.
 func verbOf(verb contract.Verb, undo bool) string {
 	if undo {
 		return verbUndo
@@ -140,5 +142,5 @@ func verbOf(verb contract.Verb, undo bool) string {
 	return string(verb)
 }
 
-// observeSeconds counts a negative time as none: two clocks may disagree by a moment, and it would spoil a sum.
+// observeSeconds counts a negative duration as zero. Two clocks may differ by a moment, which would spoil a sum.
 func observeSeconds(m metrics.ObserverMetric, d time.Duration) { m.Observe(max(d, 0).Seconds()) }

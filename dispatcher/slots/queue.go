@@ -8,33 +8,33 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Flow is what takes turns: the claims of one namespace, and within it the runs of one verb, so that
-// neither a burst of claims holds up deletes, nor the other way round.
+// Flow is what shares slots fairly: the claims of one namespace and, within it, the runs of one verb. So neither a
+// burst of claims holds up deletes, nor the other way round.
 type Flow struct {
 	Namespace string
 	Verb      contract.Verb
 }
 
-// Waiter is a UID that could be launched but for a slot.
+// Waiter is a UID that could be launched if it had a slot.
 type Waiter struct {
 	Flow
 	UID string
-	// Since is when it was ready. A retry is ready when it is due, so that old failures do not push
-	// new claims back for ever.
+	// Since is when it was ready. A retry is ready when it is due, so that old failures do not push new claims back
+	// for ever.
 	Since time.Time
-	// Limit is how many Jobs its config allows the class.
+	// Limit is how many Jobs its config allows for the class.
 	Limit int
-	// Group are those with whom it may share a Job; empty: nobody.
+	// Group names the waiters that may share a Job. It is empty if it shares none.
 	Group string
 }
 
-// Load is what a class runs now, and when each flow was last served, as far as its Jobs still tell.
+// Load is what a class runs now, and when each flow was last served, as far as its Jobs still show it.
 type Load struct {
 	Running map[Flow]int
 	Served  map[Flow]time.Time
 }
 
-// Busy is the number of slots in use.
+// Busy returns the number of slots in use.
 func (l Load) Busy() int {
 	n := 0
 	for _, running := range l.Running {
@@ -43,76 +43,76 @@ func (l Load) Busy() int {
 	return n
 }
 
-// Queue is who waits for a slot of one class, each flow in order.
+// Queue holds the waiters for a slot of one class, each flow in order.
 type Queue struct {
 	flows map[Flow][]Waiter
 	at    map[string]Waiter // by UID
 }
 
-// Add adds a waiter. One that waits already takes its new place.
-func (l *Queue) Add(w Waiter) {
-	l.Remove(w.UID)
-	if l.at == nil {
-		l.flows, l.at = map[Flow][]Waiter{}, map[string]Waiter{}
+// Add adds a waiter. One that waits already is moved to its new place.
+func (q *Queue) Add(w Waiter) {
+	q.Remove(w.UID)
+	if q.at == nil {
+		q.flows, q.at = map[Flow][]Waiter{}, map[string]Waiter{}
 	}
-	i, _ := slices.BinarySearchFunc(l.flows[w.Flow], w, compare)
-	l.flows[w.Flow] = slices.Insert(l.flows[w.Flow], i, w)
-	l.at[w.UID] = w
+	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], w, compare)
+	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, w)
+	q.at[w.UID] = w
 }
 
-// Remove takes a waiter out, if it is there.
-func (l *Queue) Remove(uid string) {
-	w, waits := l.at[uid]
+// Remove removes a waiter, if it is there.
+func (q *Queue) Remove(uid string) {
+	w, waits := q.at[uid]
 	if !waits {
 		return
 	}
-	delete(l.at, uid)
-	flow := l.flows[w.Flow]
+	delete(q.at, uid)
+	flow := q.flows[w.Flow]
 	if len(flow) == 1 {
-		delete(l.flows, w.Flow)
+		delete(q.flows, w.Flow)
 		return
 	}
 	i, _ := slices.BinarySearchFunc(flow, w, compare)
-	l.flows[w.Flow] = slices.Delete(flow, i, i+1)
+	q.flows[w.Flow] = slices.Delete(flow, i, i+1)
 }
 
-// Has tells whether a UID waits in it.
-func (l *Queue) Has(uid string) bool {
-	_, waits := l.at[uid]
+// Has reports whether a UID waits.
+func (q *Queue) Has(uid string) bool {
+	_, waits := q.at[uid]
 	return waits
 }
 
-// Len is how many wait.
-func (l *Queue) Len() int { return len(l.at) }
+// Len returns the number of waiters.
+func (q *Queue) Len() int { return len(q.at) }
 
-// Flows is how many wait in each flow.
-func (l *Queue) Flows() map[Flow]int {
+// Flows returns the number of waiters of each flow.
+func (q *Queue) Flows() map[Flow]int {
 	out := map[Flow]int{}
-	for flow, waiting := range l.flows {
+	for flow, waiting := range q.flows {
 		out[flow] = len(waiting)
 	}
 	return out
 }
 
-// Limit is how many Jobs the class may run: by the most generous config of those next in line, when a
-// volume is deleted under an older one.
-func (l *Queue) Limit() int {
+// Limit returns how many Jobs the class may run: the highest limit among the next waiter of each flow. They may
+// differ, since a volume may be deleted under an older config.
+func (q *Queue) Limit() int {
 	limit := 0
-	for _, flow := range l.flows {
+	for _, flow := range q.flows {
 		limit = max(limit, flow[0].Limit)
 	}
 	return limit
 }
 
-// Next chooses who gets the free slots: of the namespace that runs least, or, where they run the same,
-// was served longest ago; within it of the verb for which the same holds; of these the one that waits
-// longest. The same line and load always give the same answer.
-func (l *Queue) Next(load Load, free int) []Waiter {
+// Next chooses the waiters that get the free slots. The namespace that runs least comes first or, of those that run
+// the same, the one that was served longest ago. Within it the verb is chosen in the same way, and then the waiter
+// that has waited longest. The same queue and load always give the same answer.
+func (q *Queue) Next(load Load, free int) []Waiter {
 	s := newStanding(load)
 	var chosen []Waiter
-	for range min(free, l.Len()) {
+	for range min(free, q.Len()) {
 		var best *Waiter
-		for flow, waiting := range l.flows {
+		for flow, waiting := range q.flows {
 			if n := s.chosen[flow]; n < len(waiting) && (best == nil || s.before(waiting[n], *best)) {
 				best = &waiting[n]
 			}
@@ -123,31 +123,31 @@ func (l *Queue) Next(load Load, free int) []Waiter {
 	return chosen
 }
 
-// Take chooses who of a group goes along with a Job that is about to start, in the order of Next, and takes
-// them out of the line.
-func (l *Queue) Take(group string, load Load, most int) []Waiter {
+// Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
+// from the queue.
+func (q *Queue) Take(group string, load Load, most int) []Waiter {
 	var same Queue
-	for _, flow := range l.flows {
+	for _, flow := range q.flows {
 		for _, w := range flow {
 			if group != "" && w.Group == group {
-				same.add(w)
+				same.appendWaiter(w)
 			}
 		}
 	}
 	chosen := same.Next(load, most)
 	for _, w := range chosen {
-		l.Remove(w.UID)
+		q.Remove(w.UID)
 	}
 	return chosen
 }
 
-// add appends to a flow, in order.
-func (l *Queue) add(w Waiter) {
-	if l.at == nil {
-		l.flows, l.at = map[Flow][]Waiter{}, map[string]Waiter{}
+// appendWaiter appends a waiter to its flow, which is then still in order.
+func (q *Queue) appendWaiter(w Waiter) {
+	if q.at == nil {
+		q.flows, q.at = map[Flow][]Waiter{}, map[string]Waiter{}
 	}
-	l.flows[w.Flow] = append(l.flows[w.Flow], w)
-	l.at[w.UID] = w
+	q.flows[w.Flow] = append(q.flows[w.Flow], w)
+	q.at[w.UID] = w
 }
 
 func compare(a, b Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }

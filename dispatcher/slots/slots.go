@@ -28,14 +28,15 @@ func KeyOfJob(job *batchv1.Job) ClassKey {
 	return ClassKey{job.Namespace, job.Labels[config.LabelClass]}
 }
 
-// Assignment is a slot that is in use although the cache shows no Job in it yet.
+// Assignment is a slot that is in use although the cache does not have its Job yet.
 type Assignment struct {
 	ClassKey
 	flow Flow
 }
 
-// Slots holds who waits for a slot of a class and who has been assigned one. A UID leaves its queue while it is reconciled and joins it
-// again if it still waits. When the last Job of a flow has expired, when the flow was served is forgotten, too.
+// Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
+// while it is reconciled and is added again if it still waits. When the last Job of a flow has expired, it is no
+// longer known when the flow was served.
 type Slots struct {
 	caches  *cluster.Caches
 	clock   clock.PassiveClock
@@ -46,11 +47,11 @@ type Slots struct {
 	served   map[ClassKey]map[Flow]time.Time
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
-	// joined are those whom another UID's worker is about to launch with its own: they are in no queue.
+	// joined are the UIDs that another UID's worker is about to launch with its own. They are in no queue.
 	joined map[types.UID]bool
 }
 
-// New makes Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
+// New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
 func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
@@ -67,8 +68,8 @@ func (s *Slots) IsAssigned(uid types.UID, cfg config.Config) bool {
 	return a != nil && a.ClassKey == KeyOf(cfg.Source)
 }
 
-// Begin takes a UID out of its queue while it is reconciled, so that no slot is assigned on facts that are being read anew. It
-// returns the slot that the UID has, if any.
+// Begin removes a UID from its queue while it is reconciled, so that no slot is assigned on facts that are being read
+// again. It returns the slot that the UID has been assigned, if any.
 func (s *Slots) Begin(uid types.UID) *Assignment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,9 +79,10 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 	return s.assigned[uid]
 }
 
-// End passes on the slot that a UID had and did not use, because something else had to be done first or the API server refused the Job:
-// what cannot go on now holds up no other. Then the slots of every class in which the UID has Jobs are assigned: a Job that is stuck
-// has given its slot away, and only time tells that. It reports whether the UID waits, or has been assigned a slot since.
+// End reassigns the slot that a UID had and did not use, because something else had to be done first or the API
+// server refused the Job: a UID that cannot be launched now must not hold up another. Then the free slots of every
+// class in which the UID has Jobs are assigned, since a stuck Job does not use its slot, and only time shows that it
+// is stuck. It reports whether the UID waits, or has been assigned a slot since.
 func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	if had != nil && s.revoke(uid, had) {
 		s.Assign(had.ClassKey)
@@ -88,10 +90,11 @@ func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	for _, job := range s.caches.JobsOfUID(string(uid)) {
 		s.Assign(KeyOfJob(job))
 	}
-	return s.waits(uid)
+	return s.waitsOrHasSlot(uid)
 }
 
-func (s *Slots) waits(uid types.UID) bool {
+// waitsOrHasSlot reports whether a UID waits for a slot or has been assigned one.
+func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, queue := range s.queues {
@@ -102,6 +105,7 @@ func (s *Slots) waits(uid types.UID) bool {
 	return s.assigned[uid] != nil
 }
 
+// revoke takes back a slot that a UID had, and reports whether it was still unused.
 func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,15 +118,16 @@ func (s *Slots) revoke(uid types.UID, had *Assignment) bool {
 
 // Await adds a UID to the queue of a class. It may be assigned a slot at once.
 func (s *Slots) Await(at ClassKey, w Waiter) {
-	s.join(at, w)
+	s.addWaiter(at, w)
 	s.Assign(at)
 }
 
-func (s *Slots) join(at ClassKey, w Waiter) {
+// addWaiter adds a UID to the queue of a class, unless it has joined the Job of another.
+func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.joined[types.UID(w.UID)] {
-		return // it gets a Job, or is enqueued
+		return // it gets that Job, or is enqueued
 	}
 	if s.queues[at] == nil {
 		s.queues[at] = &Queue{}
@@ -130,7 +135,7 @@ func (s *Slots) join(at ClassKey, w Waiter) {
 	s.queues[at].Add(w)
 }
 
-// Assign assigns the free slots of a class to those that are next, and enqueues them and no others.
+// Assign assigns the free slots of a class to the next waiters, and enqueues those and no others.
 func (s *Slots) Assign(at ClassKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +151,8 @@ func (s *Slots) Assign(at ClassKey) {
 	}
 }
 
-// load counts a class's Jobs, with those that the cache does not show yet. These come first: one that appears meanwhile is counted
-// twice for a moment, not missed.
+// load counts a class's Jobs, with those that the cache does not have yet. These are counted first, so that a Job
+// that appears meanwhile is counted twice for a moment, not missed.
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	for name, a := range s.launched {
@@ -171,33 +176,33 @@ func (s *Slots) load(at ClassKey) Load {
 // HoldsSlot reports whether a Job uses a slot of its class. A Job that cannot start does not.
 func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
 	pods, now := s.caches.PodsOf(job), s.clock.Now()
-	if runs.Ended(job, pods, now) {
+	if runs.HasEnded(job, pods, now) {
 		return false
 	}
 	stuck, _ := runs.StuckOf(job, pods, nil, now)
 	return stuck == nil || !stuck.Unstarted
 }
 
-// Use spends a UID's slot on a Job that is about to be created.
+// Use turns a UID's assignment into a Job that is about to be created.
 func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.assigned, uid)
-	s.launched[keyOf(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
+	s.launched[jobKey(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
 }
 
-// Unused gives back the slot of a Job that was not created after all.
+// Unused releases the slot of a Job that was not created after all.
 func (s *Slots) Unused(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.launched, keyOf(job))
+	delete(s.launched, jobKey(job))
 }
 
-// Observe notes that the cache shows a Job, and when its flows were served.
+// Observe records that the cache has a Job, and when its flows were served.
 func (s *Slots) Observe(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.launched, keyOf(job))
+	delete(s.launched, jobKey(job))
 	at := KeyOfJob(job)
 	if s.served[at] == nil {
 		s.served[at] = map[Flow]time.Time{}
@@ -209,8 +214,8 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	}
 }
 
-// Join takes those of a group whose turn would be next out of their queue, to be launched with another UID. Until Dismiss they are
-// assigned no slot of their own: a UID has one Job at a time.
+// Join removes the next waiters of a group from their queue, to be launched with another UID. Until Dismiss they are
+// assigned no slot of their own, since a UID has one Job at a time.
 func (s *Slots) Join(at ClassKey, group string, most int) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,14 +231,14 @@ func (s *Slots) Join(at ClassKey, group string, most int) []types.UID {
 	return out
 }
 
-// Dismiss lets a UID that has joined wait again.
+// Dismiss makes a UID that has joined wait for a slot of its own again.
 func (s *Slots) Dismiss(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.joined, uid)
 }
 
-// Waiting counts the UIDs that wait, by class and flow.
+// Waiting returns the number of UIDs that wait, by class and flow.
 func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,12 +249,12 @@ func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
 	return out
 }
 
-// flowOf is the flow whose slot a Job has used.
+// flowOf returns the flow whose slot a Job uses.
 func flowOf(job *batchv1.Job) Flow {
 	return Flow{Namespace: job.Annotations[jobs.AnnNamespace], Verb: contract.Verb(job.Labels[jobs.LabelVerb])}
 }
 
-// flowsOf are the flows that a Job serves.
+// flowsOf returns the flows of all claims that a Job serves.
 func flowsOf(job *batchv1.Job) map[Flow]bool {
 	flow, out := flowOf(job), map[Flow]bool{}
 	for _, uid := range jobs.UIDs(job) {
@@ -259,4 +264,4 @@ func flowsOf(job *batchv1.Job) map[Flow]bool {
 	return out
 }
 
-func keyOf(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }
+func jobKey(job *batchv1.Job) string { return job.Namespace + "/" + job.Name }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// standing is how the flows stand while slots are given out.
+// standing is how the flows compare while slots are assigned.
 type standing struct {
 	load    Load
 	running map[string]int       // by namespace
@@ -26,12 +26,13 @@ func newStanding(load Load) standing {
 	return s
 }
 
-// choose counts a slot that was given to a flow as a Job that runs there.
+// choose counts a slot that was assigned to a flow as a Job that runs there.
 func (s standing) choose(flow Flow) {
 	s.chosen[flow]++
 	s.running[flow.Namespace]++
 }
 
+// before reports whether waiter a gets a slot before waiter b.
 func (s standing) before(a, b Waiter) bool {
 	return cmp.Or(
 		cmp.Compare(s.running[a.Namespace], s.running[b.Namespace]),

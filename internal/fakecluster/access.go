@@ -2,6 +2,7 @@ package fakecluster
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,32 +18,26 @@ type In interface{ self() *Cluster }
 
 func (c *Cluster) self() *Cluster { return c }
 
-// resourceOf returns the resource of a type.
+// resources are the resources of the types that the server stores.
+var resources = map[reflect.Type]string{
+	reflect.TypeFor[*appsv1.ControllerRevision]():    "controllerrevisions",
+	reflect.TypeFor[*batchv1.Job]():                  "jobs",
+	reflect.TypeFor[*corev1.ConfigMap]():             "configmaps",
+	reflect.TypeFor[*corev1.Event]():                 "events",
+	reflect.TypeFor[*corev1.Node]():                  "nodes",
+	reflect.TypeFor[*corev1.PersistentVolume]():      "persistentvolumes",
+	reflect.TypeFor[*corev1.PersistentVolumeClaim](): "persistentvolumeclaims",
+	reflect.TypeFor[*corev1.Pod]():                   "pods",
+	reflect.TypeFor[*corev1.ServiceAccount]():        "serviceaccounts",
+	reflect.TypeFor[*storagev1.StorageClass]():       "storageclasses",
+}
+
 func resourceOf(obj any) string {
-	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		return "persistentvolumeclaims"
-	case *corev1.PersistentVolume:
-		return "persistentvolumes"
-	case *corev1.ConfigMap:
-		return "configmaps"
-	case *corev1.ServiceAccount:
-		return "serviceaccounts"
-	case *corev1.Pod:
-		return "pods"
-	case *corev1.Node:
-		return "nodes"
-	case *batchv1.Job:
-		return "jobs"
-	case *storagev1.StorageClass:
-		return "storageclasses"
-	case *corev1.Event:
-		return "events"
-	case *appsv1.ControllerRevision:
-		return "controllerrevisions"
-	default:
+	resource, known := resources[reflect.TypeOf(obj)]
+	if !known {
 		panic(fmt.Sprintf("no resource for %T", obj))
 	}
+	return resource
 }
 
 func keyOf(obj Object) Key { return Key{resourceOf(obj), obj.GetNamespace(), obj.GetName()} }

@@ -49,8 +49,7 @@ func (c *Cluster) expire(job *batchv1.Job) {
 func (c *Cluster) manage(job *batchv1.Job) {
 	if job.Status.StartTime == nil {
 		set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.StartTime = new(c.now()) })
-		found := false
-		if job, found = sharedOne[*batchv1.Job](c, job.Namespace, job.Name); !found || job.Status.StartTime == nil {
+		if job, _ = sharedOne[*batchv1.Job](c, job.Namespace, job.Name); job == nil || job.Status.StartTime == nil {
 			return
 		}
 	}

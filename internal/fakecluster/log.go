@@ -47,11 +47,12 @@ func (l *Log) Lines(word string) []string {
 }
 
 func (l line) String() string {
-	text := l.message
+	var text strings.Builder
+	text.WriteString(l.message)
 	for i := 0; i+1 < len(l.pairs); i += 2 {
-		text += fmt.Sprintf(" %v=%v", l.pairs[i], l.pairs[i+1])
+		fmt.Fprintf(&text, " %v=%v", l.pairs[i], l.pairs[i+1])
 	}
-	return text
+	return text.String()
 }
 
 // Init is part of klog.LogSink.

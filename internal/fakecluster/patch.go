@@ -55,7 +55,7 @@ func mergePatch(v reflect.Value, patch json.RawMessage) error {
 		v.SetZero()
 		return nil
 	}
-	_, decodesItself := v.Addr().Interface().(json.Unmarshaler)
+	_, decodesItself := reflect.TypeAssert[json.Unmarshaler](v.Addr())
 	switch {
 	case v.Kind() == reflect.Pointer && !decodesItself:
 		if v.IsNil() {

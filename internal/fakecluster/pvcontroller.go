@@ -114,14 +114,20 @@ func (c *Cluster) phaseOf(pv *corev1.PersistentVolume) corev1.PersistentVolumePh
 		return corev1.VolumeAvailable
 	}
 	claim, found := sharedOne[*corev1.PersistentVolumeClaim](c, ref.Namespace, ref.Name)
-	switch {
-	case found && claim.UID == ref.UID && claim.Spec.VolumeName == pv.Name:
-		return corev1.VolumeBound
-	case found && claim.UID == ref.UID && claim.Spec.VolumeName == "":
-		return corev1.VolumeAvailable
-	case pv.Annotations[contract.AnnProvisionedBy] == "" && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-		return corev1.VolumeFailed // it finds no plugin that would delete it
-	default:
-		return corev1.VolumeReleased
+	if found && claim.UID == ref.UID {
+		switch claim.Spec.VolumeName {
+		case pv.Name:
+			return corev1.VolumeBound
+		case "":
+			return corev1.VolumeAvailable
+		}
 	}
+	return withoutClaim(pv)
+}
+
+func withoutClaim(pv *corev1.PersistentVolume) corev1.PersistentVolumePhase {
+	if pv.Annotations[contract.AnnProvisionedBy] == "" && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		return corev1.VolumeFailed // it finds no plugin that would delete it
+	}
+	return corev1.VolumeReleased
 }

@@ -3,6 +3,7 @@ package fakecluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,7 +88,7 @@ func (s *Server) client(by string, p *Process) *fake.Clientset {
 func (s *Server) History() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.log[:len(s.log):len(s.log)]
+	return slices.Clip(s.log)
 }
 
 // Refuse sets which creates and patches of clients are refused; nil: none.

@@ -98,12 +98,10 @@ func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case obj.GetUID() != "" && obj.GetUID() != old.GetUID():
-		return nil, at.conflict("UID %s, not %s", old.GetUID(), obj.GetUID())
-	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != old.GetResourceVersion():
-		return nil, at.conflict("the object has been modified")
-	case old.GetDeletionTimestamp() != nil && !isSubset(obj.GetFinalizers(), old.GetFinalizers()):
+	if err := at.permits(old, obj.GetUID(), obj.GetResourceVersion()); err != nil {
+		return nil, err
+	}
+	if old.GetDeletionTimestamp() != nil && !isSubset(obj.GetFinalizers(), old.GetFinalizers()) {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: at.Resource}, at.Name, nil)
 	}
 	obj.SetUID(old.GetUID())
@@ -121,16 +119,27 @@ func (s *Server) update(by, verb string, at Key, obj Object) (Object, error) {
 	return s.store(Change{Key: at, By: by, Verb: verb, Old: old, Now: obj}), nil
 }
 
+// permits returns a conflict if a write asks for another UID or resourceVersion than the stored object has.
+func (at Key) permits(old Object, uid types.UID, version string) error {
+	switch {
+	case uid != "" && uid != old.GetUID():
+		return at.conflict("UID %s, not %s", old.GetUID(), uid)
+	case version != "" && version != old.GetResourceVersion():
+		return at.conflict("the object has been modified")
+	default:
+		return nil
+	}
+}
+
 func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	old, err := s.get(at)
 	if err != nil {
 		return err
 	}
-	if must != nil && must.UID != nil && *must.UID != old.GetUID() {
-		return at.conflict("UID %s, not %s", old.GetUID(), *must.UID)
-	}
-	if must != nil && must.ResourceVersion != nil && *must.ResourceVersion != old.GetResourceVersion() {
-		return at.conflict("the object has been modified")
+	if must != nil {
+		if err := at.permits(old, *cmp.Or(must.UID, new(types.UID)), *cmp.Or(must.ResourceVersion, new(string))); err != nil {
+			return err
+		}
 	}
 	if len(old.GetFinalizers()) == 0 {
 		s.store(Change{Key: at, By: by, Verb: "delete", Old: old})

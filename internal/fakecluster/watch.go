@@ -105,17 +105,22 @@ func (w *cursor) events() []watch.Event {
 		if c.Resource != w.resource || w.namespace != "" && c.Namespace != w.namespace {
 			continue
 		}
-		was, is := w.selects(c.Old), w.selects(c.Now)
-		switch {
-		case is && was:
-			out = append(out, watch.Event{Type: watch.Modified, Object: c.Now.DeepCopyObject()})
-		case is:
-			out = append(out, watch.Event{Type: watch.Added, Object: c.Now.DeepCopyObject()})
-		case was:
-			out = append(out, watch.Event{Type: watch.Deleted, Object: c.Old.DeepCopyObject()})
-		}
+		out = append(out, w.eventsOf(c)...)
 	}
 	return out
+}
+
+func (w *cursor) eventsOf(c Change) []watch.Event {
+	switch was, is := w.selects(c.Old), w.selects(c.Now); {
+	case is && was:
+		return []watch.Event{{Type: watch.Modified, Object: c.Now.DeepCopyObject()}}
+	case is:
+		return []watch.Event{{Type: watch.Added, Object: c.Now.DeepCopyObject()}}
+	case was:
+		return []watch.Event{{Type: watch.Deleted, Object: c.Old.DeepCopyObject()}}
+	default:
+		return nil
+	}
 }
 
 func (w *cursor) selects(obj Object) bool {

@@ -49,8 +49,8 @@ func truncateStruct(v reflect.Value) {
 	case *metav1.MicroTime:
 		t.Time = t.Truncate(time.Microsecond)
 	default:
-		for i := range v.NumField() {
-			truncateTimes(v.Field(i))
+		for _, field := range v.Fields() {
+			truncateTimes(field)
 		}
 	}
 }

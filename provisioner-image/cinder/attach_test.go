@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestAutoUsesAttachmentsWhereCinderCanCompleteThem takes attachments where Cinder can complete them, and the older workflow where it cannot.
+// Auto uses attachments where Cinder can complete them, and the older workflow otherwise.
 func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 	for micro, want := range map[int]volume.Method{70: cinder.Attachments, 44: cinder.Attachments, 43: cinder.Reserve, 0: cinder.Reserve} {
 		keeper, server := start(t)
@@ -29,7 +29,7 @@ func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 	}
 }
 
-// What an earlier run left decides which steps are missing.
+// The steps that an earlier run completed are not repeated.
 func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 	tests := map[string]struct {
 		left  func(t *testing.T, s *cindertest.Server, v volume.Volume)
@@ -72,7 +72,7 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 	}
 }
 
-// What was asked is looked for, not asked again.
+// The attachments are listed instead.
 func TestAttachIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
@@ -92,7 +92,7 @@ func TestAttachIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// What a server uses is neither taken over nor detached.
+// A volume that a server uses is neither adopted nor detached.
 func TestVolumeOfAServerIsNeitherExportedNorRemoved(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
@@ -122,7 +122,7 @@ func exportErr(t *testing.T, k *volume.Keeper, v volume.Volume) error {
 	return err
 }
 
-// Another attachment than the noted one is somebody else's.
+// An attachment that is not the recorded one belongs to another client.
 func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))
@@ -135,7 +135,7 @@ func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 	}
 }
 
-// TestReachReturnsTheRecordedExport tells again what was exported, and says when it is gone.
+// Reach returns the connection of the recorded export, and an error if the export no longer exists.
 func TestReachReturnsTheRecordedExport(t *testing.T) {
 	keeper, _ := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
@@ -155,7 +155,7 @@ func TestReachReturnsTheRecordedExport(t *testing.T) {
 	}
 }
 
-// The attachment goes first, else the storage keeps the volume.
+// Cinder does not delete a volume with an attachment.
 func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 	keeper, server := start(t)
 	id := server.Add("available", owned(uid))

@@ -25,8 +25,8 @@ type captured struct {
 	Answer       any             `json:"answer"`
 }
 
-// TestFakeAnswersLikeRealCinder replays captured requests, in their order, to the Cinder in this
-// process: statuses and messages are the same, and every field that it sends is of the captured type.
+// The captured requests are replayed to the fake in their order. Statuses and messages are the same, and every field
+// that the fake sends has the captured type.
 func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)
@@ -100,7 +100,7 @@ func replay(t *testing.T, server *cindertest.Server, c captured, names map[strin
 	return response.StatusCode, answer
 }
 
-// learn notes which ID of ours stands for which captured one.
+// learn records which ID of the fake stands for which captured one.
 func learn(names map[string]string, was, now any) {
 	for _, object := range []string{"volume", "attachment"} {
 		old, ok := at(was, object, "id").(string)
@@ -118,7 +118,7 @@ func at(value any, keys ...string) any {
 	return value
 }
 
-// unlike says where our answer differs in form, or in a text that people read.
+// unlike returns how the fake's answer differs in form, or in a text that people read.
 func unlike(was, now any, names map[string]string, path string) string {
 	mine, ok := now.(map[string]any)
 	theirs, both := was.(map[string]any)

@@ -23,7 +23,7 @@ func keystone(t *testing.T) (*cindertest.Keystone, *cindertest.Server) {
 	return k, server
 }
 
-// What each form of a login asks of keystone. A user's domain left out is "default".
+// Each form of a login sends its own request to keystone. The user's domain is "default" unless it is set.
 func TestLoginAsksKeystoneForToken(t *testing.T) {
 	tests := map[string]struct {
 		login credentials.Login
@@ -69,7 +69,7 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 	}
 }
 
-// A token that ends in the middle of a run is renewed, once.
+// A token that expires in the middle of a run is renewed.
 func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	k, server := keystone(t)
 	server.Gate = func(r *http.Request) cindertest.Fate {
@@ -85,7 +85,7 @@ func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	}
 }
 
-// Each refusal says what to correct, and never shows the password.
+// The error never shows the password.
 func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 	good := func(k *cindertest.Keystone) credentials.Login {
 		return credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p"}
@@ -113,7 +113,7 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 	}
 }
 
-// The CA of the login is believed and no other, unless the login believes everybody.
+// Only the CA of the login is trusted, unless the login is insecure.
 func TestTLSTrustsTheCAOfTheLogin(t *testing.T) {
 	server := cindertest.New()
 	t.Cleanup(server.Close)

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// The project stands in the URL only where Cinder accepts it there.
+// Any other project works only with URLs that leave it out.
 func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
 	for project, path := range map[string]string{
 		"admin":                            "/v3/volumes/detail",
@@ -30,7 +30,7 @@ func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
 	}
 }
 
-// TestAnswerBecomesKindOfFailure says what an answer that is no success means, whatever its form.
+// Every answer that is no success becomes a kind of failure, whatever its form.
 func TestAnswerBecomesKindOfFailure(t *testing.T) {
 	tests := map[string]struct {
 		status int

@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestGrowKeepsTheExport grows a volume that is held, in either way, and the export stays.
+// A volume grows while it is exported, by either method, and its export stays.
 func TestGrowKeepsTheExport(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) {
@@ -49,7 +49,7 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	}
 }
 
-// TestCloneOfVolumeInUse copies a volume that is in use.
+// The source is exported while it is cloned.
 func TestCloneOfVolumeInUse(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
@@ -71,7 +71,7 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 		if made, err := keeper.Ensure(t.Context(), two); err != nil || made.ID == from.ID || made.UID() != two.UID {
 			t.Errorf("%+v, %v", made, err)
 		}
-		// A copy goes before its source: some storages keep the source for it.
+		// The clone is removed before its source: some storages keep the source for it.
 		for _, target := range []volume.Target{{UID: two.UID, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
 			if err := keeper.Remove(t.Context(), target); err != nil {
 				t.Error(err)
@@ -80,7 +80,7 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 	})
 }
 
-// An existing volume becomes a claim's, is listed as the cluster's, and is given back.
+// An existing volume becomes a claim's, is listed with the cluster's volumes, and loses the claim's marks again.
 func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
@@ -105,9 +105,9 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].ID != v.ID || all[0].Metadata["kept"] != "yes" {
 			t.Errorf("listed %v, %v", all, err)
 		}
-		everybody, err := keeper.List(t.Context(), "")
-		if err != nil || !slices.ContainsFunc(everybody, func(o volume.Volume) bool { return o.ID == v.ID }) {
-			t.Errorf("listed %d, %v", len(everybody), err)
+		anywhere, err := keeper.List(t.Context(), "")
+		if err != nil || !slices.ContainsFunc(anywhere, func(o volume.Volume) bool { return o.ID == v.ID }) {
+			t.Errorf("listed %d, %v", len(anywhere), err)
 		}
 		_, held := export(t, keeper, v, s)
 		if err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Access: held, Undo: true}); err != nil {

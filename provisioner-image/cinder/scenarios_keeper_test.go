@@ -27,7 +27,7 @@ var (
 
 func owned(by string) map[string]string { return map[string]string{volume.KeyUID: by} }
 
-// at once: no test waits for time to pass, the fake Cinder counts looks.
+// atOnce does not wait: time passes for a fake Cinder with every GET of a volume.
 func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 func start(t *testing.T) (*volume.Keeper, *cindertest.Server) {
@@ -49,7 +49,7 @@ func ids(s *cindertest.Server) string {
 	return strings.Join(all, " ")
 }
 
-// What stands in the storage before decides what Ensure makes of it.
+// Ensure uses, replaces or removes what exists in Cinder before.
 func TestEnsureUsesWhatIsInCinder(t *testing.T) {
 	tests := map[string]struct {
 		there []string
@@ -91,7 +91,7 @@ func TestEnsureIgnoresVolumesOfOtherClaims(t *testing.T) {
 	}
 }
 
-// After an answer that got lost Ensure looks, and never creates twice.
+// After an answer that was lost Ensure lists the volumes, and never creates a second one.
 func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	for name, fate := range map[string]cindertest.Fate{"done": cindertest.DropAnswer, "not done": cindertest.DropRequest} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,8 @@ func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A second run creates between this one's look and its create. Both must agree.
+// A second run creates a volume after this one has listed them and before it creates its own. Both must keep the same
+// one.
 func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 	keeper, server := start(t)
 	once := true
@@ -137,7 +138,7 @@ func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 	}
 }
 
-// A Cinder whose list does not show our volume would make every run create another one.
+// With a Cinder whose list does not show the new volume every run would create another one.
 func TestListWithoutTheNewVolumeIsMisconfigured(t *testing.T) {
 	keeper, server := start(t)
 	blind := wanted
@@ -184,7 +185,7 @@ func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
 	}
 }
 
-// TestRemoveStartsFromEveryStatus starts from every state that a run or an administrator can leave behind.
+// A run or an administrator can leave a volume in any of these statuses.
 func TestRemoveStartsFromEveryStatus(t *testing.T) {
 	for _, status := range []string{"creating", "available", "attaching", "error", "deleting", "detaching"} {
 		t.Run(status, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestRemoveFailsWhenCinderDoesNotDelete(t *testing.T) {
 	}
 }
 
-// The volume is looked at, and is ours.
+// The volume's status shows that it is reserved.
 func TestReserveIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
 	v, err := keeper.Ensure(t.Context(), wanted)
@@ -266,7 +267,7 @@ func TestReserveIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	}
 }
 
-// A wait ends with its context and says what it waited for.
+// The error says what the run waited for.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	_, server := start(t)
 	server.Slow = 1000

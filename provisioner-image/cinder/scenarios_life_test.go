@@ -16,8 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// onEachCinder runs a test on the Cinder in this process and, where FLEX_TEST_CINDER names an openrc
-// file, on the real one that it leads to.
+// onEachCinder runs a test on a fake Cinder and, if FLEX_TEST_CINDER names an openrc file, on the real one.
 func onEachCinder(t *testing.T, test func(t *testing.T, login credentials.Login)) {
 	t.Helper()
 	t.Run("fake", func(t *testing.T) {
@@ -61,7 +60,7 @@ func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
 	return c
 }
 
-// wait pauses for real: a real Cinder needs its time.
+// wait really pauses: a real Cinder takes its time.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -71,7 +70,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// spec is a volume of a claim of this test's own.
+// spec returns the volume of a claim that belongs to this test, and removes it when the test ends.
 func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	t.Helper()
 	uid := rand.Text()
@@ -92,7 +91,7 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 	return s
 }
 
-// TestEveryStepCanBeRepeated takes a volume through every step twice: each can be repeated.
+// A volume is taken through every step twice.
 func TestEveryStepCanBeRepeated(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
 		t.Run(string(api), func(t *testing.T) { testLife(t, api) })
@@ -179,9 +178,9 @@ func TestFindReturnsOnlyTheClaimsVolumes(t *testing.T) {
 	})
 }
 
-// TestRefusalHasCindersMessageAndRequestID has Cinder's own words and number in every error.
+// Every error has Cinder's own message and request ID.
 func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
-	const nobody = "ffffffff-0000-0000-0000-000000000000"
+	const missing = "ffffffff-0000-0000-0000-000000000000"
 	tests := map[string]struct {
 		do   func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error
 		kind volume.Kind
@@ -192,14 +191,14 @@ func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 		"no size":         {create(func(s *volume.Spec) { s.SizeGiB = -1 }), volume.Misconfigured, "Invalid input"},
 		"no such volume": {
 			func(ctx context.Context, c *cinder.Cinder, _ volume.Spec) error {
-				_, err := c.Get(ctx, nobody)
+				_, err := c.Get(ctx, missing)
 				return err
 			},
-			volume.Gone, nobody + " could not be found",
+			volume.Gone, missing + " could not be found",
 		},
 		"deletion of no such volume": {
-			func(ctx context.Context, c *cinder.Cinder, _ volume.Spec) error { return c.Delete(ctx, nobody) },
-			volume.Gone, nobody + " could not be found",
+			func(ctx context.Context, c *cinder.Cinder, _ volume.Spec) error { return c.Delete(ctx, missing) },
+			volume.Gone, missing + " could not be found",
 		},
 		"a connector without initiator": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Thirty claims at a time become thirty exported volumes, and none is left of them.
+// Thirty claims in parallel become thirty exported volumes, and all of them are removed.
 func TestThirtyClaimsInParallel(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
@@ -21,7 +21,7 @@ func TestThirtyClaimsInParallel(t *testing.T) {
 		var all sync.WaitGroup
 		for i, s := range specs {
 			all.Go(func() {
-				// A run of its own: with a login and connections of its own.
+				// As in a run of its own, with a login and connections of its own.
 				keeper := volume.NewKeeper(cinder.NewBackend(connect(t, login), wait), wait)
 				v, err := keeper.Ensure(t.Context(), s)
 				if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
-// files are those that come with a login.
+// files returns the files of a login.
 func files(name string) ([]byte, error) {
 	there := map[string]string{
 		"clouds.yaml": "clouds:\n  one:\n    auth: {auth_url: http://k/v3, username: u, password: p, project_name: t}\n" +
@@ -177,8 +177,8 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 	}
 }
 
-// TestClassicExamplesAreRead are the four of the standalone-cinder documents, word for word: only the version
-// in their URLs is dead, and the error says by what to replace it. So replaced, they work.
+// The four examples of standalone-cinder's documents, literally. Only the version in their URLs no longer exists, and
+// the error says by what to replace it. Then they work.
 func TestClassicExamplesAreRead(t *testing.T) {
 	config := func(text string) (credentials.Login, error) {
 		return credentials.FromConfig("cloud.conf", []byte(text), files)

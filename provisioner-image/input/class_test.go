@@ -16,7 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// with reads a task whose class has these properties.
+// with reads the task of a class with these properties.
 func with(t *testing.T, properties map[string]string, edit func(*contract.Requests, fstest.MapFS)) (input.Task, error) {
 	t.Helper()
 	return input.Read(sources(t, func(r *contract.Requests, files fstest.MapFS) {
@@ -27,7 +27,7 @@ func with(t *testing.T, properties map[string]string, edit func(*contract.Reques
 	}))
 }
 
-// The class's own names of the nodes, as the OpenStack connector spells them.
+// The names of the nodes are spelled as the OpenStack connector spells them.
 func TestPropertiesNameTheClient(t *testing.T) {
 	task, err := with(t, map[string]string{
 		"initiator": "iqn.2020-01.org.example:all", "host": "k8s", "ip": "192.0.2.7", "multipath": "true", "attach-api": "attachments",
@@ -46,7 +46,7 @@ func TestPropertiesNameTheClient(t *testing.T) {
 	}
 }
 
-// Names, metadata, hints and zone, with the claim's words made harmless.
+// Names, metadata, hints and zone are read, and a claim's text in them is made harmless.
 func TestPropertiesDescribeTheVolume(t *testing.T) {
 	task, err := with(t, map[string]string{
 		"volume-name": "{cluster}-{claim-namespace}-{claim-name}", "volume-metadata": "team=blue, from={storage-class}",
@@ -74,7 +74,7 @@ func TestPropertiesDescribeTheVolume(t *testing.T) {
 	}
 }
 
-// What the class says about the source, and the Ceph key from a file in either form.
+// The Ceph key is read from a file in either form.
 func TestPropertiesDescribeTheSource(t *testing.T) {
 	for form, key := range map[string]string{"QVFCa2V5\n": "QVFCa2V5", "[client.cinder]\n\tkey = QVFCa2V5==\n": "QVFCa2V5=="} {
 		task, err := with(t, map[string]string{
@@ -133,7 +133,7 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 	}
 }
 
-// TestListNeedsNoClaim: a list is about the class only.
+// A list is about the class only.
 func TestListNeedsNoClaim(t *testing.T) {
 	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		r.Verb, r.Items = contract.List, nil
@@ -145,7 +145,7 @@ func TestListNeedsNoClaim(t *testing.T) {
 	}
 }
 
-// A clouds.yaml in the Secret is enough.
+// No property and no variable is needed.
 func TestCloudsFileInTheSecretIsEnough(t *testing.T) {
 	task, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
 		delete(f, "secret/cloud.conf")

@@ -22,7 +22,7 @@ const (
 // methods are the storage's ways to export a volume.
 var methods = []volume.Method{"auto", "attachments", "reserve"}
 
-// sources are those of a good task; edit spoils them.
+// sources returns the sources of a good task. edit may spoil them.
 func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.Sources {
 	t.Helper()
 	requests := contract.Requests{

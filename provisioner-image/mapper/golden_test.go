@@ -22,7 +22,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// go test ./provisioner-image/mapper -update writes the golden files anew.
+// go test ./provisioner-image/mapper -update rewrites the golden files.
 var update = flag.Bool("update", false, "write the golden files")
 
 const volumeID = "6feffd2e-407e-4ab6-b316-4cc0218d4662"
@@ -42,8 +42,8 @@ func modes(all ...corev1.PersistentVolumeAccessMode) func(*mapper.Want) {
 	return func(w *mapper.Want) { w.AccessModes = all }
 }
 
-// goldens are all that an API server has to accept, by the names of their files. Each PV's name is its
-// own, so that all of them can be created at once.
+// goldens are PVs that an API server has to accept, by the names of their files. Each PV has its own name, so that
+// all of them can be created together.
 var goldens = map[string]golden{
 	"iscsi":             {from: "iscsi"},
 	"iscsi-block":       {from: "iscsi", edit: func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }},
@@ -75,7 +75,7 @@ var goldens = map[string]golden{
 	}},
 	"rbd-native": {from: "rbd", edit: func(w *mapper.Want) { ceph(w); w.Ceph.Native = true }},
 	"nvmeof": {from: "nvmeof", edit: func(w *mapper.Want) {
-		// One subsystem, one volume: its name is the handle.
+		// A subsystem with one volume: its name is the handle.
 		w.VolumeID = "0272bd1b-ccfa-4d86-aa9c-5b61778c9bad"
 	}},
 	"nvmeof-nguid":     {from: "nvmeof", change: map[string]any{"volume_nguid": "68CCF098-0012-3456-789A-BCDEF0123456", "target_port": 4420}},
@@ -87,7 +87,7 @@ var goldens = map[string]golden{
 	},
 }
 
-// nvmeofV2 is the second form that Cinder sends: Pure's.
+// nvmeofV2 is the second form of an NVMe-oF connection, as Pure's driver sends it.
 var nvmeofV2 = map[string]any{
 	"target_portal": nil, "target_port": nil, "nqn": nil, "transport_type": nil, "ns_id": nil,
 	"target_nqn": "nqn.2010-06.com.purestorage:flasharray.1234", "discard": true,
@@ -95,8 +95,7 @@ var nvmeofV2 = map[string]any{
 	"volume_nguid": "00b9c8d7e6f5a40124a9370012345678",
 }
 
-// TestMapMatchesTheGoldenFiles writes down the PV and the Secret of every mapper. test/e2e creates the same files on a
-// real API server.
+// The golden files hold the PV and the Secret of every mapper. test/e2e creates them on a real API server.
 func TestMapMatchesTheGoldenFiles(t *testing.T) {
 	for name, g := range goldens {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +123,7 @@ func TestMapMatchesTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// digits tells one golden's PV from another's.
+// digits returns a number that differs between goldens.
 func digits(name string) string {
 	sum := 0
 	for _, r := range name {
@@ -134,7 +133,7 @@ func digits(name string) string {
 	return string(text)
 }
 
-// capture reads what a real Cinder sent, with some of the details changed; nil removes one.
+// capture returns a connection that a real Cinder sent, with some of the details changed. The value nil removes one.
 func capture(t *testing.T, name string, change map[string]any) volume.Connection {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "connections", name+".json"))
@@ -216,7 +215,7 @@ func compare(t *testing.T, name string, object any) {
 	}
 }
 
-// No file without a golden.
+// A golden file without a golden would not be compared.
 func TestEveryGoldenFileIsCompared(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

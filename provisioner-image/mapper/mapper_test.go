@@ -15,7 +15,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// captured from a real Cinder.
+// captured was sent by a real Cinder.
 const captured = `{"target_discovered": false, "target_portal": "127.0.0.1:3260",
  "target_iqn": "iqn.2010-10.org.openstack:volume-6feffd2e-407e-4ab6-b316-4cc0218d4662", "target_lun": 1,
  "volume_id": "6feffd2e-407e-4ab6-b316-4cc0218d4662", "auth_method": "CHAP",

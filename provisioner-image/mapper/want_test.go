@@ -17,7 +17,7 @@ const (
 	rwop = corev1.ReadWriteOncePod
 )
 
-// Which access modes each kind keeps, and the reason of those it does not.
+// Access modes that a kind of connection does not support are refused with a reason.
 func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 	filled := func(w *mapper.Want) { w.Filled = true }
 	block := func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }
@@ -71,8 +71,8 @@ func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 
 func all(m ...corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode { return m }
 
-// What the class lacks or says wrongly is found before a volume is made, where the
-// class says which kind of connection it has, and at the connection otherwise.
+// A fault of the class is found before a volume is made if the class names its kind of connection, and when the
+// volume is mapped otherwise.
 func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 	tests := map[string]struct {
 		from   string
@@ -124,7 +124,7 @@ func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
 	}
 }
 
-// A limit that only Nova keeps is said, not lost.
+// A limit that only Nova enforces is reported.
 func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	if got := mapper.Unenforced(capture(t, "iscsi", nil)); got != "" {
 		t.Error(got)

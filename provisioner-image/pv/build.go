@@ -9,7 +9,7 @@ import (
 
 // Build completes the skeleton with the source, the record and the actual size of the volume.
 func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSource, gib int, r Record) (*corev1.PersistentVolume, error) {
-	notes, err := r.annotations()
+	annotations, err := r.annotations()
 	if err != nil {
 		return nil, err
 	}
@@ -17,7 +17,7 @@ func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSour
 	if pv.Annotations == nil {
 		pv.Annotations = map[string]string{}
 	}
-	maps.Copy(pv.Annotations, notes)
+	maps.Copy(pv.Annotations, annotations)
 	pv.Spec.PersistentVolumeSource = source
 	if pv.Spec.Capacity == nil {
 		pv.Spec.Capacity = corev1.ResourceList{}

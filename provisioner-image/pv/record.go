@@ -36,43 +36,43 @@ func (r Record) annotations() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("note the connector on the PV: %w", err)
 	}
-	notes := map[string]string{
+	annotations := map[string]string{
 		AnnVolumeID:  r.VolumeID,
 		AnnAttachAPI: string(r.Access.Method),
 		AnnConnector: string(connector),
 	}
 	if r.Access.ID != "" {
-		notes[AnnAttachment] = r.Access.ID
+		annotations[AnnAttachment] = r.Access.ID
 	}
 	if r.CloneOf != "" {
-		notes[contract.AnnCloneOf] = r.CloneOf
+		annotations[contract.AnnCloneOf] = r.CloneOf
 	}
 	if r.Secret.Name != "" {
-		notes[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
+		annotations[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
 	}
-	return notes, nil
+	return annotations, nil
 }
 
 // ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use now: the skeleton of
 // an undo has no record.
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
-	notes := of.GetAnnotations()
-	r.VolumeID, r.CloneOf = notes[AnnVolumeID], notes[contract.AnnCloneOf]
-	r.Access.ID = notes[AnnAttachment]
-	if noted := notes[AnnAttachAPI]; noted != "" {
-		r.Access.Method = volume.Method(noted)
+	annotations := of.GetAnnotations()
+	r.VolumeID, r.CloneOf = annotations[AnnVolumeID], annotations[contract.AnnCloneOf]
+	r.Access.ID = annotations[AnnAttachment]
+	if recorded := annotations[AnnAttachAPI]; recorded != "" {
+		r.Access.Method = volume.Method(recorded)
 	}
-	if noted := notes[AnnConnector]; noted != "" {
+	if recorded := annotations[AnnConnector]; recorded != "" {
 		r.Access.Client = volume.Client{}
-		if err := json.Unmarshal([]byte(noted), &r.Access.Client); err != nil {
+		if err := json.Unmarshal([]byte(recorded), &r.Access.Client); err != nil {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnConnector, of.Name, err)
 		}
 	}
-	if noted := notes[AnnSecret]; noted != "" {
-		namespace, name, ok := strings.Cut(noted, "/")
+	if recorded := annotations[AnnSecret]; recorded != "" {
+		namespace, name, ok := strings.Cut(recorded, "/")
 		if !ok {
-			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", AnnSecret, of.Name, noted)
+			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", AnnSecret, of.Name, recorded)
 		}
 		r.Secret = corev1.SecretReference{Namespace: namespace, Name: name}
 	}

@@ -18,9 +18,9 @@ func skeleton() *corev1.PersistentVolume {
 	return s
 }
 
-// What a run notes is what a later one reads, whatever the config says by then.
+// A later run reads what was recorded, whatever the config says by then.
 func TestRecordIsReadAsItWasWritten(t *testing.T) {
-	noted := pv.Record{
+	recorded := pv.Record{
 		VolumeID: "v",
 		Access: volume.Access{
 			Method: "attachments", ID: "a", Client: volume.Client{Initiator: "iqn.then", Host: "h"},
@@ -31,7 +31,7 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 		Access: volume.Access{Method: "reserve", Client: volume.Client{Initiator: "iqn.now", IP: "192.0.2.1"}},
 		Secret: corev1.SecretReference{Namespace: "moved", Name: "pvc-1"},
 	}
-	built, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 3, noted)
+	built, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 3, recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(noted, read); diff != "" {
+	if diff := cmp.Diff(recorded, read); diff != "" {
 		t.Error(diff)
 	}
 	if read, err = pv.ReadRecord(skeleton(), now); err != nil || !cmp.Equal(read, now) {
-		t.Errorf("without notes: %+v, %v", read, err)
+		t.Errorf("without annotations: %+v, %v", read, err)
 	}
 }
 

@@ -32,14 +32,14 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 	if class := there.Spec.StorageClassName; class != task.Request.Class {
 		return cannotClone(from, "it is of storage class %q, ask for the same class", class)
 	}
-	notes, err := pv.ReadRecord(there, pv.Record{})
+	record, err := pv.ReadRecord(there, pv.Record{})
 	if err != nil {
 		return err
 	}
-	if notes.VolumeID == "" {
+	if record.VolumeID == "" {
 		return cannotClone(from, "its volume was not made by this provisioner")
 	}
-	task.Volume.Source = volume.Source{VolumeID: notes.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
+	task.Volume.Source = volume.Source{VolumeID: record.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
 	return r.keeper.CheckSource(ctx, task.Volume)
 }
 

@@ -39,7 +39,7 @@ func fromOriginal(properties map[string]string) func(*contract.Request) {
 	}
 }
 
-// own is the volume of the claim.
+// own returns the claim's volume.
 func (w *world) own(t *testing.T) cindertest.View {
 	t.Helper()
 	for _, v := range w.cinder.Volumes() {
@@ -51,7 +51,7 @@ func (w *world) own(t *testing.T) cindertest.View {
 	return cindertest.View{}
 }
 
-// TestCloneIsRecordedOnThePV copies the volume behind the source claim's PV, and says so on the new PV.
+// The volume of the source claim's PV is cloned, and the new PV says so.
 func TestCloneIsRecordedOnThePV(t *testing.T) {
 	w := newWorld(t)
 	id := w.addSource(t, nil)
@@ -69,7 +69,7 @@ func TestCloneIsRecordedOnThePV(t *testing.T) {
 	}
 }
 
-// Only a volume with content can have many readers.
+// A clone has content; an empty volume has nothing to read.
 func TestOnlyAVolumeWithContentHasManyReaders(t *testing.T) {
 	w := newWorld(t)
 	w.addSource(t, nil)
@@ -165,7 +165,7 @@ func TestCloneIsRefused(t *testing.T) {
 	}
 }
 
-// A copy holds all of its source.
+// A clone contains all of its source.
 func TestCloneSmallerThanItsSourceIsRefused(t *testing.T) {
 	w := newWorld(t)
 	id := w.addSource(t, nil)
@@ -176,7 +176,7 @@ func TestCloneSmallerThanItsSourceIsRefused(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfTheClassFillsTheVolume fills every volume of a class.
+// Every volume of such a class is filled.
 func TestSnapshotOfTheClassFillsTheVolume(t *testing.T) {
 	w := newWorld(t)
 	fill := func(r *contract.Request) { r.Properties["snapshot"] = cindertest.Snapshot }

@@ -22,20 +22,20 @@ type result struct {
 
 // expand grows the volume. It writes nothing to Kubernetes: the dispatcher does, by the reported result.
 func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
-	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
+	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {
 		return Report{}, err
 	}
 	grown, err := r.keeper.Grow(ctx, volume.Growth{
 		UID:     task.Request.UID,
-		ID:      notes.VolumeID,
+		ID:      record.VolumeID,
 		SizeGiB: task.Volume.SizeGiB,
-		Access:  notes.Access,
+		Access:  record.Access,
 	})
 	if err != nil {
 		return Report{}, err
 	}
-	r.log.InfoContext(ctx, "the volume has grown", "volume", grown.ID, "gib", grown.SizeGiB)
+	r.log.InfoContext(ctx, "Volume was extended", "volume", grown.ID, "sizeGiB", grown.SizeGiB)
 	pending := pendingGrowth(task.PV, grown.Caveat)
 	done := result{Result: contract.NewResult(task.Request.UID, contract.ExitDone), Pending: pending}
 	done.Capacity = contract.Bytes(int64(grown.SizeGiB) << 30)

@@ -21,7 +21,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 		return err
 	}
 	if there != nil {
-		r.log.InfoContext(ctx, "the PV is there already", "pv", there.Name)
+		r.log.InfoContext(ctx, "PV already exists", "pv", there.Name)
 		return pv.CheckOwner(there, task.Request.UID)
 	}
 	if err := r.findSource(ctx, &task); err != nil {
@@ -34,7 +34,7 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	if err != nil {
 		return r.rollBack(ctx, task, v, err)
 	}
-	r.log.InfoContext(ctx, "the volume is there", "volume", v.ID, "status", v.Status, "gib", v.SizeGiB)
+	r.log.InfoContext(ctx, "Volume is ready", "volume", v.ID, "status", v.Status, "sizeGiB", v.SizeGiB)
 	made, err := r.publish(ctx, task, v)
 	if err != nil {
 		return r.rollBack(ctx, task, v, err)
@@ -53,14 +53,14 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
-	notes := pv.Record{VolumeID: v.ID, Access: access}
+	record := pv.Record{VolumeID: v.ID, Access: access}
 	if from := task.Request.Source; from != nil {
-		notes.CloneOf = from.Namespace + "/" + from.Name
+		record.CloneOf = from.Namespace + "/" + from.Name
 	}
 	if m.Secret != nil {
-		notes.Secret = task.Secret
+		record.Secret = task.Secret
 	}
-	complete, err := pv.Build(task.PV, m.Source, v.SizeGiB, notes)
+	complete, err := pv.Build(task.PV, m.Source, v.SizeGiB, record)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 
 // source maps the connection and creates its Secret.
 func (r *Runner) source(ctx context.Context, task input.Task, id string, c volume.Connection) (mapper.Mapping, error) {
-	if asked := mapper.Unenforced(c); asked != "" {
-		r.log.WarnContext(ctx, "nodes do not enforce what the volume type asks", "asked", asked)
+	if required := mapper.Unenforced(c); required != "" {
+		r.log.WarnContext(ctx, "Nodes do not enforce what the volume type requires", "required", required)
 	}
 	m, err := mapper.Map(c, want(task, id))
 	if err != nil || m.Secret == nil {
@@ -90,7 +90,7 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	if err != nil || kept.VolumeID == ours.ID {
 		return err
 	}
-	r.log.WarnContext(ctx, "another run was faster, its volume stays", "kept", kept.VolumeID, "removed", ours.ID)
+	r.log.WarnContext(ctx, "Another run created the PV first, removing the volume of this run", "kept", kept.VolumeID, "removed", ours.ID)
 	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Access)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume,
 	if v.ID == "" || !isLasting(exitCode(cause)) {
 		return cause
 	}
-	r.log.WarnContext(ctx, "rolling back", "volume", v.ID, "cause", cause)
+	r.log.WarnContext(ctx, "Rolling back", "volume", v.ID, "cause", cause)
 	if err := r.removeUnlessPublished(ctx, task, v); err != nil {
 		return &leftoverError{cause: cause, err: fmt.Errorf("roll back volume %s: %w", v.ID, err)}
 	}

@@ -40,22 +40,22 @@ func (r *Runner) checkNoPV(ctx context.Context, name string) error {
 // remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On
 // an undo and on a rollback there is no record on a PV.
 func (r *Runner) remove(ctx context.Context, task input.Task, what removal) error {
-	notes, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
+	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
 	if err != nil {
 		return err
 	}
-	if notes.VolumeID == "" {
-		notes.VolumeID = what.id
+	if record.VolumeID == "" {
+		record.VolumeID = what.id
 	}
 	err = r.keeper.Remove(ctx, volume.Target{
 		UID:    task.Request.UID,
-		ID:     notes.VolumeID,
-		Access: notes.Access,
+		ID:     record.VolumeID,
+		Access: record.Access,
 		Undo:   what.undo,
 	})
 	if err != nil {
 		return err
 	}
-	r.log.InfoContext(ctx, "the volume is gone", "volume", notes.VolumeID, "claim", task.Request.UID)
-	return r.store.DeleteSecret(ctx, notes.Secret)
+	r.log.InfoContext(ctx, "Volume was deleted", "volume", record.VolumeID, "claim", task.Request.UID)
+	return r.store.DeleteSecret(ctx, record.Secret)
 }

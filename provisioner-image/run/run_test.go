@@ -62,7 +62,7 @@ func (w *world) deleteTwice(t *testing.T) {
 	}
 }
 
-// TestSecretIsReplaced: one of an earlier connection may hold another password.
+// A Secret of an earlier connection may hold another password.
 func TestSecretIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	old := &corev1.Secret{}
@@ -76,7 +76,7 @@ func TestSecretIsReplaced(t *testing.T) {
 	}
 }
 
-// TestUndo takes back what a run left that never came to a PV.
+// What a run made without creating a PV is removed.
 func TestUndo(t *testing.T) {
 	for _, status := range []string{"creating", "available", "attaching", "error"} {
 		w := newWorld(t)
@@ -87,8 +87,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// How each failure ends, what the claim's user reads, and that a verdict which is not
-// tried again soon leaves nothing behind.
+// The claim's user is shown the sentence. After a verdict that is not tried again soon nothing is left.
 func TestFailureBecomesExitCodeAndSentence(t *testing.T) {
 	typed := func(name string) func(*contract.Request) {
 		return func(r *contract.Request) { r.Properties = map[string]string{"type": name} }
@@ -169,7 +168,7 @@ func (w *world) forbid(kind string) {
 	})
 }
 
-// addPV writes a PV of our name over a volume, as another run would.
+// addPV creates a PV of the claim's name for a volume, as another run would.
 func (w *world) addPV(owner, volumeID string) {
 	other := skeleton()
 	other.Annotations[contract.AnnClaimUID] = owner
@@ -179,7 +178,7 @@ func (w *world) addPV(owner, volumeID string) {
 	}
 }
 
-// A code that promises "nothing was made" must not be given then.
+// An exit code that promises "nothing was made" would be wrong.
 func TestFailedRollbackIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.forbid("secrets")
@@ -197,7 +196,7 @@ func TestFailedRollbackIsTriedAgain(t *testing.T) {
 	}
 }
 
-// At first nothing was made; in the middle of a run something was.
+// Before the first volume is made the exit code says that nothing was made. Later it does not.
 func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 	for from, code := range map[int]int{1: contract.ExitNoPerm, 2: contract.ExitNoPerm, 4: contract.ExitTempFail} {
 		w := newWorld(t)
@@ -218,7 +217,7 @@ func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 	}
 }
 
-// The PV stands over another volume. Ours goes, the Secret is the PV's again.
+// The PV exists for another volume. This run's volume is removed, and the Secret is the other volume's again.
 func TestFasterRunKeepsItsVolume(t *testing.T) {
 	w := newWorld(t)
 	kept := w.cinder.Add("attaching", nil) // not found by its metadata, so that we make our own

@@ -14,8 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
 )
 
-// None of standalone-cinder's defects may come back. Each has its name from the
-// design's list.
+// The names of the subtests are the defects of standalone-cinder.
 func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 	tests := map[string]func(*testing.T, *world){
 		"random volume names": func(t *testing.T, w *world) {

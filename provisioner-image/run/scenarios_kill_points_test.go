@@ -12,9 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestRunKilledAtAnyRequestIsCompletedByTheNext ends a run at its k-th request to Cinder or Kubernetes, for every k, before the
-// request arrives and after it was served, and runs again: one volume, one Secret and one PV are left
-// after provision, and none after delete.
+// A run ends at its k-th request to Cinder or Kubernetes, for every k, before the request arrives or after it was
+// executed, and is run again. Provision leaves one volume, one Secret and one PV; delete leaves none.
 func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
 		held := func(w *world) { w.api = api }
@@ -32,8 +31,7 @@ func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	}
 }
 
-// An existing volume becomes the claim's, whatever request was the last; and
-// after an undo at any point it is what it was.
+// After the next run the existing volume is the claim's. After an undo it is what it was before.
 func TestAdoptionKilledAtAnyRequestIsCompletedOrUndone(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		before := func(w *world) {
@@ -62,7 +60,7 @@ func TestAdoptionKilledAtAnyRequestIsCompletedOrUndone(t *testing.T) {
 // verb is one run of one verb.
 type verb = func(*world, *testing.T) run.Result
 
-// unbroken counts the requests of a run that nobody disturbs.
+// unbroken counts the requests of an undisturbed run.
 func unbroken(t *testing.T, before func(*world), do verb) int {
 	t.Helper()
 	w := newWorld(t)
@@ -74,7 +72,7 @@ func unbroken(t *testing.T, before func(*world), do verb) int {
 	return w.guard(nil)
 }
 
-// killEverywhere kills, runs again and checks, for every k until a run is not disturbed any more.
+// killEverywhere ends a run at its k-th request, runs again and checks, for every k until a run is complete before.
 func killEverywhere(t *testing.T, fate cindertest.Fate, before func(*world), do verb, check func(*testing.T, *world)) {
 	t.Helper()
 	points := 0
@@ -97,7 +95,7 @@ func killEverywhere(t *testing.T, fate cindertest.Fate, before func(*world), do 
 	t.Logf("%d kill points covered", points)
 }
 
-// kill does a run whose k-th request is its last, and tells whether it came so far.
+// kill executes a run whose k-th request is its last, and reports whether the run sent so many.
 func (w *world) kill(t *testing.T, k int, fate cindertest.Fate, do verb) bool {
 	t.Helper()
 	w.guard(func(n int) cindertest.Fate {
@@ -148,7 +146,7 @@ func none(t *testing.T, w *world) {
 	}
 }
 
-// leaksNothing searches all that was printed, by a search that finds what was planted for it.
+// leaksNothing fails the test if a password was printed. It checks first that the search finds a planted one.
 func (w *world) leaksNothing(t *testing.T) {
 	t.Helper()
 	const canary = 9999

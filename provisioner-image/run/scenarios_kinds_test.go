@@ -11,8 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// TestEveryKindOfConnectionIsProvisionedAndDeleted takes a claim of each kind of connection from nothing to a PV and back, however the
-// volume is held, with what the class has to say about it.
+// A claim of each kind of connection is provisioned and deleted, with every method of exporting a volume.
 func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 	tests := map[string]struct {
 		properties map[string]string
@@ -61,7 +60,7 @@ func TestEveryKindOfConnectionIsProvisionedAndDeleted(t *testing.T) {
 	}
 }
 
-// named is what tells one source from another.
+// named returns what differs between the sources.
 func named(s corev1.PersistentVolumeSource) string {
 	switch {
 	case s.FC != nil:

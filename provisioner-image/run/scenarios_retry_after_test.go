@@ -12,8 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// A run waits as Cinder asks, for a request that was certainly turned away, if it is not for long and
-// not again and again. What it does not wait for ends the run, and the claim is told the time.
+// A run waits for a request that was certainly not executed, if the pause is short and not repeated too often.
+// Otherwise the run ends, and the claim's user is shown the time.
 func TestRunWaitsAsLongAsCinderAsks(t *testing.T) {
 	const s = time.Second
 	tests := map[string]struct {

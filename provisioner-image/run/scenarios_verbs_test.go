@@ -20,7 +20,7 @@ func (w *world) expand(t *testing.T) run.Result {
 	return w.run(t, w.request(contract.Expand, func(r *contract.Request) { r.Size = 7 << 30 }), &w.pvs(t)[0])
 }
 
-// TestExpandReportsTheNewSize grows a volume in use, however it is held, twice, and tells the new size.
+// A volume in use grows, exported by either method, twice.
 func TestExpandReportsTheNewSize(t *testing.T) {
 	for api, status := range map[volume.Method]string{cinder.Attachments: "in-use", cinder.Reserve: "attaching"} {
 		w := newWorld(t)
@@ -43,7 +43,7 @@ func TestExpandReportsTheNewSize(t *testing.T) {
 	}
 }
 
-// The volume has the size and is held, whatever request was the last.
+// The volume has the new size and is reserved, whatever request was the last.
 func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
@@ -60,7 +60,7 @@ func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	}
 }
 
-// The storage's words, and never another claim's volume.
+// The message is the storage's own.
 func TestExpandRefusesAnotherClaimsVolume(t *testing.T) {
 	w := newWorld(t)
 	w.provision(t)
@@ -77,7 +77,7 @@ func TestExpandRefusesAnotherClaimsVolume(t *testing.T) {
 	}
 }
 
-// TestListWritesALineForEachVolumeOfTheCluster writes a line for each of the cluster's volumes, page by page.
+// The list is read page by page.
 func TestListWritesALineForEachVolumeOfTheCluster(t *testing.T) {
 	w := newWorld(t)
 	w.cinder.Page = 2
@@ -98,7 +98,7 @@ func TestListWritesALineForEachVolumeOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestAdoptedVolumeBecomesTheClaims puts an existing volume under the claim that the config names.
+// The config names the volume for the claim.
 func TestAdoptedVolumeBecomesTheClaims(t *testing.T) {
 	w := newWorld(t)
 	id := w.cinder.Add("available", map[string]string{"kept": "yes"})
@@ -121,7 +121,7 @@ func adopt(lines string) func(*contract.Request) {
 	return func(r *contract.Request) { r.Properties["adopt"] = lines }
 }
 
-// What takes an unfinished provision back does not delete what was there.
+// The undo of an unfinished provision does not delete a volume that existed before.
 func TestUnfinishedAdoptionIsUndoneWithoutDeleting(t *testing.T) {
 	kept := func(t *testing.T, w *world) {
 		t.Helper()

@@ -35,11 +35,11 @@ const (
 	namespace = "flex-provisioner"
 )
 
-// world is a Cinder and a Kubernetes, and one gate through which every request to either goes.
+// world is a fake Cinder and a fake Kubernetes, with one gate through which every request to either passes.
 type world struct {
 	cinder *cindertest.Server
 	kube   *fake.Clientset
-	// api is how volumes are held.
+	// api is the method of exporting volumes.
 	api volume.Method
 	// also are further properties of every request.
 	also map[string]string
@@ -47,9 +47,9 @@ type world struct {
 	cephKey string
 	// timeout of a request to Cinder; none without it.
 	timeout time.Duration
-	// waits are those that Cinder asked for.
+	// waits are the pauses that Cinder asked for.
 	waits []time.Duration
-	// printed is everything that runs logged and reported.
+	// printed is everything that was logged and reported.
 	printed bytes.Buffer
 
 	mu       sync.Mutex
@@ -90,7 +90,7 @@ func (w *world) guard(gate func(n int) cindertest.Fate) int {
 	return counted
 }
 
-// react is Kubernetes behind the gate.
+// react answers for Kubernetes, behind the gate.
 func (w *world) react(a kubetesting.Action, serve []kubetesting.Reactor) (bool, runtime.Object, error) {
 	fate := w.next()
 	if fate == cindertest.DropRequest {
@@ -111,7 +111,7 @@ func (w *world) react(a kubetesting.Action, serve []kubetesting.Reactor) (bool, 
 	return false, nil, nil
 }
 
-// request is the claim's; edit makes it another one.
+// request returns the claim's request. edit may change it.
 func (w *world) request(verb contract.Verb, edit func(*contract.Request)) contract.Requests {
 	r := contract.Request{
 		UID: uid, PVName: pvName, Namespace: "shop", Name: "data", Class: "silver", Size: 3<<30 - 1,
@@ -145,7 +145,7 @@ func skeleton(modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolu
 	}
 }
 
-// run does one run as the command does it.
+// run executes a run as the command does.
 func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) run.Result {
 	t.Helper()
 	task, err := input.Read(w.input(t, requests, object))
@@ -187,7 +187,7 @@ func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.P
 
 func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
-// wait notes how long Cinder is waited for because it asks for it.
+// wait records a pause that Cinder asked for.
 func (w *world) wait(ctx context.Context, d time.Duration) error {
 	w.waits = append(w.waits, d)
 	return ctx.Err()
@@ -198,7 +198,7 @@ func (w *world) provision(t *testing.T) run.Result {
 	return w.run(t, w.request(contract.Provision, nil), skeleton())
 }
 
-// remove deletes what the PV notes, or undoes where there is none.
+// remove deletes what the PV records, or undoes if there is no PV.
 func (w *world) remove(t *testing.T) run.Result {
 	t.Helper()
 	object, undo := skeleton(), true
@@ -208,7 +208,7 @@ func (w *world) remove(t *testing.T) run.Result {
 	return w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.Undo = undo }), object)
 }
 
-// pvs and secrets look past the gate.
+// pvs and secrets bypass the gate.
 func (w *world) pvs(t *testing.T) []corev1.PersistentVolume {
 	t.Helper()
 	list, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("persistentvolumes"),

@@ -85,7 +85,7 @@ func TestAdoptedVolumeThatFailedIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestUndoGivesAnAdoptedVolumeBack(t *testing.T) {
+func TestUndoReleasesAnAdoptedVolume(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, map[string]string{"kept": "yes"})
 	keeper, _ := s.keeper()

@@ -15,7 +15,7 @@ func spec() volume.Spec {
 	return volume.Spec{UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Type: "plain", Metadata: ownedBy(uid)}
 }
 
-// What exists in the storage before decides what Ensure makes of it.
+// Ensure uses, replaces or removes what exists in the storage before.
 func TestEnsureUsesWhatAnEarlierRunMade(t *testing.T) {
 	tests := map[string]struct {
 		there []volume.State
@@ -46,8 +46,8 @@ func TestEnsureUsesWhatAnEarlierRunMade(t *testing.T) {
 	}
 }
 
-// An answer that is lost is looked for: the volume is found, or the error of the first request stands. Nothing is
-// created twice.
+// After a lost answer the volumes are listed. If the list shows none, the error of the request is returned. No second
+// volume is created.
 func TestEnsureLooksAfterALostAnswerOfCreate(t *testing.T) {
 	for name, done := range map[string]bool{"done": true, "not done": false} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func count(calls []string, method string) int {
 	return len(slices.DeleteFunc(slices.Clone(calls), func(called string) bool { return called != method }))
 }
 
-// A refusal that is certain needs no look.
+// A refusal is certain, so that no list is needed.
 func TestEnsureDoesNotLookAfterARefusedCreate(t *testing.T) {
 	s := newStorage()
 	s.before = failing("Create", volume.Full)
@@ -111,7 +111,7 @@ func TestEnsureReturnsTheVolumeThatStaysWhenASpareOneCannotBeRemoved(t *testing.
 	}
 }
 
-// A list may lag behind. A storage whose list never shows the new volume would make every run create another one.
+// With a storage whose list never shows the new volume every run would create another one.
 func TestEnsureWaitsForTheListToShowTheVolume(t *testing.T) {
 	for hidden, pauses := range map[int]int{0: 0, 2: 2, 9: 5} {
 		s := newStorage()

@@ -23,15 +23,15 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	var faults []error
+	var errs []error
 	for _, v := range found {
 		if t.Undo && v.isAdopted() {
-			faults = append(faults, k.releaseAdopted(ctx, v, t.accessOf(v)))
+			errs = append(errs, k.releaseAdopted(ctx, v, t.accessOf(v)))
 			continue
 		}
-		faults = append(faults, k.remove(ctx, v, t.accessOf(v)))
+		errs = append(errs, k.remove(ctx, v, t.accessOf(v)))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // accessOf returns how one of the volumes was exported. The recorded export is the recorded volume's.

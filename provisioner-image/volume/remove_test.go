@@ -8,32 +8,32 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-func TestRemoveTakesEveryVolumeOfTheClaimAndTheNotedOne(t *testing.T) {
+func TestRemoveDeletesEveryVolumeOfTheClaimAndTheRecordedOne(t *testing.T) {
 	s := newStorage()
 	s.add(volume.Occupied, ownedBy(uid))
 	s.add(volume.Failed, ownedBy(uid))
 	s.add(volume.Deleting, ownedBy(uid))
 	s.add(volume.Free, ownedBy("other"))
-	noted := s.add(volume.Free, nil)
+	recorded := s.add(volume.Free, nil)
 	keeper, _ := s.keeper()
 	for range 2 {
-		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: noted}); err != nil {
+		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantLeft(t, s, "v4:1")
 }
 
-// The noted export is the noted volume's. By it another volume's export would not be found.
-func TestRemoveUsesTheNotedExportForTheNotedVolumeOnly(t *testing.T) {
+// The recorded export is the recorded volume's. No other volume's export would be found by it.
+func TestRemoveUsesTheRecordedExportForTheRecordedVolumeOnly(t *testing.T) {
 	s := newStorage()
 	spare := s.add(volume.Free, ownedBy(uid))
-	noted := s.add(volume.Occupied, ownedBy(uid))
+	recorded := s.add(volume.Occupied, ownedBy(uid))
 	keeper, _ := s.keeper()
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: noted, Access: volume.Access{ID: "/export"}}); err != nil {
+	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded, Access: volume.Access{ID: "/export"}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []string{"Delete " + spare, "Delete " + noted + "/export"} {
+	for _, call := range []string{"Delete " + spare, "Delete " + recorded + "/export"} {
 		if !slices.Contains(s.calls, call) {
 			t.Errorf("calls %v, want %q", s.calls, call)
 		}
@@ -51,7 +51,7 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 	wantLeft(t, s, "v1:1")
 }
 
-// One volume that cannot be removed does not keep the others.
+// A volume that cannot be removed does not keep the others.
 func TestRemoveGoesOnAfterAFailure(t *testing.T) {
 	s := newStorage()
 	s.add(volume.Occupied, ownedBy(uid))
@@ -69,7 +69,7 @@ func TestRemoveGoesOnAfterAFailure(t *testing.T) {
 	wantLeft(t, s, "v1:0")
 }
 
-func TestDiscardRemovesOneVolumeAndAcceptsThatItIsGone(t *testing.T) {
+func TestDiscardRemovesOneVolumeAndCanBeRepeated(t *testing.T) {
 	s := newStorage()
 	kept := s.add(volume.Free, ownedBy(uid))
 	lost := s.add(volume.Free, ownedBy(uid))
@@ -82,7 +82,7 @@ func TestDiscardRemovesOneVolumeAndAcceptsThatItIsGone(t *testing.T) {
 	wantLeft(t, s, kept+":1")
 }
 
-// A volume that is deleted by somebody else in the meantime is gone all the same.
+// Another client may have deleted the volume in the meantime.
 func TestRemoveAcceptsThatAVolumeVanishes(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, ownedBy(uid))

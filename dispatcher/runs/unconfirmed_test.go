@@ -12,7 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// started is a pod that a node has taken, two minutes before the end, and that may run for ten.
+// started returns a pod that a node has started two minutes before the end, with a deadline of ten minutes.
 func started(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "node-1", ActiveDeadlineSeconds: new(int64(600))}}
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, new(metav1.NewTime(ended.Add(-2*time.Minute)))
@@ -27,15 +27,16 @@ func byForce(pod *corev1.Pod) {
 	pod.DeletionGracePeriodSeconds = new(int64(0))
 }
 
-// collected is what the garbage collector of pods does when their node has gone.
+// collected changes a pod as the garbage collector of pods does if their node no longer exists.
 func collected(pod *corev1.Pod) {
 	byForce(pod)
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
 }
 
-// A pod that went without its node's word may run until its own deadline; one of which the node has told does not.
-func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
+// A pod that was removed without its node's report may run until its own deadline. One whose end the node has
+// reported does not.
+func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 	created := ended.Add(-5 * time.Minute)
 	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
 		j := terminating(jobThat("", ""))
@@ -54,7 +55,7 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  *batchv1.Job
 		pods []*corev1.Pod
-		want time.Duration // after the end of the Job; 0: nothing runs
+		want time.Duration // after the end of the Job, 0 if nothing runs
 	}{
 		"deleted by force":                             {job(), []*corev1.Pod{started(byForce)}, 8 * time.Minute},
 		"deleted by force, the node never told":        {job(), []*corev1.Pod{started(byForce, silent)}, 6 * time.Minute},
@@ -69,7 +70,7 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if !runs.Ended(tt.job, tt.pods, ended.Add(time.Minute)) {
+			if !runs.HasEnded(tt.job, tt.pods, ended.Add(time.Minute)) {
 				t.Fatal("its Job is waited for")
 			}
 			got := runs.Read(tt.job, tt.pods, ended)
@@ -87,17 +88,17 @@ func TestRule05WhatRunsUnseenIsKnownByItsDeadline(t *testing.T) {
 	}
 }
 
-func TestRule05APodDeletedByForceIsWaitedForAsLongAsItsJobStays(t *testing.T) {
+func TestEndedByItsNodeOrWaitedOutUnlessTheJobIsDeleted(t *testing.T) {
 	pods := []*corev1.Pod{started(byForce)}
-	if runs.Ended(jobThat("", ""), pods, ended) {
+	if runs.HasEnded(jobThat("", ""), pods, ended) {
 		t.Error("the Job has ended, and its controller may make another pod")
 	}
-	if !runs.Ended(terminating(jobThat("", "")), pods, ended) {
+	if !runs.HasEnded(terminating(jobThat("", "")), pods, ended) {
 		t.Error("nobody will ever tell that it has ended")
 	}
 }
 
-func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
+func TestEndedByItsNodeOrWaitedOutForEachClaimOfABatch(t *testing.T) {
 	for _, uid := range []string{"one", "two"} {
 		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
 		if want := ended.Add(8 * time.Minute); !got.MayRunUntil.Equal(want) {
@@ -106,8 +107,8 @@ func TestRule05ABatchsPodThatRunsUnseenIsWaitedOutForEachClaim(t *testing.T) {
 	}
 }
 
-// A queue suspended the Job, resumed it, and its second pod never started: the first may have made something.
-func TestRule05APodBeforeTheLastOneCountsToo(t *testing.T) {
+// A queue suspended the Job and resumed it, and the second pod never started. The first one may have made something.
+func TestPodBeforeTheNewestCountsToo(t *testing.T) {
 	second := exited(137, "", neverMade, because("DeadlineExceeded", ""))
 	second.CreationTimestamp = metav1.NewTime(ended)
 	for name, tt := range map[string]struct {

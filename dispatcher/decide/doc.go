@@ -1,0 +1,51 @@
+// Package decide holds the dispatcher's decisions: from the View of one claim's UID, Decide returns the one Action to
+// carry out next. It is pure. It has no client, no cache, no clock and no log, so a test can walk every combination of
+// facts. Start reading at Decide. Each rule is a function that returns an Action, or nil where it does not apply.
+//
+// The states of a UID. Comments in the code cite them by name.
+//
+//	            launch            ends           record, publish
+//	untouched ─────────► running ──────► ended ────────────────────┬─► proven ──► (the claim is in use)
+//	                        ▲                                      │      │ claim deleted, policy Delete
+//	                        │ due                                  │      ▼
+//	                        └────────── failed ◄───────────────────┤   reclaiming ─► deleted: remove the PV
+//	                                       │ claim abandoned,      │      ▲   │ fails: again when due
+//	                                       │ or target changed     │      └───┘
+//	                                       ▼                       │
+//	                                    undoing ───────────────────┘ done: release the record, or
+//	                                                                 untouched again under the new target
+//
+// A PV that carries the UID and that the claim can never be bound to does not prove a provision. If the PV was never
+// bound, it is deleted with its volume, and the state is failed again:
+//
+//	ended ──► failed ──► mismatched ─────────────────────► unbound ──► reclaiming ──► deleted ──────────────► failed
+//	                         │      delete the unbound PV                      remove the PV's finalizer
+//	                         └ in use, or its policy is Retain: an event says so, and an administrator decides
+//
+// Stuck runs. An event on the claim reports a running Job that makes no progress. When no claim needs the run any more,
+// its Job is cancelled. The pod is kept for that, and from it the state ended finds out whether the container was ever
+// created. A pod that was deleted by force is not waited for and may still run, so nothing is launched from any state
+// until the pod's own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own. It is
+// cancelled when all of them have waived it.
+//
+// Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the scheduler when the
+// node has no room, when no run could start there, or when the node no longer exists:
+//
+//	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
+//	failed or untouched, the node no longer exists ──► undoing if needed ──┘
+//
+// On another node the next run starts at once, on the same one when it is due.
+//
+// Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the config: they wait for
+// the node, run on any other, or give the volume up. Giving it up releases the record, or removes the PV's finalizer
+// (deleted), and an event says so.
+//
+// Resizing. A claim of a proven volume in use may ask for more:
+//
+//	             set status            launch            ends, record, set capacity          set status
+//	requested ──────────────► in progress ────► expanding ─────────────────────────► stored ────────────► proven
+//	   ▲  ▲                        ▲ due           │ fails                             │ set status        ▲
+//	   │  └ due, or                └───────────────┤                                   ▼                   │
+//	   │    another size                           ▼ exit code 65: set status     left to node ────────────┘
+//	   └───────────────────────────────────── infeasible
+package decide
