@@ -41,5 +41,5 @@ func (p pausingJobs) Create(ctx context.Context, job *batchv1.Job, opts metav1.C
 	if p.before != nil {
 		p.before()
 	}
-	return p.JobInterface.Create(ctx, job, opts) //nolint:forbidigo // it passes a dispatcher's write on
+	return p.JobInterface.Create(ctx, job, opts)
 }
