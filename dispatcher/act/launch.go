@@ -102,7 +102,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 // expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
+		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, Since: d.Since, AnyNode: d.AnyNode,
 		KubeAPI: a.KubeAPI, Config: ConfigFor(o, d.Verb).Config,
 	}
 	switch {

@@ -83,10 +83,11 @@ func (w *world) runsLost(does func(*fakecluster.Run) fakecluster.Exit) *corev1.P
 	return w.RunningPods()[0]
 }
 
-// mustStartAfterDeadline checks that the second Job came when the pod's own deadline had passed, and soon then.
+// mustStartAfterDeadline checks that the second Job came when the pod's own deadline, its grace period of 30 s and a minute for its node's
+// clock had passed, and soon then.
 func (w *world) mustStartAfterDeadline(pod *corev1.Pod) {
 	w.T.Helper()
-	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second + 90*time.Second)
 	if late := w.CreatedJobs("")[1].At.Sub(deadline); late < 0 || late > time.Minute {
 		w.T.Errorf("the next Job came %s after the deadline of a pod that may run", late)
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -86,14 +87,12 @@ func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 	}
 }
 
-// A PV that an administrator wrote by hand for a claim that could not be served is no rival: what the runs before
-// may have made is undone.
-func TestAPVByHandIsNoRival(t *testing.T) {
+// A PV by hand that is older than the claim's runs is an ordinary static binding: what the runs may have made is undone.
+func TestAPVByHandBeforeTheFirstRunIsNoRival(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
-		w.Start()
+		w.BinderDown = true
 		claim := w.CreateClaim("data")
-		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
 		fakecluster.Create(w, fakecluster.Admin, &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "by-hand"},
 			Spec: corev1.PersistentVolumeSpec{
@@ -102,6 +101,13 @@ func TestAPVByHandIsNoRival(t *testing.T) {
 				ClaimRef: &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 			},
 		})
+		w.Advance(2 * time.Minute)
+		fakecluster.Update(w, "kube-controller-manager", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{storagehelpers.AnnStorageProvisioner: contract.ProvisionerName}
+		})
+		w.Start()
+		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		w.BinderDown = false
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		w.Until("what was made is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
 		if w.Claim("data").Spec.VolumeName != "by-hand" {

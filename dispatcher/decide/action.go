@@ -37,6 +37,8 @@ type AwaitSlot struct {
 
 // Launch creates a Job.
 type Launch struct {
+	// Since is when the first run for the claim was created after which something may be in the storage; zero: this one is the first.
+	Since           time.Time
 	Verb            contract.Verb
 	Number, Attempt int
 	// After is the number of the newest provision run, on a delete.

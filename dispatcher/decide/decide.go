@@ -2,12 +2,13 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, removePodFinalizer, publishResult, releaseSuperseded} {
+	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, forgetRecord, removePodFinalizer, publishResult, releaseSuperseded} {
 		if action := rule(v); action != nil {
 			return action
 		}
@@ -32,6 +33,8 @@ func Decide(v View) Action {
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
+		case r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r):
+			return Cancel{Run: r}
 		case r.Unfinished && r.Stuck != nil:
 			return handleStuck(v, r)
 		case r.Unfinished:
@@ -39,6 +42,26 @@ func awaitRuns(v View) Action {
 		}
 	}
 	return nil
+}
+
+// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
+// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
+// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
+func (v View) isRescued(r Run) bool {
+	vol := v.Volume
+	switch {
+	case r.Verb != contract.Delete:
+		return false
+	case v.Rival != "":
+		return true
+	case r.IsUndo():
+		return vol.Exists
+	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
+		return true
+	default:
+		deletedUnbound := vol.Terminating && vol.Unbound
+		return !deletedUnbound && (!vol.Released || !vol.Orphaned)
+	}
 }
 
 // handleStuck decides about a run that makes no progress.
@@ -137,6 +160,23 @@ func removePodFinalizer(v View) Action {
 	return nil
 }
 
+// forgetRecord releases a record that an administrator has given up, by an annotation on its Job.
+func forgetRecord(v View) Action {
+	for _, r := range v.Runs {
+		if r.Held && r.Forget && !r.Unfinished {
+			return ReleaseRecord{Run: r, LeftBehind: "an administrator has given its record up"}
+		}
+	}
+	return nil
+}
+
+// retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
+// administrator may have deleted it to keep the volume, so nothing is undone.
+func retainedInDoubt(r Run) Problem {
+	return Problem{Reason: reason.VolumeInDoubt, Note: "the Job " + r.Name + " ended with exit code 0, and its PersistentVolume, with the policy Retain, does not exist: " +
+		"the volume is kept. Remedy: delete it in the storage if nobody needs it, then annotate the Job with " + jobs.AnnForget + "=" + r.UID}
+}
+
 // publishResult keeps the result of the newest provision on the claim as long as that provision's record is held.
 func publishResult(v View) Action {
 	p := v.Newest(contract.Provision)
@@ -170,6 +210,9 @@ func keepOrReclaim(v View) Action {
 		if action != nil {
 			return action
 		}
+	}
+	if d := v.Newest(contract.Delete); d != nil && d.Held && (!v.Volume.PolicyDelete || !v.Volume.Released) {
+		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
 	}
 	switch {
 	case !v.Volume.PolicyDelete:
@@ -233,13 +276,25 @@ func undoProvision(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return ReleaseRecord{Run: *p}
-	case v.Delete.whyGivenUp() != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.Delete.whyGivenUp()}
-	case v.Delete.Problem == nil && !v.Delete.Supported:
-		return ReleaseRecord{Run: *p, LeftBehind: "its image does not serve the verb delete"}
+	case v.whyNotUndone() != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone()}
+	case p.Retain && p.Outcome.Verdict == contract.Done:
+		return ReportProblem{Problem: retainedInDoubt(*p)}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}
+}
+
+// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
+// volumes up, or its image cannot delete.
+func (v View) whyNotUndone() string {
+	if why := v.Delete.whyGivenUp(); why != "" {
+		return why
+	}
+	if v.Delete.Problem == nil && !v.Delete.Supported {
+		return "its image does not serve the verb delete"
+	}
+	return ""
 }
 
 // launchDelete launches a delete, or launches it again when it is due.
@@ -279,12 +334,15 @@ func provisionClaim(v View) Action {
 		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
 	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
+	if !launch.NothingBefore {
+		launch.Since = p.Since
+	}
 	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
 		if v.canUndo(p) {
 			return launchDelete(v, v.undoRun(p), true)
 		}
 		if !launch.NothingBefore {
-			launch.LeftBehind = v.Delete.whyGivenUp()
+			launch.LeftBehind = v.whyNotUndone()
 		}
 	}
 	if hasRequestChanged(p, v.Provision) {

@@ -125,7 +125,7 @@ func nodeLaws(out *broken, v View, a Launch) {
 
 // giveUpLaws checks that a volume is given up only if the config says so.
 func giveUpLaws(out *broken, v View, left string) {
-	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.whyGivenUp() == "")
+	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {

@@ -77,6 +77,11 @@ type Run struct {
 	runs.Record
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
+	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
+	Unstarted bool
+	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
+	UID            string
+	Retain, Forget bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string

@@ -30,6 +30,8 @@ type Plan struct {
 	Number, Attempt, After int
 	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
+	// Since is when the first run for the claim was created after which something may be in the storage; zero: this one is the first.
+	Since time.Time
 	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
 	// KubeAPI is the API server's URL, for images that read only their environment.
@@ -108,7 +110,7 @@ func annotations(p Plan) map[string]string {
 
 // record returns what a Job records of one request.
 func (p Plan) record() map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		AnnNamespace:   p.Request.Namespace,
 		AnnRequestHash: p.Hash,
 		AnnAttempt:     strconv.Itoa(p.Attempt),
@@ -117,6 +119,10 @@ func (p Plan) record() map[string]string {
 		AnnVolume:      string(p.PV.UID),
 		AnnClean:       strconv.FormatBool(p.NothingBefore),
 	}
+	if !p.Since.IsZero() {
+		out[AnnSince] = p.Since.UTC().Format(time.RFC3339)
+	}
+	return out
 }
 
 // slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the pods of a Job that

@@ -43,6 +43,13 @@ const (
 	AnnReleased = contract.Domain + "released"
 )
 
+// AnnSince is, on a provision Job, when the first run for the claim was created after which something may be in the storage (RFC 3339).
+// Empty: this Job is the first.
+const AnnSince = contract.Domain + "since"
+
+// AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the claim whose record is given up.
+const AnnForget = contract.Domain + "forget"
+
 // MemberAnnotation returns the key under which a Job that serves several claims carries an annotation of one of them.
 func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
 

@@ -125,10 +125,12 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 			return err
 		}
 		o.Jobs[job.Name] = job
-		o.View.Runs = append(o.View.Runs, run)
+		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
 		if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
 			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+			run.Retain = request.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
 		}
+		o.View.Runs = append(o.View.Runs, run)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	if err != nil {
 		return err
 	}
-	since := o.earliestSuccess()
+	since := o.mayHaveMadeSince()
 	for _, pv := range others {
 		// A rival that is deleted with its claim is no obstacle once the claim no longer exists.
 		over := o.Claim == nil && pvs.IsReleased(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
@@ -107,14 +107,14 @@ func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Obser
 	return out, err
 }
 
-// earliestSuccess returns when the first run was created that ended as if it had written the UID's PV, zero if none
-// did.
-func (o *Observation) earliestSuccess() time.Time {
+// mayHaveMadeSince returns when the first provision was created that may have made something, whatever its verdict; zero: none may have. A
+// PV by hand for the volume of a run that failed is as much in use as one that the run wrote.
+func (o *Observation) mayHaveMadeSince() time.Time {
 	var since time.Time
 	for _, r := range o.View.Runs {
-		created := o.Jobs[r.Name].CreationTimestamp.Time
-		if r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && (since.IsZero() || created.Before(since)) {
-			since = created
+		harmless := r.Unfinished && r.Unstarted || !r.Unfinished && r.NothingBefore && r.Outcome.Verdict.MadeNothing()
+		if r.Verb == contract.Provision && !harmless && (since.IsZero() || r.Since.Before(since)) {
+			since = r.Since
 		}
 	}
 	return since

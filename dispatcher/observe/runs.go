@@ -34,6 +34,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, nil
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
+		run.Unstarted = !runs.HasStarted(pods)
 		return run, b.observeStuck(ctx, &run, job, pods)
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())

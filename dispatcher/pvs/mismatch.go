@@ -73,15 +73,15 @@ func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 }
 
 // Rival returns why a PV under another name than its UID's may be the volume of that UID, or nothing. Such a PV
-// carries the UID, or it names the claim and was created after the launch of a run that ended as if it had written
-// the UID's PV.
+// carries the UID, or it names the claim and was created since a run was launched that may have made the volume. The
+// clocks of two API servers may differ by a minute.
 func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
 	switch {
 	case pv.Name == contract.PVName(uid):
 		return ""
-	case pv.Annotations[contract.AnnClaimUID] == uid, names && !since.IsZero() && !pv.CreationTimestamp.Time.Before(since):
+	case pv.Annotations[contract.AnnClaimUID] == uid, names && !since.IsZero() && !pv.CreationTimestamp.Time.Before(since.Add(-time.Minute)):
 		return fmt.Sprintf("the PersistentVolume %s was written for the claim under a wrong name, %s would be right", pv.Name, contract.PVName(uid))
 	default:
 		return ""

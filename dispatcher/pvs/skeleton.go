@@ -44,9 +44,9 @@ func Skeleton(r contract.Request, cfg config.Config, provisioner string) *corev1
 	if r.AttributesClass != "" {
 		pv.Spec.VolumeAttributesClassName = new(r.AttributesClass)
 	}
-	if r.ReclaimPolicy == string(corev1.PersistentVolumeReclaimDelete) {
-		pv.Finalizers = []string{contract.FinalizerStorage}
-	}
+	// Also with policy Retain: until its run is on record the PV must not disappear unseen. A volume that was kept, with its user's data, was
+	// once undone because its PV had been deleted before the run's end was observed.
+	pv.Finalizers = []string{contract.FinalizerStorage}
 	return pv
 }
 

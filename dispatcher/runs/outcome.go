@@ -131,22 +131,53 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 }
 
 // mayRunUntil returns until when a container of an ended Job may still be running without a report from its node:
-// until the pod's own deadline, which the kubelet enforces even when it cannot reach the API server. It is zero if
+// until the pod's own deadline and its grace period, which the kubelet keeps to even when it cannot reach the API server. It is zero if
 // the kubelet has reported the end.
 func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	switch {
 	case pod == nil && job.Status.Active == 0 && (job.Status.Terminating == nil || *job.Status.Terminating == 0),
 		pod != nil && !isUnconfirmed(pod):
 		return time.Time{}
-	case pod != nil && pod.Status.StartTime != nil:
-		return pod.Status.StartTime.Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds))
 	}
-	// The pod was deleted, finalizer and all, by another client, or its node never reported its start.
 	since := job.CreationTimestamp.Time
 	if job.Status.StartTime != nil && job.Status.StartTime.After(since) {
 		since = job.Status.StartTime.Time
 	}
-	return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds))
+	if pod == nil { // it was deleted, finalizer and all, by another client
+		return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
+	}
+	return lastBegin(pod, since).Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds) + gracePeriodOf(pod) + clockSkew)
+}
+
+const (
+	// clockSkew is how far the clocks of a node and of the API server may differ.
+	clockSkew          = time.Minute
+	defaultGracePeriod = 30 * time.Second
+)
+
+// lastBegin returns the latest time at which the kubelet may have begun to count a pod's deadline, not before that of its Job. The start time is the node's clock, and
+// a pod whose node was cut off just after it was scheduled has none.
+func lastBegin(pod *corev1.Pod, last time.Time) time.Time {
+	if pod.CreationTimestamp.After(last) {
+		last = pod.CreationTimestamp.Time
+	}
+	if start := pod.Status.StartTime; start != nil && start.After(last) {
+		last = start.Time
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
+}
+
+// gracePeriodOf returns how long the kubelet waits between a pod's deadline and the end of its containers.
+func gracePeriodOf(pod *corev1.Pod) time.Duration {
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		return defaultGracePeriod
+	}
+	return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 }
 
 func deadlineOf(deadline *int64) time.Duration {

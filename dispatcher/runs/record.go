@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -30,6 +31,8 @@ type Record struct {
 	DescribesPV bool
 	// NothingBefore is set if nothing for the claim can have been in the storage before this run.
 	NothingBefore bool
+	// Since is when the first run for the claim was created after which something may be in the storage.
+	Since time.Time
 	// Recorded is the recorded outcome, or nil.
 	Recorded *Outcome
 	// Held is set if the Job still carries the claim's record.
@@ -74,6 +77,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
 		Waived:        own(jobs.AnnWaived) != "",
 		Others:        othersOf(job, uid),
+		Since:         sinceOf(job, own(jobs.AnnSince)),
 	}
 	if text := own(jobs.AnnOutcome); text != "" {
 		var o Outcome
@@ -82,6 +86,14 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		}
 	}
 	return r
+}
+
+// sinceOf returns the time of the annotation, or that of the Job's creation where there is none, or a damaged one.
+func sinceOf(job *batchv1.Job, text string) time.Time {
+	if since, err := time.Parse(time.RFC3339, text); err == nil {
+		return since
+	}
+	return job.CreationTimestamp.Time
 }
 
 func othersOf(job *batchv1.Job, uid string) Others {

@@ -1,11 +1,23 @@
 package runs
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
+
+// HasStarted reports whether a container of any of a Job's pods has been created. Until then the run can have done nothing.
+func HasStarted(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+		return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
+			return s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil
+		})
+	})
+}
 
 // StartTime returns when the container "provisioner" of a Job's newest pod was started, zero if that is unknown.
 func StartTime(pods []*corev1.Pod) metav1.Time {

@@ -34,6 +34,12 @@ func collected(pod *corev1.Pod) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
 }
 
+func scheduled(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
 // A pod that was removed without its node's report may run until its own deadline. One whose end the node has
 // reported does not.
 func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
@@ -57,17 +63,24 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 		pods []*corev1.Pod
 		want time.Duration // after the end of the Job, 0 if nothing runs
 	}{
-		"deleted by force":                             {job(), []*corev1.Pod{started(byForce)}, 8 * time.Minute},
-		"deleted by force, the node never told":        {job(), []*corev1.Pod{started(byForce, silent)}, 6 * time.Minute},
-		"the same, of a Job that was suspended before": {job(resumed), []*corev1.Pod{started(byForce, silent)}, 7 * time.Minute},
-		"collected, its node has gone":                 {job(failed), []*corev1.Pod{started(collected)}, 8 * time.Minute},
-		"no trace of it, the Job counts one":           {job(counts), nil, 6 * time.Minute},
-		"no trace, none counted":                       {job(), nil, 0},
-		"by force, then the node told":                 {job(), []*corev1.Pod{exited(143, "", byForce)}, 0},
-		"collected, and the node had told":             {job(failed), []*corev1.Pod{exited(0, "", collected)}, 0},
-		"deleted, and the node told":                   {job(failed), []*corev1.Pod{exited(143, "", deletedByHand)}, 0},
-		"deleted before it had a node":                 {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, 0},
-		"past its deadline":                            {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
+		"deleted by force":                             {job(), []*corev1.Pod{started(byForce)}, 9*time.Minute + 30*time.Second},
+		"deleted by force, the node never told":        {job(), []*corev1.Pod{started(byForce, silent)}, 6*time.Minute + 30*time.Second},
+		"the same, of a Job that was suspended before": {job(resumed), []*corev1.Pod{started(byForce, silent)}, 7*time.Minute + 30*time.Second},
+		"collected, its node has gone":                 {job(failed), []*corev1.Pod{started(collected)}, 9*time.Minute + 30*time.Second},
+		"no trace of it, the Job counts one":           {job(counts), nil, 7*time.Minute + 30*time.Second},
+		"an hour of grace": {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) {
+			p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+		})}, 69 * time.Minute},
+		"scheduled late, then its node was cut off": {job(), []*corev1.Pod{started(byForce, silent, scheduled(ended.Add(-time.Second)))}, 11*time.Minute + 29*time.Second},
+		"a node's clock that is 9 minutes slow": {job(), []*corev1.Pod{started(byForce, scheduled(ended.Add(-2*time.Minute)), func(p *corev1.Pod) {
+			p.Status.StartTime = new(metav1.NewTime(ended.Add(-11 * time.Minute)))
+		})}, 9*time.Minute + 30*time.Second},
+		"no trace, none counted":           {job(), nil, 0},
+		"by force, then the node told":     {job(), []*corev1.Pod{exited(143, "", byForce)}, 0},
+		"collected, and the node had told": {job(failed), []*corev1.Pod{exited(0, "", collected)}, 0},
+		"deleted, and the node told":       {job(failed), []*corev1.Pod{exited(143, "", deletedByHand)}, 0},
+		"deleted before it had a node":     {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, 0},
+		"past its deadline":                {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !runs.HasEnded(tt.job, tt.pods, ended.Add(time.Minute)) {
@@ -101,7 +114,7 @@ func TestEndedByItsNodeOrWaitedOutUnlessTheJobIsDeleted(t *testing.T) {
 func TestEndedByItsNodeOrWaitedOutForEachClaimOfABatch(t *testing.T) {
 	for _, uid := range []string{"one", "two"} {
 		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
-		if want := ended.Add(8 * time.Minute); !got.MayRunUntil.Equal(want) {
+		if want := ended.Add(9*time.Minute + 30*time.Second); !got.MayRunUntil.Equal(want) {
 			t.Errorf("%s is quiet until %s, want %s", uid, got.MayRunUntil, want)
 		}
 	}
