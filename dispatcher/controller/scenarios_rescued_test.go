@@ -141,3 +141,49 @@ func TestARivalPVByHandKeepsItsVolume(t *testing.T) {
 		w.mustKeepVolume(claim)
 	})
 }
+
+// Whatever has become of a PV with our finalizer, `kubectl delete pv` takes it away in the end.
+func TestFinalizerWayOutOfAPVWithoutAClaimRef(t *testing.T) {
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete} {
+		t.Run(string(policy), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
+				claim := w.provisioned("data")
+				w.Advance(time.Hour)
+				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+				w.BinderDown = true
+				fakecluster.Update(w, "kube-controller-manager", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				w.BinderDown = false
+				w.Advance(time.Minute)
+				w.setPolicy(claim, policy)
+				w.Advance(time.Minute)
+				fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+				w.Until("the PV is gone", time.Hour, func() bool { return w.PVOf(claim) == nil })
+				if !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume was deleted, although an administrator took its claimRef off")
+				}
+			})
+		})
+	}
+}
+
+// VolumeInDoubt says: delete the PersistentVolume.
+func TestFinalizerWayOutByTheRemedyOfVolumeInDoubt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) })
+			return fakecluster.Exit{}
+		}))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Until("the PV is gone", time.Hour, func() bool { return w.PVOf(claim) == nil })
+	})
+}

@@ -8,7 +8,7 @@ import (
 
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, forgetRecord, removePodFinalizer, publishResult, releaseSuperseded} {
+	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, forgetRecord, removePodFinalizer, publishResult, releaseSuperseded, releaseUnproven} {
 		if action := rule(v); action != nil {
 			return action
 		}
@@ -158,6 +158,23 @@ func removePodFinalizer(v View) Action {
 		}
 	}
 	return nil
+}
+
+// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
+// no claim needs it. Without this neither of the remedies that events name would ever take it away.
+func releaseUnproven(v View) Action {
+	vol := v.Volume
+	if !vol.Exists || vol.Foreign || !vol.HasFinalizer || vol.Proven() {
+		return nil
+	}
+	switch {
+	case !vol.PolicyDelete:
+		return RemoveFinalizer{}
+	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil:
+		return RemoveFinalizer{LeftBehind: vol.Unproven}
+	default:
+		return nil
+	}
 }
 
 // forgetRecord releases a record that an administrator has given up, by an annotation on its Job.

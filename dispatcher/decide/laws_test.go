@@ -48,7 +48,10 @@ func laws(out *broken, v View, action Action) {
 		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
 	case RemoveFinalizer:
 		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "")
-		giveUpLaws(out, v, a.LeftBehind)
+		if v.Volume.Proven() {
+			giveUpLaws(out, v, a.LeftBehind)
+		}
+		out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
 	case SetResizeStatus:
 		resizeStatusLaws(out, v, a)
 	case SetPVCapacity:

@@ -62,6 +62,8 @@ type Volume struct {
 	// PolicyDelete is set if its reclaim policy is Delete.
 	PolicyDelete bool
 	HasFinalizer bool // carries our finalizer
+	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
+	Foreign bool
 	Terminating  bool // has a deletionTimestamp
 }
 

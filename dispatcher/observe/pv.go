@@ -24,6 +24,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 		Exists:       true,
 		UID:          string(pv.UID),
 		Unproven:     b.unproven(pv, string(o.UID)),
+		Foreign:      pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner),
 		Released:     pvs.IsReleased(pv),
 		PolicyDelete: pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
 		HasFinalizer: slices.Contains(pv.Finalizers, contract.FinalizerStorage),
