@@ -105,7 +105,7 @@ func (b *Observer) resolveDelete(o *Observation) Resolved {
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
 				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
 	}
-	src, err := config.DecodeSource(stored.Data.Raw)
+	src, err := config.StoredSource(stored)
 	if err != nil {
 		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
 	}
