@@ -132,9 +132,14 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
-	had := c.slots.Begin(uid)
-	requeueAfter, err := c.reconcile(ctx, uid)
-	waiting := c.slots.End(uid, had)
+	var requeueAfter time.Duration
+	var waiting bool
+	err := c.recovering(ctx, string(uid), func() (err error) {
+		had := c.slots.Begin(uid)
+		defer func() { waiting = c.slots.End(uid, had) }()
+		requeueAfter, err = c.reconcile(ctx, uid)
+		return err
+	})
 	switch {
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
