@@ -50,7 +50,8 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if s.leaderElect {
 		s.controller.Lease = leaseName
 	}
-	if err := admin.CheckAccess(ctx, client, s.controller.Namespaces, s.controller.Lease); err != nil {
+	s.controller.MissingIn = admin.MissingIn(client)
+	if err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease); err != nil {
 		return err
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})

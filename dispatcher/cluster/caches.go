@@ -24,12 +24,14 @@ type Caches struct {
 	namespaces                  map[string]namespaced
 
 	factories []informers.SharedInformerFactory
-	synced    []cache.InformerSynced
+	synced    []cache.InformerSynced // of the cluster-wide informers
+	access    access
 }
 
 // namespaced is what is watched in one config namespace.
 type namespaced struct {
 	configs, accounts, revisions, jobs, pods cache.Indexer
+	synced                                   []cache.InformerSynced
 }
 
 // New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start. namespaces are
@@ -52,9 +54,15 @@ func (c *Caches) Start(ctx context.Context) {
 }
 
 // WaitForSync waits until every cache is filled and every handler has been called for its content. It returns false
-// if ctx ended before.
+// if ctx ended before. It does not wait for a namespace in which the dispatcher lacks permissions.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
+	synced := slices.Clone(c.synced)
+	for ns, s := range c.namespaces {
+		for _, has := range s.synced {
+			synced = append(synced, func() bool { return has() || c.access.missingIn(ns) != "" })
+		}
+	}
+	return cache.WaitForCacheSync(ctx.Done(), synced...)
 }
 
 // Shutdown waits for the watches to end, after the context of Start has ended.
@@ -72,12 +80,6 @@ func (c *Caches) Namespaces() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// Serves reports whether a namespace is a config namespace.
-func (c *Caches) Serves(namespace string) bool {
-	_, watched := c.namespaces[namespace]
-	return watched
 }
 
 // unwatched is what is watched in a namespace that is no config namespace: nothing.

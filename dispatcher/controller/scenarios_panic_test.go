@@ -95,7 +95,7 @@ func (w *world) copyRevision(from string) *appsv1.ControllerRevision {
 	})
 }
 
-func TestARevisionFromANamespaceThatIsNotServedHarmsNobody(t *testing.T) {
+func TestARevisionFromANamespaceThatIsNotServedEndsNoLeader(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
