@@ -46,7 +46,7 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
-	s.controller.Grants = cluster.ReferenceGrants{Client: copies}
+	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
 	if s.leaderElect {
 		s.controller.Lease = leaseName
 	}
