@@ -47,11 +47,12 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
-	s.controller.Grants = cluster.ReferenceGrants{Client: copies}
+	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
 	if s.leaderElect {
 		s.controller.Lease = leaseName
 	}
-	if err := admin.CheckAccess(ctx, client, s.controller.Namespaces, s.controller.Lease); err != nil {
+	s.controller.MissingIn = admin.MissingIn(client)
+	if err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease); err != nil {
 		return err
 	}
 	limit := &eventlimit.Limit{Most: eventsWaiting}

@@ -75,9 +75,14 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
 	}
 	a.Slots.Use(o.UID, job)
+	used := false
+	defer func() { // also after a panic
+		if !used {
+			a.Slots.Unused(job)
+		}
+	}()
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
-		a.Slots.Unused(job)
+	if used = err == nil; !used {
 		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	return created, nil

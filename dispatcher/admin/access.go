@@ -47,31 +47,38 @@ var (
 // object of that name or, if that is empty, for all.
 type scope struct{ namespace, name string }
 
-// CheckAccess asks the API server whether the dispatcher may do everything that it needs. The error names every verb
-// that is missing, so that not one watch after another fails later. namespaces are the config namespaces, the
-// dispatcher's own first. lease is the name of the leader's lease there, or empty.
-func CheckAccess(ctx context.Context, client kubernetes.Interface, namespaces []string, lease string) error {
+// CheckAccess asks the API server whether the dispatcher may do everything that it needs in the cluster and in its own
+// namespace. The error names every verb that is missing, so that not one watch after another fails later. lease is the
+// name of the leader's lease there, or empty. The further config namespaces are checked by MissingIn.
+func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace, lease string) error {
 	missing, err := denied(ctx, client, scope{}, clusterNeeds)
 	if err != nil {
 		return err
 	}
-	for _, ns := range namespaces {
-		more, err := denied(ctx, client, scope{namespace: ns}, namespaceNeeds)
+	for _, check := range []func() ([]string, error){
+		func() ([]string, error) { return denied(ctx, client, scope{namespace: namespace}, namespaceNeeds) },
+		func() ([]string, error) { return leaseDenied(ctx, client, namespace, lease) },
+	} {
+		more, err := check()
 		if err != nil {
 			return err
 		}
 		missing = append(missing, more...)
 	}
-	more, err := leaseDenied(ctx, client, namespaces[0], lease)
-	if err != nil {
-		return err
-	}
-	missing = append(missing, more...)
 	if len(missing) > 0 {
 		return fmt.Errorf("the ServiceAccount lacks permissions: %s; compare its roles with deploy/base/dispatcher-rbac.yaml",
 			strings.Join(missing, "; "))
 	}
 	return nil
+}
+
+// MissingIn returns a function that asks the API server which permissions the dispatcher lacks in a further config
+// namespace. They concern the classes of that namespace only.
+func MissingIn(client kubernetes.Interface) func(ctx context.Context, namespace string) (string, error) {
+	return func(ctx context.Context, namespace string) (string, error) {
+		missing, err := denied(ctx, client, scope{namespace: namespace}, namespaceNeeds)
+		return strings.Join(missing, "; "), err
+	}
 }
 
 func leaseDenied(ctx context.Context, client kubernetes.Interface, namespace, lease string) ([]string, error) {

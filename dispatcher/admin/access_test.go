@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 )
 
 // asked returns a client that answers access reviews by a function.
@@ -45,9 +44,11 @@ func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
 		})
 	})
-	opts := controller.Options{Namespaces: []string{"flex-provisioner", "other"}, Lease: "flex-dispatcher"}
-	if err := admin.CheckAccess(t.Context(), client, opts.Namespaces, opts.Lease); err != nil {
+	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher"); err != nil {
 		t.Error(err)
+	}
+	if missing, err := admin.MissingIn(client)(t.Context(), "other"); err != nil || missing != "" {
+		t.Errorf("in the namespace other: %q, %v", missing, err)
 	}
 }
 
@@ -63,7 +64,7 @@ func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
 	})
-	err := admin.CheckAccess(t.Context(), client, []string{"flex-provisioner", "other"}, "flex-dispatcher")
+	err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher")
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
@@ -75,8 +76,18 @@ func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 			t.Errorf("%q is not in: %v", words, err)
 		}
 	}
-	if strings.Contains(err.Error(), "flex-dispatcher in the namespace other") {
-		t.Errorf("the lease is not in the namespace other: %v", err)
+}
+
+// A namespace of some classes that is deleted, and its RoleBinding with it, must not keep the dispatcher from serving
+// all others.
+func TestAFurtherNamespaceIsCheckedForItself(t *testing.T) {
+	client := asked(func(a authorizationv1.ResourceAttributes) bool { return a.Namespace != "other" })
+	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher"); err != nil {
+		t.Errorf("the dispatcher does not start: %v", err)
+	}
+	missing, err := admin.MissingIn(client)(t.Context(), "other")
+	if err != nil || !strings.Contains(missing, "create jobs.batch in the namespace other") || strings.Contains(missing, "leases") {
+		t.Errorf("missing in the namespace other: %q, %v", missing, err)
 	}
 }
 

@@ -24,12 +24,14 @@ type Caches struct {
 	namespaces                  map[string]namespaced
 
 	factories []informers.SharedInformerFactory
-	synced    []cache.InformerSynced
+	synced    []cache.InformerSynced // of the cluster-wide informers
+	access    access
 }
 
 // namespaced is what is watched in one config namespace.
 type namespaced struct {
 	configs, accounts, revisions, jobs, pods cache.Indexer
+	synced                                   []cache.InformerSynced
 }
 
 // New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start. namespaces are
@@ -52,9 +54,15 @@ func (c *Caches) Start(ctx context.Context) {
 }
 
 // WaitForSync waits until every cache is filled and every handler has been called for its content. It returns false
-// if ctx ended before.
+// if ctx ended before. It does not wait for a namespace in which the dispatcher lacks permissions.
 func (c *Caches) WaitForSync(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), c.synced...)
+	synced := slices.Clone(c.synced)
+	for ns, s := range c.namespaces {
+		for _, has := range s.synced {
+			synced = append(synced, func() bool { return has() || c.access.missingIn(ns) != "" })
+		}
+	}
+	return cache.WaitForCacheSync(ctx.Done(), synced...)
 }
 
 // Shutdown waits for the watches to end, after the context of Start has ended.
@@ -74,10 +82,18 @@ func (c *Caches) Namespaces() []string {
 	return out
 }
 
-// Serves reports whether a namespace is a config namespace.
-func (c *Caches) Serves(namespace string) bool {
-	_, watched := c.namespaces[namespace]
-	return watched
+// unwatched is what is watched in a namespace that is no config namespace: nothing.
+var unwatched = func() namespaced {
+	none := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	return namespaced{configs: none, accounts: none, revisions: none, jobs: none, pods: none}
+}()
+
+// in returns what is watched in a namespace.
+func (c *Caches) in(namespace string) namespaced {
+	if s, watched := c.namespaces[namespace]; watched {
+		return s
+	}
+	return unwatched
 }
 
 // Class returns a storage class, or nil.
@@ -122,31 +138,28 @@ func (c *Caches) PVsOfClass(label string) []*corev1.PersistentVolume {
 
 // ConfigsOf returns the ConfigMaps of a namespace that name a class.
 func (c *Caches) ConfigsOf(namespace, class string) []*corev1.ConfigMap {
-	return typed[*corev1.ConfigMap](c.namespaces[namespace].configs.ByIndex(byClass, config.ClassLabel(class)))
+	return typed[*corev1.ConfigMap](c.in(namespace).configs.ByIndex(byClass, config.ClassLabel(class)))
 }
 
 // ConfigNamed returns a provisioner ConfigMap, or nil.
 func (c *Caches) ConfigNamed(namespace, name string) *corev1.ConfigMap {
-	return byKey[*corev1.ConfigMap](c.namespaces[namespace].configs, namespace+"/"+name)
+	return byKey[*corev1.ConfigMap](c.in(namespace).configs, namespace+"/"+name)
 }
 
 // HasAccount reports whether a namespace has a ServiceAccount that carries the label of provisioners.
 func (c *Caches) HasAccount(namespace, name string) bool {
-	return byKey[*corev1.ServiceAccount](c.namespaces[namespace].accounts, namespace+"/"+name) != nil
+	return byKey[*corev1.ServiceAccount](c.in(namespace).accounts, namespace+"/"+name) != nil
 }
 
 // Revision returns the stored config revision of this "namespace/name", or nil.
 func (c *Caches) Revision(name string) *appsv1.ControllerRevision {
 	ns, _, _ := cache.SplitMetaNamespaceKey(name)
-	if !c.Serves(ns) {
-		return nil
-	}
-	return byKey[*appsv1.ControllerRevision](c.namespaces[ns].revisions, name)
+	return byKey[*appsv1.ControllerRevision](c.in(ns).revisions, name)
 }
 
 // RevisionsOf returns the stored revisions of a config, by the beginning of their names.
 func (c *Caches) RevisionsOf(namespace, configName string) []*appsv1.ControllerRevision {
-	return typed[*appsv1.ControllerRevision](c.namespaces[namespace].revisions.ByIndex(byConfig, configName))
+	return typed[*appsv1.ControllerRevision](c.in(namespace).revisions.ByIndex(byConfig, configName))
 }
 
 // IsRevisionNamed reports whether a Job or a PV names a config revision, "namespace/name".
@@ -160,14 +173,14 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 
 // HasJob reports whether the cache has a Job.
 func (c *Caches) HasJob(namespace, name string) bool {
-	return byKey[*batchv1.Job](c.namespaces[namespace].jobs, namespace+"/"+name) != nil
+	return byKey[*batchv1.Job](c.in(namespace).jobs, namespace+"/"+name) != nil
 }
 
 // JobsOfUID returns the Jobs that serve a claim, in every config namespace.
 func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 	var out []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		out = append(out, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byUID, uid))...)
+		out = append(out, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byUID, uid))...)
 	}
 	return out
 }
@@ -176,19 +189,19 @@ func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 	var out []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		out = append(out, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byClass, label))...)
+		out = append(out, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byClass, label))...)
 	}
 	return out
 }
 
 // UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed.
 func (c *Caches) UnfinishedJobs(namespace, label string) []*batchv1.Job {
-	return typed[*batchv1.Job](c.namespaces[namespace].jobs.ByIndex(byUnfinished, label))
+	return typed[*batchv1.Job](c.in(namespace).jobs.ByIndex(byUnfinished, label))
 }
 
 // ClassesWithUnfinishedJobs returns the labels of the classes that have unfinished Jobs in a namespace.
 func (c *Caches) ClassesWithUnfinishedJobs(namespace string) []string {
-	return c.namespaces[namespace].jobs.ListIndexFuncValues(byUnfinished)
+	return c.in(namespace).jobs.ListIndexFuncValues(byUnfinished)
 }
 
 // ClassesInUse returns the labels of all classes that have a claim, a PV or a Job.
@@ -203,7 +216,7 @@ func (c *Caches) ClassesInUse() []string {
 
 // PodsOf returns the pods of a Job.
 func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
-	return typed[*corev1.Pod](c.namespaces[job.Namespace].pods.ByIndex(byJob, job.Name))
+	return typed[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name))
 }
 
 // NodesNamed returns the nodes with this name or hostname label.
@@ -217,7 +230,7 @@ func (c *Caches) NodesNamed(name string) []*corev1.Node {
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	var waiting []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		waiting = append(waiting, typed[*batchv1.Job](c.namespaces[ns].jobs.ByIndex(byNode, name))...)
+		waiting = append(waiting, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byNode, name))...)
 	}
 	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byNode, name)), typed[*corev1.PersistentVolume](c.pvs.ByIndex(byNode, name)), waiting
 }

@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 )
 
 // Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
@@ -27,8 +31,32 @@ const grantGroup, grantResource = "gateway.networking.k8s.io", "referencegrants"
 
 var grantVersions = []string{"v1", "v1beta1"}
 
+// grantsKept is for how long the grants of a namespace are kept. Many claims may ask for copies from it, and each is
+// looked at every minute while it is refused.
+const grantsKept = time.Minute
+
 // ReferenceGrants reads consent from ReferenceGrants. If that API is not served, no namespace consents.
-type ReferenceGrants struct{ Client dynamic.Interface }
+type ReferenceGrants struct {
+	client dynamic.Interface
+	clock  clock.PassiveClock
+
+	mu          sync.Mutex
+	byNamespace map[string]*grantsOfNamespace
+}
+
+// grantsOfNamespace are the grants of one namespace. Whoever asks first lists them, and all others wait for that.
+type grantsOfNamespace struct {
+	until time.Time
+
+	mu     sync.Mutex
+	listed bool
+	grants []grant
+}
+
+// NewReferenceGrants returns ReferenceGrants that have not been read yet.
+func NewReferenceGrants(client dynamic.Interface, clk clock.PassiveClock) *ReferenceGrants {
+	return &ReferenceGrants{client: client, clock: clk, byNamespace: map[string]*grantsOfNamespace{}}
+}
 
 // grant is the part of a ReferenceGrant that matters here.
 type grant struct {
@@ -50,23 +78,54 @@ type grantTo struct {
 	Name  *string `json:"name"` // nil: all of them
 }
 
-// Allows implements Grants. It asks the API server each time, so that an API that is installed later is noticed.
-func (g ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
-	list, err := g.list(ctx, source.Namespace)
+// Allows implements Grants. It notices a new grant, or an API that is installed later, within a minute.
+func (g *ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
+	grants, err := g.of(ctx, source.Namespace)
 	if err != nil {
 		return false, fmt.Errorf("look for ReferenceGrants in %s: %w", source.Namespace, err)
 	}
-	return slices.ContainsFunc(list, func(u unstructured.Unstructured) bool {
+	return slices.ContainsFunc(grants, func(one grant) bool { return one.allows(source.Name, to) }), nil
+}
+
+// of returns the grants of a namespace, and lists them if that was not done in the last minute.
+func (g *ReferenceGrants) of(ctx context.Context, namespace string) ([]grant, error) {
+	kept := g.kept(namespace)
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.listed {
+		return kept.grants, nil
+	}
+	list, err := g.list(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range list {
 		var one grant
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &one) == nil && one.allows(source.Name, to)
-	}), nil
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &one) == nil {
+			kept.grants = append(kept.grants, one)
+		}
+	}
+	kept.listed = true
+	return kept.grants, nil
+}
+
+// kept returns where the grants of a namespace are kept for now, and forgets what is too old.
+func (g *ReferenceGrants) kept(namespace string) *grantsOfNamespace {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	maps.DeleteFunc(g.byNamespace, func(_ string, old *grantsOfNamespace) bool { return !now.Before(old.until) })
+	if g.byNamespace[namespace] == nil {
+		g.byNamespace[namespace] = &grantsOfNamespace{until: now.Add(grantsKept)}
+	}
+	return g.byNamespace[namespace]
 }
 
 // list returns a namespace's grants by the first version that is served, and none if none is.
-func (g ReferenceGrants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+func (g *ReferenceGrants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	for _, version := range grantVersions {
 		api := schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}
-		list, err := g.Client.Resource(api).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		list, err := g.client.Resource(api).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		case err != nil:

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -30,7 +34,7 @@ func dynamicClient(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 
 // granting returns grants of an API server that serves some versions of the API, with a grant of this spec in the
 // namespace host. It answers for another version as an API server that does not know it.
-func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGrants {
+func granting(t *testing.T, spec string, served ...string) *cluster.ReferenceGrants {
 	t.Helper()
 	var objects []runtime.Object
 	for _, version := range served {
@@ -48,7 +52,7 @@ func granting(t *testing.T, spec string, served ...string) cluster.ReferenceGran
 		}
 		return false, nil, nil
 	})
-	return cluster.ReferenceGrants{Client: client}
+	return cluster.NewReferenceGrants(client, clock.RealClock{})
 }
 
 // Consent is what a ReferenceGrant of the source's namespace says about this very clone, by any version of that API
@@ -86,8 +90,35 @@ func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
 	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is away")
 	})
-	grants := cluster.ReferenceGrants{Client: client}
+	grants := cluster.NewReferenceGrants(client, clock.RealClock{})
 	if allowed, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); err == nil || allowed {
 		t.Errorf("allowed: %t, %v", allowed, err)
 	}
+}
+
+// Thousands of claims may be refused, and each is looked at every minute.
+func TestGrantsOfANamespaceAreListedOnceAMinute(t *testing.T) {
+	client, clk := dynamicClient(), clocktesting.NewFakePassiveClock(time.Now())
+	grants := cluster.NewReferenceGrants(client, clk)
+	mustList := func(want int, when string) {
+		t.Helper()
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				source := types.NamespacedName{Namespace: "host", Name: fmt.Sprint("source-", i)}
+				if _, err := grants.Allows(t.Context(), source, fmt.Sprint("guest-", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := len(client.Actions()); got != want {
+			t.Errorf("%d lists %s, want %d", got, when, want)
+		}
+	}
+	mustList(1, "for fifty claims at once")
+	clk.SetTime(clk.Now().Add(59 * time.Second))
+	mustList(1, "within a minute")
+	clk.SetTime(clk.Now().Add(time.Second))
+	mustList(2, "after a minute")
 }

@@ -39,6 +39,7 @@ type builder struct {
 	client  kubernetes.Interface
 	caches  *Caches
 	factory informers.SharedInformerFactory
+	synced  []cache.InformerSynced // of the informers since the last takeSynced
 	err     error
 }
 
@@ -58,6 +59,7 @@ func (b *builder) clusterWide(h Handlers) {
 			h.Node(now)
 		}
 	}), cache.Indexers{byNode: namesOfNode})
+	b.caches.synced = b.takeSynced()
 }
 
 // namespaced watches what the dispatcher needs in a config namespace, and nothing else there.
@@ -72,7 +74,14 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated),
 		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
 	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), cache.Indexers{byJob: jobOfPod})
+	s.synced = b.takeSynced()
 	return s
+}
+
+func (b *builder) takeSynced() []cache.InformerSynced {
+	taken := b.synced
+	b.synced = nil
+	return taken
 }
 
 // use sets up the factory of the informers that are added next.
@@ -93,7 +102,7 @@ func (b *builder) add(informer cache.SharedIndexInformer, handler cache.Resource
 	}
 	registration, err := informer.AddEventHandler(handler)
 	if b.err = err; err == nil {
-		b.caches.synced = append(b.caches.synced, registration.HasSynced)
+		b.synced = append(b.synced, registration.HasSynced)
 	}
 	return informer.GetIndexer()
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,15 +66,17 @@ func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
 }
 
 // Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last write or, after a
-// restart, behind what an earlier leader saw. at is where the claim was last known to be.
-func (c *Caches) Live(at types.NamespacedName) Reader {
-	return live{client: c.client, namespaces: c.Namespaces(), at: at}
+// restart, behind what an earlier leader saw. at is where the claim was last known to be, and mayHaveJobs are the
+// namespaces in which it may have Jobs. Another namespace in which the dispatcher may not list is skipped: otherwise
+// one config namespace that is deleted, with its RoleBinding, would stop the classes of all others.
+func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
+	return live{client: c.client, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
 }
 
 type live struct {
-	client     kubernetes.Interface
-	namespaces []string
-	at         types.NamespacedName
+	client                  kubernetes.Interface
+	namespaces, mayHaveJobs []string
+	at                      types.NamespacedName
 }
 
 func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
@@ -107,6 +111,9 @@ func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
 	var out []*batchv1.Job
 	for _, ns := range l.namespaces {
 		list, err := l.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + string(uid)})
+		if apierrors.IsForbidden(err) && !slices.Contains(l.mayHaveJobs, ns) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("list the Jobs of the claim %s in %s: %w", uid, ns, err)
 		}
@@ -173,10 +180,14 @@ func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.U
 	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
 }
 
-// IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name".
+// IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name
+// revisions of their own namespace, so another one in which the dispatcher may not list is skipped.
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
 		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
+		if apierrors.IsForbidden(err) && !strings.HasPrefix(name, ns+"/") {
+			continue
+		}
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}

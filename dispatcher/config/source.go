@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -24,6 +25,9 @@ type Source struct {
 	Binding    string            `json:"volumeBindingMode"`
 	Data       map[string]string `json:"data"`
 	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// storedAs is the name of the revision from which the source was read. It is empty for one that was not stored.
+	storedAs string
 }
 
 // SourceOf joins a ConfigMap and the class that it serves.
@@ -72,9 +76,20 @@ func DecodeSource(data []byte) (Source, error) {
 	return s, nil
 }
 
+// StoredSource returns the source in a stored revision. Namespace and name are those of the object, whatever its data
+// says: an administrator may have copied it from another namespace.
+func StoredSource(stored *appsv1.ControllerRevision) (Source, error) {
+	s, err := DecodeSource(stored.Data.Raw)
+	s.Namespace, s.storedAs = stored.Namespace, stored.Name
+	return s, err
+}
+
 // RevisionName returns the name of the revision: the config's name and a hash of the whole content, so that the same
-// content always has the same name.
+// content always has the same name. A revision that was copied from another namespace keeps its name.
 func (s Source) RevisionName() string {
+	if s.storedAs != "" {
+		return s.storedAs
+	}
 	sum := sha256.Sum256(s.Encode())
 	const maxName = 253 - 1 - 16
 	name := strings.TrimRight(s.Name[:min(len(s.Name), maxName)], ".") // a cut may end in a dot

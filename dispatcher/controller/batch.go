@@ -17,11 +17,15 @@ import (
 )
 
 // launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server refuses the Job of
-// all, perhaps because of one request, the first UID is launched alone: a bad request must not keep the others from
-// being launched.
+// all, or choosing the others panics, perhaps because of one request, the first UID is launched alone: a bad request
+// must not keep the others from being launched.
 func (c *Controller) launch(ctx context.Context, first act.Member) error {
-	members, err := c.chooseMembers(ctx, first)
-	if err != nil {
+	var members []act.Member
+	err := c.recovering(ctx, string(first.O.UID), func() (err error) {
+		members, err = c.chooseMembers(ctx, first)
+		return err
+	})
+	if err != nil && !errors.Is(err, errPanic) {
 		return err
 	}
 	if len(members) > 0 {
@@ -63,12 +67,17 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 	}
 	cfg := act.ConfigFor(first.O, launch.Verb).Config
 	var out []act.Member
-	for _, uid := range c.slots.Join(slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
-		m, ready, err := c.decideMember(ctx, uid, group, launch.AnyNode)
+	for _, uid := range c.slots.Join(first.O.UID, slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
+		var m act.Member
+		var ready bool
+		err := c.recovering(ctx, string(uid), func() (err error) {
+			m, ready, err = c.decideMember(ctx, uid, group, launch.AnyNode)
+			return err
+		})
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Failed to launch a claim together with another", "uid", uid)
 		}
-		if !ready {
+		if err != nil || !ready {
 			c.slots.Dismiss(uid)
 			c.queue.Add(uid)
 			continue

@@ -41,6 +41,9 @@ type Options struct {
 	TrustUsername bool
 	// Grants answers whether a claim may be cloned into another namespace. Nil means never.
 	Grants cluster.Grants
+	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for none. It is asked about
+	// all but the first. Nil means that none are missing.
+	MissingIn func(ctx context.Context, namespace string) (string, error)
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
 }
@@ -62,12 +65,17 @@ type Controller struct {
 	hints     hints
 	// leading is set in the replica that reconciles. The others only fill their caches.
 	leading atomic.Bool
+	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
+	// checkAccess uses it.
+	unserved map[string]bool
+	// background is what runs beside the workers, leader or not.
+	background sync.WaitGroup
 }
 
 // New returns a Controller. Nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
 	c := &Controller{
-		opts: opts, clock: clk, series: series.New(),
+		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
@@ -94,6 +102,8 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 // Start fills the caches, leader or not, so that a new leader loses no time. It returns when they are filled or ctx
 // has ended. The watches end with ctx, and Stopped waits for that.
 func (c *Controller) Start(ctx context.Context) bool {
+	c.checkAccess(ctx)
+	c.background.Go(func() { c.recheckAccess(ctx) })
 	c.caches.Start(ctx)
 	return c.Synced(ctx)
 }
@@ -102,7 +112,10 @@ func (c *Controller) Start(ctx context.Context) bool {
 func (c *Controller) Synced(ctx context.Context) bool { return c.caches.WaitForSync(ctx) }
 
 // Stopped waits for the watches to end, after the context of Start has ended.
-func (c *Controller) Stopped() { c.caches.Shutdown() }
+func (c *Controller) Stopped() {
+	c.caches.Shutdown()
+	c.background.Wait()
+}
 
 // Run reconciles until ctx ends. Only the leader may run it.
 func (c *Controller) Run(ctx context.Context) {
@@ -132,9 +145,14 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
-	had := c.slots.Begin(uid)
-	requeueAfter, err := c.reconcile(ctx, uid)
-	waiting := c.slots.End(uid, had)
+	var requeueAfter time.Duration
+	var waiting bool
+	err := c.recovering(ctx, string(uid), func() (err error) {
+		had := c.slots.Begin(uid)
+		defer func() { waiting = c.slots.End(uid, had) }()
+		requeueAfter, err = c.reconcile(ctx, uid)
+		return err
+	})
 	switch {
 	case err != nil:
 		if !errors.Is(err, context.Canceled) {
@@ -173,11 +191,11 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 		return nil, nil, err
 	}
 	assume(&o.View)
-	action := decide.Decide(o.View)
+	action := c.unlessUnserved(o, decide.Decide(o.View))
 	if decide.IsSafeOnStaleFacts(action) {
 		return o, action, nil
 	}
-	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At), uid, hint); err != nil {
+	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, hint); err != nil {
 		return nil, nil, err
 	}
 	assume(&o.View)

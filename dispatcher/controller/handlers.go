@@ -134,7 +134,10 @@ func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {
 	c.enqueueClass(stored.Labels[config.LabelClass])
 }
 
-func (c *Controller) accountChanged(*corev1.ServiceAccount) {
+func (c *Controller) accountChanged(*corev1.ServiceAccount) { c.enqueueClasses() }
+
+// enqueueClasses enqueues everything that may wait for something of any class.
+func (c *Controller) enqueueClasses() {
 	for _, label := range c.caches.ClassesInUse() {
 		c.enqueueClass(label)
 	}

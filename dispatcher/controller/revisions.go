@@ -17,7 +17,11 @@ func (c *Controller) processNextRevision(ctx context.Context) bool {
 		return false
 	}
 	defer c.revisions.Done(name)
-	requeueAfter, err := c.reconcileRevision(ctx, name)
+	var requeueAfter time.Duration
+	err := c.recovering(ctx, name, func() (err error) {
+		requeueAfter, err = c.reconcileRevision(ctx, name)
+		return err
+	})
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to reconcile config revision", "revision", name)

@@ -23,7 +23,7 @@ func (w *world) mustKeepVolume(claim *corev1.PersistentVolumeClaim) {
 
 // A pod of a delete that could not start (quota, image, node) once deleted the volume when it started at last, although an administrator had
 // kept the volume meanwhile.
-func TestReclaimByPVIsCancelledWhenItsReasonIsGone(t *testing.T) {
+func TestReclaimByPVIsCancelledWithoutItsReason(t *testing.T) {
 	for name, rescue := range map[string]func(w *world, claim *corev1.PersistentVolumeClaim){
 		"policy Retain": func(w *world, claim *corev1.PersistentVolumeClaim) {
 			w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
@@ -160,7 +160,7 @@ func TestFinalizerWayOutOfAPVWithoutAClaimRef(t *testing.T) {
 				w.setPolicy(claim, policy)
 				w.Advance(time.Minute)
 				fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-				w.Until("the PV is gone", time.Hour, func() bool { return w.PVOf(claim) == nil })
+				w.Until("the PV no longer exists", time.Hour, func() bool { return w.PVOf(claim) == nil })
 				if !w.Storage[string(claim.UID)] {
 					w.T.Error("the volume was deleted, although an administrator took its claimRef off")
 				}
@@ -184,6 +184,6 @@ func TestFinalizerWayOutByTheRemedyOfVolumeInDoubt(t *testing.T) {
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 		w.Advance(time.Minute)
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-		w.Until("the PV is gone", time.Hour, func() bool { return w.PVOf(claim) == nil })
+		w.Until("the PV no longer exists", time.Hour, func() bool { return w.PVOf(claim) == nil })
 	})
 }

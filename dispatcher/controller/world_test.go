@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -14,8 +15,11 @@ import (
 )
 
 // TestMain lets garbage grow: a world is small, is thrown away as a whole, and a fifth of the time went into collecting.
+// It also takes away what client-go does with the errors of watches. That waits, between the last error and the next, by
+// clocks of different worlds, up to decades.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
+	utilruntime.ErrorHandlers = nil
 	os.Exit(m.Run())
 }
 

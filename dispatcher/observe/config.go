@@ -99,13 +99,16 @@ func (b *Observer) resolveDelete(o *Observation) Resolved {
 				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
 			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
 	}
+	if p := b.unserved(name); p != nil {
+		return Resolved{Target: decide.Target{Problem: p}}
+	}
 	stored := b.Caches.Revision(name)
 	if stored == nil {
 		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionMissing,
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
 				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
 	}
-	src, err := config.DecodeSource(stored.Data.Raw)
+	src, err := config.StoredSource(stored)
 	if err != nil {
 		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
 	}
@@ -131,9 +134,8 @@ func (o *Observation) madeUnder() string {
 // configFor finds the one ConfigMap of a class.
 func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
 	ns := config.NamespaceFor(class, b.Namespace)
-	if !b.Caches.Serves(ns) {
-		return nil, problem(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s, "+
-			"which the dispatcher does not serve: add it to --config-namespaces", class.Name, ns)
+	if why := b.Caches.WhyUnserved(ns); why != "" {
+		return nil, problem(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s: %s", class.Name, ns, why)
 	}
 	switch found := b.Caches.ConfigsOf(ns, class.Name); {
 	case len(found) == 0:
@@ -160,9 +162,6 @@ func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
 	}
 	if len(faults) > 0 {
 		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
-	}
-	if !b.Caches.Serves(src.Namespace) {
-		return cfg, problem(reason.NamespaceNotServed, "the config %s/%s: add its namespace to --config-namespaces", src.Namespace, src.Name)
 	}
 	if cfg.ServiceAccount == "" {
 		return cfg, nil // its container writes no PV, and gets no token

@@ -39,7 +39,7 @@ func (b *Observer) lastGood(src config.Source) (config.Config, bool) {
 	var good config.Config
 	last, found := int64(0), false
 	for _, r := range b.siblings(src) {
-		old, err := config.DecodeSource(r.Data.Raw)
+		old, err := config.StoredSource(r)
 		if err != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
 			continue
 		}
@@ -81,7 +81,7 @@ func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	if b.Caches.IsRevisionNamed(name) {
 		return true
 	}
-	src, err := config.DecodeSource(stored.Data.Raw)
+	src, err := config.StoredSource(stored)
 	if err != nil {
 		return true
 	}

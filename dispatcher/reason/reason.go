@@ -20,7 +20,7 @@ const (
 	ConfigWarning = "ConfigWarning"
 	// ServiceAccountRefused: the config's ServiceAccount does not exist, or lacks the label.
 	ServiceAccountRefused = "ServiceAccountRefused"
-	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve.
+	// NamespaceNotServed: class or revision name a namespace that the dispatcher does not serve, or in which it lacks permissions.
 	NamespaceNotServed = "NamespaceNotServed"
 	// WaitingForClass: the class no longer exists.
 	WaitingForClass = "WaitingForClass"

@@ -35,6 +35,7 @@ var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 type Series struct {
 	provisions, provisionsFailed, deletes, deletesFailed, runs, droppedEvents *metrics.CounterVec
 	provisionSeconds, deleteSeconds, attempts, bound                          *metrics.HistogramVec
+	panics                                                                    *metrics.Counter
 }
 
 // New returns the series. None is registered. The first six have the names that dashboards for other provisioners
@@ -61,6 +62,9 @@ func New() Series {
 			"Counted runs that a success took, itself included", attemptBuckets, labelClass, labelVerb),
 		bound: histogramVec("flex_dispatcher_claim_to_bound_seconds",
 			"From the creation of a claim until it is bound, by phase", buckets, labelClass, labelPhase),
+		panics: metrics.NewCounter(&metrics.CounterOpts{
+			Name: "flex_dispatcher_panics_total", Help: "Panics while an item of a queue was reconciled. Each is a bug",
+		}),
 	}
 }
 
@@ -82,7 +86,7 @@ type Registry interface {
 // counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
-		s.runs, s.droppedEvents, s.attempts, s.bound)
+		s.runs, s.droppedEvents, s.attempts, s.bound, s.panics)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
@@ -120,6 +124,9 @@ func (s Series) CountRun(r Run) {
 
 // CountDroppedEvent counts an event of a type that was not written.
 func (s Series) CountDroppedEvent(eventType string) { s.droppedEvents.WithLabelValues(eventType).Inc() }
+
+// CountPanic counts a panic that was recovered from.
+func (s Series) CountPanic() { s.panics.Inc() }
 
 // The phases of a claim until it is bound. One ends when the next begins.
 const (

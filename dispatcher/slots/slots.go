@@ -47,8 +47,9 @@ type Slots struct {
 	served   map[ClassKey]map[Flow]time.Time
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
-	// joined are the UIDs that another UID's worker is about to launch with its own. They are in no queue.
-	joined map[types.UID]bool
+	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
+	// queue.
+	joined map[types.UID]types.UID
 }
 
 // New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
@@ -56,7 +57,7 @@ func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]bool{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
 	}
 }
 
@@ -82,8 +83,10 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 // End reassigns the slot that a UID had and did not use, because something else had to be done first or the API
 // server refused the Job: a UID that cannot be launched now must not hold up another. Then the free slots of every
 // class in which the UID has Jobs are assigned, since a stuck Job does not use its slot, and only time shows that it
-// is stuck. It reports whether the UID waits, or has been assigned a slot since.
+// is stuck. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still
+// neither launched nor dismissed, since the work has panicked, wait again.
 func (s *Slots) End(uid types.UID, had *Assignment) bool {
+	s.dismissJoined(uid)
 	if had != nil && s.revoke(uid, had) {
 		s.Assign(had.ClassKey)
 	}
@@ -126,7 +129,7 @@ func (s *Slots) Await(at ClassKey, w Waiter) {
 func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.joined[types.UID(w.UID)] {
+	if s.joined[types.UID(w.UID)] != "" {
 		return // it gets that Job, or is enqueued
 	}
 	if s.queues[at] == nil {
@@ -216,7 +219,8 @@ func (s *Slots) Observe(job *batchv1.Job) {
 
 // Join removes the next waiters of a group from their queue, to be launched with another UID. Until Dismiss they are
 // assigned no slot of their own, since a UID has one Job at a time.
-func (s *Slots) Join(at ClassKey, group string, most int) []types.UID {
+// by is that other UID.
+func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := s.queues[at]
@@ -225,7 +229,7 @@ func (s *Slots) Join(at ClassKey, group string, most int) []types.UID {
 	}
 	var out []types.UID
 	for _, w := range queue.Take(group, s.load(at), most) {
-		s.joined[types.UID(w.UID)] = true
+		s.joined[types.UID(w.UID)] = by
 		out = append(out, types.UID(w.UID))
 	}
 	return out
@@ -236,6 +240,18 @@ func (s *Slots) Dismiss(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.joined, uid)
+}
+
+// dismissJoined dismisses what has joined a UID, and enqueues it.
+func (s *Slots) dismissJoined(by types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, first := range s.joined {
+		if first == by {
+			delete(s.joined, uid)
+			s.enqueue(uid)
+		}
+	}
 }
 
 // Waiting returns the number of UIDs that wait, by class and flow.

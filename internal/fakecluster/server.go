@@ -27,6 +27,9 @@ type Object interface {
 // resourceVersions, UIDs, finalizers and preconditions, and its watches honour selectors: half of the dispatcher's
 // rules hang on them. An object that is stored is never written to again.
 type Server struct {
+	// Forbidden are the namespaces in which clients may do nothing, as without a RoleBinding. Watches that exist go on.
+	Forbidden sync.Map
+
 	clock  clock.PassiveClock
 	mu     sync.Mutex
 	stored map[string]*shelf // by resource
@@ -63,6 +66,11 @@ func (s *Server) Client(by string) *fake.Clientset { return s.client(by, nil) }
 // client returns the clientset of a process, which answers nothing once the process was killed.
 func (s *Server) client(by string, p *Process) *fake.Clientset {
 	c := &fake.Clientset{}
+	c.AddReactor("*", "*", s.forbid)
+	c.AddWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		forbidden, _, err := s.forbid(a)
+		return forbidden, nil, err
+	})
 	c.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if p.killed() {
 			return true, nil, context.Canceled
@@ -82,6 +90,13 @@ func (s *Server) client(by string, p *Process) *fake.Clientset {
 		return true, w, err
 	})
 	return c
+}
+
+func (s *Server) forbid(a clienttesting.Action) (bool, runtime.Object, error) {
+	if _, forbidden := s.Forbidden.Load(a.GetNamespace()); !forbidden {
+		return false, nil, nil
+	}
+	return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 }
 
 // History returns all that was written so far. Its objects must not be changed.
