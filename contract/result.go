@@ -75,6 +75,7 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 		}
 		text = number.String()
 	}
+	text = strings.TrimSpace(text) // as Kubernetes reads quantities
 	if text == "" {
 		return errors.New("the capacity is empty")
 	}

@@ -45,8 +45,8 @@ type Result struct {
 	Hint *observe.Hint
 }
 
-// learned returns the Result of a refused write: the UID is observed again at once, with what was learned.
-func learned(hint observe.Hint) Result { return Result{RequeueAfter: time.Nanosecond, Hint: &hint} }
+// learned makes the UID be observed again at once, with what was learned from a refused write.
+func learned(hint observe.Hint) Result { return Result{Hint: &hint} }
 
 // Do carries out one action: at most one write, then its event and log line.
 //

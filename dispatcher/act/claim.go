@@ -25,7 +25,7 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if IsRefused(err) {
 		a.emitUnpublished(o, d, err)
-		return learned(observe.Hint{Unpublishable: d.Run.Name}), nil
+		return learned(observe.Hint{Unpublishable: d.Run.Name, Success: d.Success}), nil
 	}
 	_, err = outcomeOf(err, "write the result on the claim %s", o.At)
 	return Result{}, err

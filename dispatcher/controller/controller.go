@@ -169,18 +169,24 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	return true
 }
 
-// reconcile takes one step for one UID. It returns when to take the next, zero for when something changes.
+// reconcile takes one step for one UID. It returns when to take the next, zero for when something changes. What a refused write has taught is
+// decided upon at once: the UID may have a slot now that it would lose otherwise.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
-	o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
-	if err != nil {
-		return 0, err
+	for range 2 {
+		o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
+		if err != nil {
+			return 0, err
+		}
+		if launch, launches := action.(decide.Launch); launches {
+			return 0, c.launch(ctx, act.Member{O: o, Launch: launch})
+		}
+		result, err := c.actor.Do(ctx, o, action)
+		c.hints.put(uid, result.Hint, c.clock.Now())
+		if err != nil || result.Hint == nil {
+			return result.RequeueAfter, err
+		}
 	}
-	if launch, launches := action.(decide.Launch); launches {
-		return 0, c.launch(ctx, act.Member{O: o, Launch: launch})
-	}
-	result, err := c.actor.Do(ctx, o, action)
-	c.hints.put(uid, result.Hint, c.clock.Now())
-	return result.RequeueAfter, err
+	return time.Nanosecond, nil
 }
 
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on

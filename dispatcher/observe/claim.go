@@ -24,7 +24,9 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 		return err
 	}
 	o.View.Provision = o.Provision.Target
-	o.SelectedNode = b.topologyOf(o.View.Provision.Node)
+	if o.SelectedNode = o.Provision.Node; o.SelectedNode.Name == "" {
+		o.SelectedNode = b.topologyOf(o.View.Provision.Node)
+	}
 	if o.View.Provision.Problem != nil {
 		return nil
 	}

@@ -25,6 +25,8 @@ type Resolved struct {
 	Config config.Config
 	Class  *storagev1.StorageClass
 	Source *contract.Source
+	// Node is where the selected node of a pending claim is, if the scheduler has selected one that exists.
+	Node NodeTopology
 	// From is the class's ConfigMap, if there is just one. Faulty is set if the problem lies in it.
 	From   *corev1.ConfigMap
 	Faulty bool
@@ -53,7 +55,7 @@ func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, 
 		HasSlot:        b.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
 		NodeSelected: waitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
 	}
-	err = b.missingSelectedNode(ctx, reader, &r.Target)
+	err = r.observeSelectedNode(ctx, reader)
 	return r, err
 }
 

@@ -29,26 +29,39 @@ func (b *Observer) topologyOf(name string) NodeTopology {
 		if out.Labels != nil && node.Name != name {
 			continue
 		}
-		out = NodeTopology{Name: node.Name, Labels: map[string]string{}}
-		for _, label := range topologyLabels {
-			if value := node.Labels[label]; value != "" {
-				out.Labels[label] = value
-			}
+		out = topologyOfNode(node)
+	}
+	return out
+}
+
+// topologyOfNode returns where a node is, by its labels.
+func topologyOfNode(node *corev1.Node) NodeTopology {
+	out := NodeTopology{Name: node.Name, Labels: map[string]string{}}
+	for _, label := range topologyLabels {
+		if value := node.Labels[label]; value != "" {
+			out.Labels[label] = value
 		}
 	}
 	return out
 }
 
-// missingSelectedNode notes if the node that the scheduler has selected for a claim no longer exists.
-func (b *Observer) missingSelectedNode(ctx context.Context, reader cluster.Reader, t *decide.Target) error {
+// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists, and where it is. The cache may not have a
+// node yet that was added a moment ago, and a claim must not be provisioned in the default zone for that.
+func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reader) error {
+	t := &r.Target
 	if !t.NodeSelected || t.Node == "" {
 		return nil
 	}
 	node, err := reader.Node(ctx, t.Node)
+	if err != nil {
+		return err
+	}
 	if node == nil {
 		t.MissingNode = "the selected node " + t.Node
+		return nil
 	}
-	return err
+	r.Node = topologyOfNode(node)
+	return nil
 }
 
 // observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer exists.

@@ -61,6 +61,8 @@ type Observation struct {
 type Hint struct {
 	// Unpublishable names the run whose result the API server does not allow the dispatcher to write on the claim.
 	Unpublishable string
+	// Success is what that result says.
+	Success bool
 	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
 }
@@ -86,7 +88,8 @@ func (o *Observation) apply(hint Hint) {
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)
-		r.Published = r.Name == hint.Unpublishable || isPublished(o.Claim, Result(*r, o.View.Volume.Fits(), o.PV))
+		refused := r.Name == hint.Unpublishable && hint.Success == o.View.Volume.Fits()
+		r.Published = refused || isPublished(o.Claim, Result(*r, o.View.Volume.Fits(), o.PV))
 		if r.Name == hint.RefusedPV {
 			r.Refused = hint.RefusedWhy
 		}
