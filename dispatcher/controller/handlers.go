@@ -62,12 +62,17 @@ func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 	}
 }
 
-// jobChanged also assigns slots: a Job that has ended may have freed one.
+// jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
-	c.slots.Observe(job)
+	exists := c.caches.HasJob(job.Namespace, job.Name)
+	if exists {
+		c.slots.Observe(job)
+	} else {
+		c.slots.Forget(job)
+	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueJob(job)
-	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
+	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
 		c.slots.Assign(slots.KeyOfJob(job))
 	}
 }
