@@ -52,7 +52,7 @@ func learned(hint observe.Hint) Result { return Result{RequeueAfter: time.Nanose
 //
 //nolint:funlen,gocyclo // a line per action
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
-	klog.FromContext(ctx).V(2).Info("Acting", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
+	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:
 		return a.requeueAt(d.Until), nil
