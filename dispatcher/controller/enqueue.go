@@ -3,7 +3,9 @@ package controller
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 )
 
 // firstLooks is how many waiting claims a new leader looks at in a second, beside everything that changes. All of them
@@ -37,7 +39,7 @@ func (c *Controller) enqueueAll() {
 			c.pvChanged(pv)
 		}
 		for _, claim := range c.caches.ClaimsOfClass(label) {
-			if claim.Spec.VolumeName == "" {
+			if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
 				c.queue.AddAfter(claim.UID, time.Duration(waiting/firstLooks)*time.Second)
 				waiting++
 				continue
@@ -48,4 +50,11 @@ func (c *Controller) enqueueAll() {
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)
 	}
+}
+
+// isOfOurClass reports whether a claim's class names our provisioner. The claims of others are looked at in no time,
+// and must not hold up ours.
+func (c *Controller) isOfOurClass(claim *corev1.PersistentVolumeClaim) bool {
+	class := c.caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	return class != nil && class.Provisioner == c.opts.Provisioner
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -38,14 +39,17 @@ func TestAReplicaThatDoesNotLeadEnqueuesNothing(t *testing.T) {
 
 func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
+		client := fake.NewClientset(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Provisioner: "p"})
 		c, err := New(client, nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 1000 {
+		for i := range 1010 {
 			name := fmt.Sprint("c", i)
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+			if i >= 10 { // the others have no class
+				claim.Spec.StorageClassName = new("ours")
+			}
 			if _, err := client.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +65,7 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		time.Sleep(5*time.Second + time.Millisecond)
 		synctest.Wait()
 		later := c.queue.Len()
-		if first != firstLooks || later != 6*firstLooks {
+		if first != 10+firstLooks || later != 10+6*firstLooks {
 			t.Errorf("%d claims are enqueued at once, %d after five seconds", first, later)
 		}
 		c.queue.ShutDown()
