@@ -60,7 +60,7 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 		a.reportProblem(o, d.Problem)
 		return a.retold(a.requeueAt(d.Until)), nil
 	case decide.StoreRevision:
-		return Result{}, a.storeRevision(ctx, o)
+		return a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
 		a.awaitSlot(o, d)
 		return Result{}, nil

@@ -15,19 +15,23 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
+// cacheLag is how long the caches may be behind what another leader has just written.
+const cacheLag = 10 * time.Second
+
 // storeRevision stores the config of a pending claim as its newest revision. The name is a hash of the content. So if
-// the revision exists, only its number is raised and its mark as unused removed.
-func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error {
+// the revision exists, only its number is raised and its mark as unused removed. One that exists and is still not in
+// the cache a while later lacks the label by which it is watched.
+func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Result, error) {
 	src := o.Provision.Config.Source
 	if stored := o.StoredRevision; stored != nil {
 		if stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == o.NextRevision-1 {
-			return nil // the cache caught up while the claim was observed; its event enqueues the claim
+			return Result{}, nil // the cache caught up while the claim was observed; its event enqueues the claim
 		}
 		patch := annotate(map[string]any{config.AnnUnusedSince: nil})
 		patch["revision"] = o.NextRevision
 		err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)
 		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
-		return err
+		return Result{}, err
 	}
 	_, err := a.Client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,10 +44,14 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error
 		Data:     runtime.RawExtension{Raw: src.Encode()},
 		Revision: o.NextRevision,
 	}, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("store the config revision %s: %w", src.Revision(), err)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return Result{RequeueAfter: cacheLag, Hint: &observe.Hint{UnseenRevision: src.Revision()}}, nil
+	case err != nil:
+		return Result{}, fmt.Errorf("store the config revision %s: %w", src.Revision(), err)
+	default:
+		return Result{}, nil
 	}
-	return nil
 }
 
 // DoRevision carries out what was decided for one stored config revision. until is when to decide again.

@@ -162,6 +162,15 @@ func (c *Caches) RevisionsOf(namespace, configName string) []*appsv1.ControllerR
 	return typed[*appsv1.ControllerRevision](c.in(namespace).revisions.ByIndex(byConfig, configName))
 }
 
+// RevisionNames returns every stored revision, as "namespace/name".
+func (c *Caches) RevisionNames() []string {
+	var out []string
+	for _, ns := range c.namespaces {
+		out = append(out, ns.revisions.ListKeys()...)
+	}
+	return out
+}
+
 // IsRevisionNamed reports whether a Job or a PV names a config revision, "namespace/name".
 func (c *Caches) IsRevisionNamed(name string) bool {
 	named := slices.Contains(c.pvs.ListIndexFuncValues(byRevision), name)

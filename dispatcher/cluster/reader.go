@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -170,7 +171,7 @@ func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.U
 	}
 	var last *corev1.Event
 	for i := range list.Items {
-		if e := &list.Items[i]; last == nil || last.LastTimestamp.Before(&e.LastTimestamp) {
+		if e := &list.Items[i]; last == nil || lastSeen(e).After(lastSeen(last)) {
 			last = e
 		}
 	}
@@ -178,6 +179,18 @@ func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.U
 		return nil, nil //nolint:nilnil // no event is no error
 	}
 	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
+}
+
+// lastSeen returns when an event was last seen. Which field says so depends on the API by which it was written.
+func lastSeen(e *corev1.Event) time.Time {
+	seen := e.LastTimestamp.Time
+	if e.EventTime.After(seen) {
+		seen = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(seen) {
+		seen = e.Series.LastObservedTime.Time
+	}
+	return seen
 }
 
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name

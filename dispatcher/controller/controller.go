@@ -63,7 +63,7 @@ type Controller struct {
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
-	// leading is set in the replica that reconciles. The others only fill their caches.
+	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
 	// checkAccess uses it.
@@ -121,6 +121,7 @@ func (c *Controller) Stopped() {
 func (c *Controller) Run(ctx context.Context) {
 	c.leading.Store(true)
 	defer c.leading.Store(false)
+	c.enqueueAll()
 	var workers sync.WaitGroup
 	for range c.opts.Workers {
 		workers.Go(func() {

@@ -33,10 +33,10 @@ func (c *Controller) handlers() cluster.Handlers {
 // claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
 // be reconciled when the claim is deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
-	c.queue.Add(claim.UID)
+	c.enqueue(claim.UID)
 	c.enqueuePV(claim.Spec.VolumeName)
 	for _, clone := range c.caches.ClonesOf(claim.Namespace + "/" + claim.Name) {
-		c.queue.Add(clone.UID)
+		c.enqueue(clone.UID)
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
 // enqueuePV enqueues the UID after which a PV is named, if it is.
 func (c *Controller) enqueuePV(name string) {
 	if uid, ours := strings.CutPrefix(name, contract.PVName("")); ours {
-		c.queue.Add(types.UID(uid))
+		c.enqueue(types.UID(uid))
 	}
 }
 
@@ -57,24 +57,29 @@ func (c *Controller) enqueuePV(name string) {
 func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 	for _, uid := range pvs.Owners(pv) {
 		if c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
-			c.queue.Add(types.UID(uid))
+			c.enqueue(types.UID(uid))
 		}
 	}
 }
 
-// jobChanged also assigns slots: a Job that has ended may have freed one.
+// jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
-	c.slots.Observe(job)
+	exists := c.caches.HasJob(job.Namespace, job.Name)
+	if exists {
+		c.slots.Observe(job)
+	} else {
+		c.slots.Forget(job)
+	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueJob(job)
-	if !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
+	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
 		c.slots.Assign(slots.KeyOfJob(job))
 	}
 }
 
 func (c *Controller) enqueueJob(job *batchv1.Job) {
 	for _, uid := range jobs.UIDs(job) {
-		c.queue.Add(types.UID(uid))
+		c.enqueue(types.UID(uid))
 	}
 }
 
@@ -88,7 +93,7 @@ func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 		return
 	}
 	for _, uid := range annotated {
-		c.queue.Add(types.UID(uid))
+		c.enqueue(types.UID(uid))
 	}
 }
 
@@ -115,7 +120,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for label := range pod.Labels {
 		if uid, ours := strings.CutPrefix(label, jobs.LabelMember); ours {
-			c.queue.Add(types.UID(uid))
+			c.enqueue(types.UID(uid))
 		}
 	}
 }
@@ -149,7 +154,7 @@ func (c *Controller) enqueueClass(label string) {
 	for _, claim := range c.caches.ClaimsOfClass(label) {
 		switch {
 		case claim.Spec.VolumeName == "":
-			c.queue.Add(claim.UID)
+			c.enqueue(claim.UID)
 		case observe.WantsMore(claim):
 			c.enqueuePV(claim.Spec.VolumeName)
 		}
@@ -172,7 +177,7 @@ func (c *Controller) nodeChanged(node *corev1.Node) {
 	for _, name := range append(cluster.NamesOf(node), "") {
 		claims, volumes, records := c.caches.WaitingForNode(name)
 		for _, claim := range claims {
-			c.queue.Add(claim.UID)
+			c.enqueue(claim.UID)
 		}
 		for _, pv := range volumes {
 			c.enqueuePV(pv.Name)
@@ -186,7 +191,7 @@ func (c *Controller) nodeChanged(node *corev1.Node) {
 // enqueueRevision enqueues a config revision when an object that names it has changed.
 func (c *Controller) enqueueRevision(name string) {
 	if strings.Contains(name, "/") {
-		c.revisions.Add(name)
+		c.enqueueRevisionNamed(name)
 	}
 }
 
@@ -194,6 +199,6 @@ func (c *Controller) enqueueRevision(name string) {
 // created or deleted, or another revision may be the newest now.
 func (c *Controller) enqueueRevisions(namespace, revision string) {
 	for _, stored := range c.caches.RevisionsOf(namespace, config.NameOfRevision(revision)) {
-		c.revisions.Add(stored.Namespace + "/" + stored.Name)
+		c.enqueueRevisionNamed(stored.Namespace + "/" + stored.Name)
 	}
 }

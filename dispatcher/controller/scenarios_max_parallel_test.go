@@ -110,3 +110,22 @@ func TestAJobThatCannotStartFreesItsSlot(t *testing.T) {
 		w.Until("both are bound", time.Minute, w.AllBound)
 	})
 }
+
+// An administrator takes the finalizers off a Job and deletes it: it goes without having ended.
+func TestMaxParallelOfAJobThatVanishesIsFreeAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 5 * time.Minute, Does: fakecluster.Works}
+		w.Start()
+		first := w.CreateClaim("first")
+		w.Until("the first runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.CreateClaim("second")
+		w.Advance(2 * time.Second)
+		fakecluster.Delete(w, fakecluster.User, first)
+		w.Advance(2 * time.Second)
+		job := fakecluster.List[*batchv1.Job](w)[0]
+		fakecluster.Update(w, fakecluster.Admin, job, func(j *batchv1.Job) { j.Finalizers = nil })
+		fakecluster.Delete(w, fakecluster.Admin, job)
+		w.Until("the second is bound", 2*time.Hour, w.IsBound("second"))
+	})
+}

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -150,5 +151,22 @@ func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 		if w.Runs[2].Image != newer {
 			w.T.Errorf("the third claim was served by %s", w.Runs[2].Image)
 		}
+	})
+}
+
+func TestARevisionWithoutItsLabelIsReported(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		r := w.revisionOf(w.provisioned("first"))
+		label := func(value string) {
+			fakecluster.Update(w, fakecluster.Admin, r, func(r *appsv1.ControllerRevision) { r.Labels[config.LabelManagedBy] = value })
+		}
+		label("me")
+		w.CreateClaim("data")
+		w.Advance(2 * time.Minute)
+		w.MustEmitSome(onData, "RevisionDamaged", r.Namespace+"/"+r.Name, config.LabelManagedBy+"="+config.ManagedBy)
+		label(config.ManagedBy)
+		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
 	})
 }

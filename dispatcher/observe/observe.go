@@ -65,6 +65,8 @@ type Hint struct {
 	Success bool
 	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
+	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
+	UnseenRevision string
 }
 
 // Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
@@ -85,6 +87,9 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 
 // apply completes the runs with what claim, PV and hint say about them.
 func (o *Observation) apply(hint Hint) {
+	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
+		target.Problem = unseenRevision(target.Revision)
+	}
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)

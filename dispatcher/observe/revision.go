@@ -9,6 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // siblings returns the stored revisions of the same config.
@@ -48,6 +49,14 @@ func (b *Observer) lastGood(src config.Source) (config.Config, bool) {
 		}
 	}
 	return good, found
+}
+
+// unseenRevision returns the problem that a revision exists and is not watched.
+func unseenRevision(name string) *decide.Problem {
+	p := problem(reason.RevisionDamaged, "the ControllerRevision %s exists, but without its label %s=%s: add the label, or delete that ControllerRevision",
+		name, config.LabelManagedBy, config.ManagedBy)
+	p.RetryAfter = time.Minute
+	return p
 }
 
 // Revision is what was found of one stored config revision, "namespace/name".

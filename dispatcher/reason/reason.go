@@ -70,7 +70,7 @@ const (
 	DeleteNotSupported = "DeleteNotSupported"
 	// RevisionMissing: the revision that made the volume does not exist, or nothing names it.
 	RevisionMissing = "RevisionMissing"
-	// RevisionDamaged: that ControllerRevision cannot be read.
+	// RevisionDamaged: that ControllerRevision cannot be read, or lacks its label.
 	RevisionDamaged = "RevisionDamaged"
 	// Resizing: a Job that expands the volume was launched.
 	Resizing = "Resizing"

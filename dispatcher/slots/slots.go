@@ -45,6 +45,7 @@ type Slots struct {
 	mu       sync.Mutex
 	queues   map[ClassKey]*Queue
 	served   map[ClassKey]map[Flow]time.Time
+	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
@@ -56,7 +57,7 @@ type Slots struct {
 func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
-		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{},
+		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
 		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
 	}
 }
@@ -208,11 +209,31 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	delete(s.launched, jobKey(job))
 	at := KeyOfJob(job)
 	if s.served[at] == nil {
-		s.served[at] = map[Flow]time.Time{}
+		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
 	}
 	for flow := range flowsOf(job) {
+		if s.jobs[at][flow] == nil {
+			s.jobs[at][flow] = map[string]bool{}
+		}
+		s.jobs[at][flow][jobKey(job)] = true
 		if created := job.CreationTimestamp.Time; created.After(s.served[at][flow]) {
 			s.served[at][flow] = created
+		}
+	}
+}
+
+// Forget records that the cache no longer has a Job. A flow without Jobs is forgotten with its last: otherwise every
+// namespace that there ever was would be compared whenever a slot is assigned.
+func (s *Slots) Forget(job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.launched, jobKey(job))
+	at := KeyOfJob(job)
+	for flow := range flowsOf(job) {
+		delete(s.jobs[at][flow], jobKey(job))
+		if len(s.jobs[at][flow]) == 0 {
+			delete(s.jobs[at], flow)
+			delete(s.served[at], flow)
 		}
 	}
 }

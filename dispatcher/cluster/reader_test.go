@@ -1,0 +1,45 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+)
+
+// The Job controller writes events by the core API, the scheduler by events.k8s.io, which leaves lastTimestamp empty.
+func TestTheNewestWarningIsFoundWhicheverAPIWroteIt(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2030, 1, 1, 0, minutes, 0, 0, time.UTC) }
+	older := corev1.Event{EventTime: metav1.NewMicroTime(at(1))}
+	for name, newest := range map[string]corev1.Event{
+		"core":                   {LastTimestamp: metav1.NewTime(at(3))},
+		"events.k8s.io":          {EventTime: metav1.NewMicroTime(at(3))},
+		"events.k8s.io repeated": {EventTime: metav1.NewMicroTime(at(0)), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(3))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, all := range [][]corev1.Event{{older, newest}, {newest, older}} {
+				client := fake.NewClientset()
+				for j, e := range all {
+					e.Namespace, e.Name, e.Message = "ns", string(rune('a'+j)), "older"
+					if j != i {
+						e.Message = "newest"
+					}
+					if _, err := client.CoreV1().Events("ns").Create(t.Context(), &e, metav1.CreateOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := caches.WarningAbout(t.Context(), "ns", ""); err != nil || got == nil || got.Note != "newest" {
+					t.Errorf("order %d: %+v, %v", i, got, err)
+				}
+			}
+		})
+	}
+}

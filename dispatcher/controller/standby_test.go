@@ -1,0 +1,77 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
+)
+
+// A replica that does not lead hears of every claim of the cluster, and reconciles none.
+func TestAReplicaThatDoesNotLeadEnqueuesNothing(t *testing.T) {
+	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := func(i int) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
+	}
+	for i := range 1000 {
+		c.claimChanged(claim(i))
+	}
+	if n := c.queue.Len(); n != 0 {
+		t.Errorf("%d UIDs in its queue", n)
+	}
+	c.leading.Store(true)
+	c.claimChanged(claim(0))
+	if n := c.queue.Len(); n != 1 {
+		t.Errorf("%d UIDs in the leader's queue, want 1", n)
+	}
+}
+
+func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Provisioner: "p"})
+		c, err := New(client, nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1010 {
+			name := fmt.Sprint("c", i)
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+			if i >= 10 { // the others have no class
+				claim.Spec.StorageClassName = new("ours")
+			}
+			if _, err := client.CoreV1().PersistentVolumeClaims("ns").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if !c.Start(ctx) {
+			t.Fatal("the caches were not filled")
+		}
+		c.leading.Store(true)
+		c.enqueueAll()
+		synctest.Wait()
+		first := c.queue.Len()
+		time.Sleep(5*time.Second + time.Millisecond)
+		synctest.Wait()
+		later := c.queue.Len()
+		if first != 10+firstLooks || later != 10+6*firstLooks {
+			t.Errorf("%d claims are enqueued at once, %d after five seconds", first, later)
+		}
+		c.queue.ShutDown()
+		c.revisions.ShutDown()
+		stop()
+		c.Stopped()
+		time.Sleep(time.Second)
+	})
+}

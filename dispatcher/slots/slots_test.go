@@ -1,0 +1,48 @@
+package slots
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
+	caches, err := cluster.New(fake.NewClientset(), []string{"home"}, nil, cluster.Handlers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(caches, clocktesting.NewFakePassiveClock(time.Now()), func(types.UID) {})
+	job := func(i, n int) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "home", Name: fmt.Sprint("job-", i, "-", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n+1), 0)),
+			Labels:      map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x"},
+			Annotations: map[string]string{jobs.AnnNamespace: fmt.Sprint("ci-run-", i)},
+		}}
+	}
+	at := ClassKey{"home", "x"}
+	for i := range 100 {
+		s.Observe(job(i, 0))
+		s.Observe(job(i, 1))
+		s.Forget(job(i, 0))
+	}
+	if n := len(s.load(at).Served); n != 100 {
+		t.Errorf("%d flows are known, of 100 that have a Job", n)
+	}
+	for i := range 100 {
+		s.Forget(job(i, 1))
+	}
+	if n := len(s.load(at).Served); n != 0 {
+		t.Errorf("%d flows are known, and no Job exists", n)
+	}
+}
