@@ -30,8 +30,13 @@ build: ## build the binaries into bin/, static
 
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
-	CGO_ENABLED=1 go test -race -timeout 20m -skip '$(WALKS)' ./...
+	CGO_ENABLED=1 go test -race -timeout 20m -skip '$(WALKS)' $$(go list ./... | grep -v /test/model)
 	go test -run '$(WALKS)' ./dispatcher/decide
+	go test ./test/model
+
+.PHONY: model
+model: ## explore what can happen to one claim in full size; minutes
+	MODEL=full go test -count=1 -timeout 30m -v -run '^TestTheModel' ./test/model
 
 # The packages whose tests compare with golden files are those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))

@@ -1,0 +1,37 @@
+package model
+
+// defect is a way to break a law that the shipped rules still have.
+type defect struct {
+	name  string
+	finds func(b broken) bool
+}
+
+// knownDefects are what the model finds today. Whoever corrects the rules removes the entry: the test fails when a
+// listed defect is not found any more, and when something is found that is not listed.
+var knownDefects = []defect{
+	{"A1: a delete or an undo that has not started is not cancelled when there is no reason for it any more", func(b broken) bool {
+		return b.law != lawAlone && b.right
+	}},
+	{"A2: a volume in use is undone when its PV was removed before the run was recorded", func(b broken) bool {
+		return b.law == lawData && !b.right && b.undo && b.storage == used
+	}},
+	{"A3: a bound volume is deleted when its PV has another name and no mark of ours", func(b broken) bool {
+		return b.law == lawGuarded && !b.right && b.guarded == rescuedPV
+	}},
+	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
+		return b.law == lawData && !b.right && !b.undo
+	}},
+	{"two leaders: a launch that was decided long ago starts a second container", func(b broken) bool {
+		return b.law == lawAlone && b.leaders == 2
+	}},
+}
+
+// nameOf returns the known defect of a finding, or nothing.
+func nameOf(b broken) string {
+	for _, d := range knownDefects {
+		if d.finds(b) {
+			return d.name
+		}
+	}
+	return ""
+}
