@@ -13,13 +13,16 @@ var knownDefects = []defect{
 		return b.law != lawAlone && b.right
 	}},
 	{"A2: a volume in use is undone when its PV was removed before the run was recorded", func(b broken) bool {
-		return b.law == lawData && !b.right && b.undo && b.storage == used
+		return b.law == lawData && !b.right && b.undo && !b.other
+	}},
+	{"A2, by a PV of another name: it is known only as long as it exists", func(b broken) bool {
+		return b.law == lawData && !b.right && b.other
 	}},
 	{"A3: a bound volume is deleted when its PV has another name and no mark of ours", func(b broken) bool {
 		return b.law == lawGuarded && !b.right && b.guarded == rescuedPV
 	}},
 	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
-		return b.law == lawData && !b.right && !b.undo
+		return b.law == lawData && !b.right && !b.undo && !b.other
 	}},
 	{"two leaders: a launch that was decided long ago starts a second container", func(b broken) bool {
 		return b.law == lawAlone && b.leaders == 2

@@ -59,7 +59,7 @@ func kubernetesSteps() []step {
 		}),
 		once("the binder binds the rescued PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.rescue.phase == unbound },
 			func(_ *world, s *state) {
-				s.claim, s.rescue.phase = claimElsewhere, bound
+				s.claim, s.rescue.phase, s.other = claimElsewhere, bound, true
 				s.use()
 			}),
 		once("the binder releases the PV", func(_ *world, s *state) bool {

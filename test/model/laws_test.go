@@ -1,7 +1,5 @@
 package model
 
-import "fmt"
-
 // law is a law of the model.
 type law uint8
 
@@ -24,6 +22,7 @@ type broken struct {
 	guarded guard
 	storage stored
 	undo    bool
+	other   bool // a claim was once bound to the rescued PV
 	right   bool // there was a reason for the delete when it was launched
 	leaders uint8
 }
@@ -40,15 +39,17 @@ func (b broken) String() string {
 	if b.right {
 		why = "; its reason has vanished since its launch"
 	}
-	text += why
-	return text + []string{"", "; the PV is in use or kept", "; the PV of another name is in use"}[b.guarded] +
+	if b.other {
+		why += "; a claim was bound to a PV of another name"
+	}
+	return text + why + []string{"", "; the PV is in use or kept", "; the PV of another name is in use"}[b.guarded] +
 		[]string{"", "; the volume was never used", "; the volume was used", "; the volume was adopted"}[b.storage]
 }
 
 // guard returns the PV because of which the volume must be kept.
 func (s *state) guard() guard {
 	switch {
-	case s.rescue.phase == bound || s.rescue.phase == released:
+	case s.rescue.phase == bound || s.rescue.phase == released && s.other:
 		return rescuedPV
 	case s.pv.exists() && (s.pv.phase == bound || s.pv.retain || s.pv.ref == refOther):
 		return ownPV
@@ -104,7 +105,7 @@ func (s *state) commits(i int) {
 	if s.storage == nothing || !j.ghost.wrong {
 		return
 	}
-	found := broken{guarded: j.ghost.guarded, storage: s.storage, undo: j.gen == 0, right: j.ghost.right}
+	found := broken{guarded: j.ghost.guarded, storage: s.storage, other: s.other, undo: j.gen == 0, right: j.ghost.right}
 	switch {
 	case j.ghost.guarded != noGuard:
 		found.law = lawGuarded

@@ -37,7 +37,7 @@ var mutants = map[string]struct {
 	}},
 }
 
-// calm is a world without people: nobody but the user creates and deletes the claim.
+// calm is a world in which people do no more than create and delete the claim.
 func calm() world { return world{name: "calm", verbs: "provision,delete", states: 6_000} }
 
 func TestEveryLawIsBrokenByAMutant(t *testing.T) {

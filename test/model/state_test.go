@@ -176,6 +176,7 @@ type state struct {
 	kept   uint8 // bit set of the stored revisions
 
 	storage  stored
+	other    bool // a claim was once bound to the rescued PV
 	lastGen  uint8
 	acts     uint8 // of people, so far
 	failures uint8 // of containers, so far
@@ -226,7 +227,7 @@ func (s *state) newest(v verb) *job {
 
 // visible returns the part of a state that observe can see.
 func (s state) visible() state {
-	s.storage, s.lastGen, s.acts, s.failures, s.broken, s.second = 0, 0, 0, 0, broken{}, second{}
+	s.storage, s.other, s.lastGen, s.acts, s.failures, s.broken, s.second = 0, false, 0, 0, 0, broken{}, second{}
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		j.progress, j.ghost = 0, ghost{}
