@@ -2,10 +2,8 @@ package act
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -43,22 +41,4 @@ func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why stri
 		a.emit(o.Claim, nil, corev1.EventTypeNormal, reason.Rescheduling, why+"; the scheduler is to choose a node again")
 	}
 	return err
-}
-
-// createPV creates the PV that a container describes. If it exists already, the next observation finds it.
-func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
-	job := o.Jobs[run.Name]
-	pv, refused := observe.DescribedPV(job, o.Pods[run.Name], a.Allowed[job.Namespace])
-	if refused != "" {
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil
-	}
-	_, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: fieldManager})
-	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
-		return Result{}, nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: "the API server refused the PersistentVolume that it describes: " + err.Error()}), nil
-	default:
-		return Result{}, fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
-	}
 }

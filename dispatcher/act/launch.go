@@ -145,7 +145,8 @@ func setTopology(r *contract.Request, node observe.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
-// ConfigFor returns the config under which a verb would run.
+// ConfigFor returns the config under which a verb would run. An expand runs under the revision that made the volume, as a delete
+// does.
 func ConfigFor(o *observe.Observation, verb contract.Verb) observe.Resolved {
 	if verb == contract.Provision {
 		return o.Provision

@@ -72,3 +72,21 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }
+
+// createPV creates the PV that a container describes. If it exists already, the next observation finds it.
+func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
+	job := o.Jobs[run.Name]
+	pv, refused := observe.DescribedPV(job, o.Pods[run.Name], a.Allowed[job.Namespace])
+	if refused != "" {
+		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil
+	}
+	_, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return Result{}, nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
+		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: "the API server refused the PersistentVolume that it describes: " + err.Error()}), nil
+	default:
+		return Result{}, fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
+	}
+}

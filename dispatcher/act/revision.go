@@ -20,6 +20,9 @@ import (
 func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) error {
 	src := o.Provision.Config.Source
 	if stored := o.StoredRevision; stored != nil {
+		if stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == o.NextRevision-1 {
+			return nil // the cache caught up while the claim was observed; its event enqueues the claim
+		}
 		patch := annotate(map[string]any{config.AnnUnusedSince: nil})
 		patch["revision"] = o.NextRevision
 		err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)

@@ -52,7 +52,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 // reconciles returns how often dispatchers have reconciled a claim, by the line that they log each time.
 func (w *world) reconciles() int64 {
 	w.T.Helper()
-	n := w.Log.Count("Acting")
+	n := w.Log.Count("Carrying out action")
 	if n == 0 {
 		w.T.Error("no line says that a claim was reconciled: is the message another?")
 	}

@@ -113,7 +113,7 @@ func containerSteps() []step {
 			func(_ *world, s *state, i int) {
 				s.jobs[i].progress = pvWritten
 				if s.jobs[i].gen == 0 && s.storage == adopted {
-					s.storage = nothing // it is given back as it was
+					s.storage = nothing // it is released as it was
 					return
 				}
 				s.commits(i)

@@ -40,7 +40,7 @@ func (c *tally) add(e *explorer) {
 	}
 }
 
-func TestTheModelFindsEveryKnownDefectAndNoOther(t *testing.T) {
+func TestModelFindsEveryKnownDefectAndNoOther(t *testing.T) {
 	all := &tally{fired: map[string]int{}, found: map[string]string{}, unknown: map[broken]string{}}
 	t.Run("worlds", func(t *testing.T) {
 		for _, w := range worlds(isFull()) {
