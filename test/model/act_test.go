@@ -34,14 +34,14 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 		}
 	case decide.AddFinalizer, decide.RemoveFinalizer, decide.SetPVCapacity, decide.DeleteUnboundPV, decide.DeletePV:
 		actOnPV(&s, &seen, a)
-	default:
+	case decide.Cancel, decide.Waive, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
 		actOnJob(&s, &seen, a)
 	}
 	s.tidy()
 	return s, true
 }
 
-func number(r decide.Run) uint8 { return uint8(r.Number) } //nolint:gosec // a model has a few Jobs
+func number(r decide.Run) uint8 { return uint8(r.Number) }
 
 // sameClaim reports whether the claim has not changed since it was seen.
 func sameClaim(s, seen *state) bool {
@@ -70,7 +70,7 @@ func resize(s *state, to decide.ResizeStage) {
 // actOnPV writes on the PV. All but the last check that it has not changed since it was seen.
 func actOnPV(s, seen *state, action decide.Action) {
 	same := s.pv == seen.pv && s.pv.exists()
-	switch action.(type) {
+	switch any(action).(type) {
 	case decide.AddFinalizer:
 		s.pv.finalizer = s.pv.finalizer || same
 	case decide.RemoveFinalizer:
@@ -86,7 +86,7 @@ func actOnPV(s, seen *state, action decide.Action) {
 
 // runOf returns the run that an action is about.
 func runOf(action decide.Action) decide.Run {
-	switch a := action.(type) {
+	switch a := any(action).(type) {
 	case decide.Cancel:
 		return a.Run
 	case decide.RemovePodFinalizer:
@@ -117,7 +117,7 @@ func actOnJob(s, seen *state, action decide.Action) {
 	if as := j.asSeen(); as != seen.jobs[was] {
 		return
 	}
-	switch a := action.(type) {
+	switch a := any(action).(type) {
 	case decide.RemovePodFinalizer:
 		j.kept = false
 	case decide.RecordOutcome:
@@ -149,7 +149,7 @@ func (j *job) delete() {
 // launch creates the Job of a launch, unless one of its name exists.
 func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 	at := verbOf(a.Verb)
-	j := job{verb: at, number: uint8(a.Number), after: uint8(a.After), clean: a.NothingBefore, held: true} //nolint:gosec // a model has a few Jobs
+	j := job{verb: at, number: uint8(a.Number), after: uint8(a.After), clean: a.NothingBefore, held: true}
 	if s.find(at, j.number) >= 0 {
 		return s, true
 	}

@@ -21,7 +21,7 @@ type decision struct {
 
 // writes reports whether an action writes anything.
 func (d *decision) writes() bool {
-	switch d.action.(type) {
+	switch any(d.action).(type) {
 	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
 		return false
 	default:
@@ -103,12 +103,12 @@ func (e *explorer) follow(after state, from int32, how string, action uint32) {
 
 func (e *explorer) add(s state, from int32, how string, action uint32) {
 	if s.broken.law != noLaw {
-		s.broken.leaders = uint8(e.w.leaders) //nolint:gosec // at most two
+		s.broken.leaders = uint8(e.w.leaders)
 	}
 	if _, known := e.reached[s]; known {
 		return
 	}
-	at := int32(len(e.nodes)) //nolint:gosec // fewer than fit
+	at := int32(len(e.nodes))
 	e.reached[s] = at
 	e.nodes = append(e.nodes, node{s, from, how, action})
 	if _, known := e.findings[s.broken]; s.broken.law != noLaw && !known {
@@ -126,7 +126,7 @@ func (e *explorer) decide(s state) uint32 {
 	if _, launches := d.action.(decide.Launch); launches {
 		_, d.awaits = e.w.look(seen, false).(decide.AwaitSlot)
 	}
-	id := uint32(len(e.decisions)) //nolint:gosec // fewer than fit
+	id := uint32(len(e.decisions))
 	e.decisions = append(e.decisions, d)
 	e.decided[seen] = id
 	return id
@@ -192,8 +192,8 @@ func (e *explorer) trace(to int32) string {
 func lines(trace string) int { return strings.Count(trace, "\n") }
 
 // brief returns an action in a few words.
-func brief(a decide.Action) string {
-	switch a := a.(type) {
+func brief(action decide.Action) string {
+	switch a := any(action).(type) {
 	case decide.Launch:
 		return fmt.Sprintf("Launch %s %d, undo %t", a.Verb, a.Number, a.Undo)
 	case decide.Wait:
@@ -201,8 +201,8 @@ func brief(a decide.Action) string {
 	case decide.ReportProblem:
 		return "ReportProblem: " + a.Problem.Reason
 	case decide.Cancel, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
-		return kind(a) + " " + runOf(a).Name[:7]
+		return kind(action) + " " + runOf(action).Name[:7]
 	default:
-		return kind(a)
+		return kind(action)
 	}
 }

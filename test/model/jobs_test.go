@@ -123,10 +123,11 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 
 func statusOf(j *job) batchv1.JobStatus {
 	var s batchv1.JobStatus
-	switch {
-	case j.pod == podWaiting, j.pod == podRunning:
+	switch j.pod {
+	case podNone:
+	case podWaiting, podRunning:
 		s.Active = 1
-	case j.pod == podEnded, j.pod == podGone:
+	case podEnded, podGone:
 		s.Failed = 1
 	}
 	kind := batchv1.JobComplete

@@ -172,7 +172,7 @@ func codes(w *world, j *job) []ending {
 	}
 }
 
-// ends ends a container. Its kubelet says so, unless the pod was deleted by force.
+// ends is called when a container ends. Its kubelet says so, unless the pod was deleted by force.
 func (j *job) ends(w *world, code ending) {
 	j.progress = over
 	if !j.forced {

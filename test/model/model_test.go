@@ -86,9 +86,25 @@ func least() (states, transitions, decisions int) {
 
 // reachable are the actions that one UID can reach. Waive needs the Job of a batch.
 var reachable = []decide.Action{
-	decide.Wait{}, decide.ReportProblem{}, decide.StoreRevision{}, decide.AwaitSlot{}, decide.Launch{}, decide.AnnounceReschedule{}, decide.Reschedule{},
-	decide.Cancel{}, decide.RemovePodFinalizer{}, decide.CreatePV{}, decide.RecordOutcome{}, decide.PublishResult{}, decide.ReleaseRecord{},
-	decide.AddFinalizer{}, decide.RemoveFinalizer{}, decide.DeleteUnboundPV{}, decide.DeletePV{}, decide.SetPVCapacity{}, decide.SetResizeStatus{},
+	decide.Wait{},
+	decide.ReportProblem{},
+	decide.StoreRevision{},
+	decide.AwaitSlot{},
+	decide.Launch{},
+	decide.AnnounceReschedule{},
+	decide.Reschedule{},
+	decide.Cancel{},
+	decide.RemovePodFinalizer{},
+	decide.CreatePV{},
+	decide.RecordOutcome{},
+	decide.PublishResult{},
+	decide.ReleaseRecord{},
+	decide.AddFinalizer{},
+	decide.RemoveFinalizer{},
+	decide.DeleteUnboundPV{},
+	decide.DeletePV{},
+	decide.SetPVCapacity{},
+	decide.SetResizeStatus{},
 }
 
 func checkSize(t *testing.T, all *tally) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -139,9 +140,7 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 
 func (w *world) claim(s *state) *corev1.PersistentVolumeClaim {
 	claim := claimFor(s.request, s.node)
-	for name, value := range w.publishedBy(s) {
-		claim.Annotations[name] = value
-	}
+	maps.Copy(claim.Annotations, w.publishedBy(s))
 	claim.Spec.Resources.Requests = sizeOf(s.size.asked)
 	switch s.claim {
 	case claimBound:

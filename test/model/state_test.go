@@ -132,11 +132,10 @@ type job struct {
 
 // ghost is what only the laws see of a delete run.
 type ghost struct {
-	right    bool  // there was a reason for the run when it was launched
-	seen     bool  // a leader could see that the reason no longer existed before the container began
-	wrong    bool  // the container began without a reason, and a leader could have seen it
-	guarded  guard // the PV that was to be kept when the container began
-	adopting bool  // the volume held data before its claim existed
+	right   bool  // there was a reason for the run when it was launched
+	seen    bool  // a leader could see that the reason no longer existed before the container began
+	wrong   bool  // the container began without a reason, and a leader could have seen it
+	guarded guard // the PV that was to be kept when the container began
 }
 
 // guard is the PV because of which a volume must not be deleted.
