@@ -11,8 +11,8 @@ GOFLAGS_BUILD = -trimpath -buildvcs=false \
 	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
 BINARIES := flex-dispatcher cinder-provisioner
 TOOL := go tool -modfile=tools.mod
-# These run in one goroutine: the race detector has nothing to find in millions of views or in the words of all files, and would take five times as long.
-UNRACED := ^(TestEveryView|TestForbiddenWords)
+# These run in one goroutine: the race detector has nothing to find in millions of views and states or in the words of all files, and would take five times as long.
+UNRACED := ^(TestEveryView|TestForbiddenWords|TestModel)
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
 
 .PHONY: help
@@ -31,7 +31,11 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 go test -race -timeout 20m -skip '$(UNRACED)' ./...
-	go test -run '$(UNRACED)' ./dispatcher/decide ./test
+	go test -run '$(UNRACED)' ./dispatcher/decide ./test ./test/model
+
+.PHONY: model
+model: ## explore what can happen to one claim in full size; minutes
+	MODEL=full go test -count=1 -timeout 30m -v -run '^TestModelFindsEveryKnownDefect' ./test/model
 
 # The packages whose tests compare with golden files are those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -36,6 +37,17 @@ const (
 	byNode = "node"
 	// bySource finds the unbound claims that ask for a clone of a claim.
 	bySource = "source"
+)
+
+// The indexes of each kind.
+var (
+	claimIndexers    = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
+	pvIndexers       = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV}
+	nodeIndexers     = cache.Indexers{byNode: namesOfNode}
+	configIndexers   = cache.Indexers{byClass: classOfConfig}
+	revisionIndexers = cache.Indexers{byConfig: configOfRevision}
+	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	podIndexers      = cache.Indexers{byJob: jobOfPod}
 )
 
 func uidOf(obj any) ([]string, error) {

@@ -46,11 +46,9 @@ type builder struct {
 func (b *builder) clusterWide(h Handlers) {
 	b.use("", "", withoutManagedFields)
 	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
-	b.caches.claims = b.add(claims, onChange(h.Claim),
-		cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim})
+	b.caches.claims = b.add(claims, onChange(h.Claim), claimIndexers)
 	b.onUpdate(claims, h.ClaimUpdated)
-	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV),
-		cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV})
+	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
 	b.use("", "", onlyLabels)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
@@ -58,7 +56,7 @@ func (b *builder) clusterWide(h Handlers) {
 			h.Node(old)
 			h.Node(now)
 		}
-	}), cache.Indexers{byNode: namesOfNode})
+	}), nodeIndexers)
 	b.caches.synced = b.takeSynced()
 }
 
@@ -66,14 +64,13 @@ func (b *builder) clusterWide(h Handlers) {
 func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	var s namespaced
 	b.use(ns, contract.LabelType+"="+contract.TypeConfig, withoutManagedFields)
-	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), cache.Indexers{byClass: classOfConfig})
+	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), configIndexers)
 	b.use(ns, contract.LabelProvisioner+"=true", withoutManagedFields)
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged, withoutManagedFields)
-	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), cache.Indexers{byConfig: configOfRevision})
-	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated),
-		cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob})
-	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), cache.Indexers{byJob: jobOfPod})
+	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), revisionIndexers)
+	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated), jobIndexers)
+	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), podIndexers)
 	s.synced = b.takeSynced()
 	return s
 }

@@ -1,0 +1,34 @@
+package model
+
+// defect is a way to break a law that the shipped rules still have.
+type defect struct {
+	name  string
+	finds func(b broken) bool
+}
+
+// knownDefects are what the model finds today. Whoever corrects the rules removes the entry: the test fails when a
+// listed defect is not found any more, and when something is found that is not listed.
+var knownDefects = []defect{
+	{"A2, by a PV of another name: it is known only as long as it exists", func(b broken) bool {
+		return b.law == lawData && !b.right && b.other
+	}},
+	{"A3, once its runs have expired: a bound volume is deleted when its PV has another name and no mark of ours", func(b broken) bool {
+		return b.law == lawGuarded && !b.right && b.guarded == rescuedPV
+	}},
+	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
+		return (b.law == lawData || b.storage == adopted) && !b.right && !b.undo && !b.other
+	}},
+	{"two leaders: a launch that was decided long ago starts a second container", func(b broken) bool {
+		return b.law == lawAlone && b.leaders == 2
+	}},
+}
+
+// nameOf returns the known defect of a finding, or nothing.
+func nameOf(b broken) string {
+	for _, d := range knownDefects {
+		if d.finds(b) {
+			return d.name
+		}
+	}
+	return ""
+}

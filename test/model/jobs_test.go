@@ -1,0 +1,218 @@
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+var verbs = map[verb]contract.Verb{provision: contract.Provision, remove: contract.Delete, expand: contract.Expand}
+
+func verbOf(v contract.Verb) verb {
+	for is, named := range verbs {
+		if named == v {
+			return is
+		}
+	}
+	return noVerb
+}
+
+// endings are the verdicts and exit codes of the endings. A code below 0 is none.
+var endings = map[ending]struct {
+	verdict contract.Verdict
+	code    int32
+}{
+	done: {contract.Done, contract.ExitDone}, tempFail: {contract.TryAgain, contract.ExitTempFail}, badConfig: {contract.BadConfig, contract.ExitConfig},
+	badRequest: {contract.BadRequest, contract.ExitBadRequest}, full: {contract.NoCapacity, contract.ExitCapacity},
+	notStarted: {contract.NotStarted, -1}, disrupted: {contract.Disrupted, -1}, unknown: {contract.Unknown, -1},
+}
+
+func endingOf(v contract.Verdict) ending {
+	for is, e := range endings {
+		if e.verdict == v {
+			return is
+		}
+	}
+	panic("no ending has the verdict " + string(v))
+}
+
+func (w *world) request(request, node, rev uint8) contract.Request {
+	return jobs.Request(claimFor(request, node), w.class(), w.config(rev), "")
+}
+
+// built are the Jobs as they were created, by what they were created from.
+type built map[job]*batchv1.Job
+
+// plan returns what a Job was built from.
+func (w *world) plan(j job) jobs.Plan {
+	request := w.request(j.hash, j.node, j.rev)
+	p := jobs.Plan{
+		Config: w.config(j.rev), Verb: verbs[j.verb], Request: request, PV: w.skeleton(j.hash, j.node, j.rev),
+		Number: int(j.number), Attempt: 1, After: int(j.after), NothingBefore: j.clean, KubeAPI: "https://10.0.0.1:6443",
+	}
+	switch j.verb {
+	case provision:
+		p.Hash = jobs.Hash(request)
+	case expand:
+		p.Hash = jobs.SizeHash(resource.MustParse(large))
+	case remove, noVerb:
+	}
+	p.PV.UID = genUID(j.gen)
+	p.Request.Undo = j.verb == remove && j.gen == 0
+	return p
+}
+
+// create returns the Job of a launch.
+func (w *world) create(j job) *batchv1.Job {
+	key := job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, clean: j.clean}
+	if out := w.built[key]; out != nil {
+		return out
+	}
+	out, err := jobs.Build(w.plan(key))
+	if err != nil {
+		panic(err)
+	}
+	w.built[key] = out
+	return out
+}
+
+// job returns a Job as the API server holds it.
+func (w *world) job(j *job, at int) *batchv1.Job {
+	out := *w.create(*j)
+	out.UID, out.ResourceVersion = types.UID("job-"+out.Name), "5"
+	out.CreationTimestamp = ago(5*time.Minute - time.Duration(at)*time.Second)
+	out.Annotations = maps.Clone(out.Annotations)
+	if j.late {
+		out.CreationTimestamp = ago(3 * time.Hour)
+	}
+	if !j.held {
+		out.Finalizers = nil
+	}
+	if j.terminating {
+		out.DeletionTimestamp = new(ago(time.Minute))
+	}
+	if j.recorded != noEnd {
+		text, err := json.Marshal(outcomeOf(j))
+		if err != nil {
+			panic(err)
+		}
+		out.Annotations[jobs.AnnOutcome] = string(text)
+	}
+	switch j.stage {
+	case notAsked:
+	case announced:
+		out.Annotations[jobs.AnnRescheduled(uid)] = "2"
+	case rescheduled:
+		out.Annotations[jobs.AnnRescheduled(uid)] = "1"
+	}
+	out.Status = statusOf(j)
+	return &out
+}
+
+func statusOf(j *job) batchv1.JobStatus {
+	var s batchv1.JobStatus
+	switch j.pod {
+	case podNone:
+	case podWaiting, podRunning:
+		s.Active = 1
+	case podEnded, podGone:
+		s.Failed = 1
+	}
+	kind := batchv1.JobComplete
+	switch j.cond {
+	case unfinished:
+		return s
+	case complete:
+		s.Succeeded, s.Failed = s.Failed, 0
+	case failed:
+		kind = batchv1.JobFailed
+	}
+	s.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Minute)}}
+	return s
+}
+
+func outcomeOf(j *job) runs.Outcome {
+	e := endings[j.recorded]
+	out := runs.Outcome{Verdict: e.verdict, Finished: now.Add(-time.Hour)}
+	if e.code >= 0 {
+		out.ExitCode = &e.code
+	}
+	if j.mayRun {
+		out.MayRunUntil = now.Add(time.Hour)
+	}
+	return out
+}
+
+// publishedBy returns the annotations that report a run on the claim.
+func (w *world) publishedBy(s *state) map[string]string {
+	if s.published == 0 {
+		return nil
+	}
+	i := s.find(provision, s.published/2)
+	if i < 0 || s.jobs[i].recorded == noEnd {
+		return map[string]string{contract.AnnResult: "failed"}
+	}
+	return observe.Result(decide.Run{Record: runs.Record{Attempt: 1}, Outcome: outcomeOf(&s.jobs[i])}, s.published%2 == 1, &corev1.PersistentVolume{})
+}
+
+// pod returns the pod of a Job, or nil.
+func (w *world) pod(j *job) *corev1.Pod {
+	if j.pod == podNone || j.pod == podGone {
+		return nil
+	}
+	from := w.create(*j)
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: from.Name + "-abcde", UID: types.UID("pod-" + from.Name), ResourceVersion: "6", CreationTimestamp: ago(time.Minute),
+		Labels: map[string]string{batchv1.JobNameLabel: from.Name},
+	}, Spec: from.Spec.Template.Spec}
+	out.Spec.NodeName = "node-1"
+	started := time.Minute
+	if j.late {
+		started = 2 * time.Hour
+	}
+	out.Status.StartTime = new(ago(started))
+	if j.kept {
+		out.Finalizers = []string{jobs.FinalizerRecord}
+	}
+	if j.deleting {
+		out.DeletionTimestamp, out.DeletionGracePeriodSeconds = new(ago(0)), new(int64(30))
+	}
+	if j.forced {
+		out.DeletionTimestamp, out.DeletionGracePeriodSeconds = new(ago(time.Minute)), new(int64(0))
+	}
+	out.Status.Phase, out.Status.ContainerStatuses = containerOf(j, out)
+	return out
+}
+
+func containerOf(j *job, pod *corev1.Pod) (corev1.PodPhase, []corev1.ContainerStatus) {
+	c := corev1.ContainerStatus{Name: contract.Container}
+	kind := corev1.PodPending
+	switch {
+	case j.pod == podRunning:
+		kind, c.ContainerID, c.State.Running = corev1.PodRunning, "c", &corev1.ContainerStateRunning{StartedAt: ago(time.Minute)}
+	case j.pod == podEnded && j.end != notStarted:
+		kind, c.ContainerID = corev1.PodFailed, "c"
+		if j.end == done {
+			kind = corev1.PodSucceeded
+		}
+		c.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: max(endings[j.end].code, 0), Message: `{"source":{"nfs":{"server":"10.10.2.4","path":"/gold"}}}`}
+	case j.pod == podEnded:
+		kind, pod.Status.Reason = corev1.PodFailed, "DeadlineExceeded"
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+	default:
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+	}
+	return kind, []corev1.ContainerStatus{c}
+}

@@ -1,0 +1,64 @@
+package model
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// judge decides about a View, as decide.Decide does.
+type judge func(decide.View) decide.Action
+
+// events answers the one question that observe asks the API server itself: why a Job has no pod.
+type (
+	events     struct{ kubernetes.Interface }
+	eventsCore struct{ typedcorev1.CoreV1Interface }
+	eventsOf   struct{ typedcorev1.EventInterface }
+)
+
+func (events) CoreV1() typedcorev1.CoreV1Interface          { return eventsCore{} }
+func (eventsCore) Events(string) typedcorev1.EventInterface { return eventsOf{} }
+func (eventsOf) List(context.Context, metav1.ListOptions) (*corev1.EventList, error) {
+	return &corev1.EventList{Items: []corev1.Event{{Reason: "FailedCreate", Message: "exceeded quota"}}}, nil
+}
+
+// look observes what is visible of a state, by the shipped observe, and decides, by the shipped decide.
+func (w *world) look(visible state, hasSlot bool) decide.Action {
+	caches, err := cluster.NewStatic(events{}, []string{namespace}, w.objects(&visible)...)
+	if err != nil {
+		panic(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(now)
+	free := slots.New(caches, clock, func(types.UID) {})
+	if hasSlot {
+		free.Await(slots.KeyOf(config.Source{Namespace: namespace, Class: class}), slots.Waiter{
+			Flow: slots.Flow{Namespace: "app", Verb: contract.Provision}, UID: uid, Since: now.Add(-time.Hour), Limit: 100,
+		})
+	}
+	b := &observe.Observer{Caches: caches, Slots: free, Clock: clock, Provisioner: contract.ProvisionerName, Namespace: namespace}
+	o, err := b.Observe(context.Background(), caches, uid, observe.Hint{})
+	if err != nil {
+		panic(err)
+	}
+	return w.judge()(o.View)
+}
+
+func (w *world) judge() judge {
+	if w.wrap == nil {
+		return decide.Decide
+	}
+	return w.wrap(decide.Decide)
+}

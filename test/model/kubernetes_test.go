@@ -1,0 +1,197 @@
+package model
+
+// step is one thing that can happen. It calls next with each state that may follow.
+type step struct {
+	name string
+	take func(w *world, s state, next func(state))
+}
+
+// onJobs returns a step that may happen to each Job.
+func onJobs(name string, may func(s *state, j *job) bool, change func(w *world, s *state, i int)) step {
+	return step{name, func(w *world, s state, next func(state)) {
+		for i := range s.count() {
+			if may(&s, &s.jobs[i]) {
+				after := s
+				change(w, &after, i)
+				next(after)
+			}
+		}
+	}}
+}
+
+// once returns a step that may happen to the state as a whole.
+func once(name string, may func(w *world, s *state) bool, change func(w *world, s *state)) step {
+	return step{name, func(w *world, s state, next func(state)) {
+		if may(w, &s) {
+			change(w, &s)
+			next(s)
+		}
+	}}
+}
+
+// kubernetesSteps are what Kubernetes does by itself.
+func kubernetesSteps() []step {
+	return []step{
+		onJobs("the Job controller makes the pod", func(_ *state, j *job) bool {
+			return j.pod == podNone && !j.terminating && j.cond == unfinished
+		}, func(_ *world, s *state, i int) { s.jobs[i].pod, s.jobs[i].kept = podWaiting, true }),
+		onJobs("the Job controller counts the pod", func(_ *state, j *job) bool {
+			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished
+		}, func(_ *world, s *state, i int) { s.jobs[i].counted() }),
+		onJobs("a Job expires", func(_ *state, j *job) bool {
+			return !j.held && j.cond != unfinished && !j.kept && !j.runs() && !j.mayRun
+		}, func(_ *world, s *state, i int) { s.drop(i) }),
+		onJobs("the kubelet ends a pod that never started", func(_ *state, j *job) bool { return j.pod == podWaiting && !j.forced },
+			func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
+		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool { return j.forced && !j.late },
+			func(_ *world, s *state, i int) {
+				j := &s.jobs[i]
+				j.late, j.mayRun = true, false
+				if j.runs() {
+					j.progress = over
+				}
+			}),
+		once("the binder binds", func(_ *world, s *state) bool {
+			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
+		}, func(_ *world, s *state) {
+			s.claim, s.pv.phase = claimBound, bound
+			s.use()
+		}),
+		once("the binder binds the rescued PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.rescue.phase == unbound },
+			func(_ *world, s *state) {
+				s.claim, s.rescue.phase, s.other = claimElsewhere, bound, true
+				s.use()
+			}),
+		once("the binder releases the PV", func(_ *world, s *state) bool {
+			return (s.claim == claimGone || s.claim == claimElsewhere) && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn
+		}, func(_ *world, s *state) { s.pv.phase = released }),
+		once("the binder releases the rescued PV", func(_ *world, s *state) bool {
+			return s.claim == claimGone && (s.rescue.phase == bound || s.rescue.phase == unbound)
+		}, func(_ *world, s *state) { s.rescue.phase = released }),
+		once("the scheduler selects a node", func(w *world, s *state) bool { return w.selects && s.claim == claimPending && s.node == 0 },
+			func(_ *world, s *state) {
+				s.node = 2
+				s.touchClaim()
+			}),
+	}
+}
+
+// use is called when a claim is bound to the volume.
+func (s *state) use() {
+	s.touchClaim()
+	if s.storage == empty {
+		s.storage = used
+	}
+}
+
+// containerSteps are what the container of a run does, and what its kubelet says of it.
+func containerSteps() []step {
+	return []step{
+		onJobs("the container begins", func(_ *state, j *job) bool { return j.pod == podWaiting && !j.deleting },
+			func(_ *world, s *state, i int) {
+				s.jobs[i].pod = podRunning
+				s.begins(i)
+			}),
+		onJobs("the container makes the volume", func(_ *state, j *job) bool { return j.verb == provision && j.progress == begun },
+			func(w *world, s *state, i int) {
+				s.jobs[i].progress = volumeMade
+				if s.storage == nothing {
+					s.storage = empty
+					if w.adopt {
+						s.storage = adopted
+					}
+				}
+			}),
+		onJobs("the container writes the PV", func(_ *state, j *job) bool { return j.verb == provision && j.progress == volumeMade },
+			func(w *world, s *state, i int) {
+				s.jobs[i].progress = pvWritten
+				if !w.offers && !s.pv.exists() {
+					w.writePV(s, s.jobs[i].rev)
+				}
+			}),
+		onJobs("the container removes the volume", func(_ *state, j *job) bool { return j.verb == remove && j.progress == begun },
+			func(_ *world, s *state, i int) {
+				s.jobs[i].progress = pvWritten
+				if s.jobs[i].gen == 0 && s.storage == adopted {
+					s.storage = nothing // it is released as it was
+					return
+				}
+				s.commits(i)
+				s.storage = nothing
+			}),
+		onJobs("the container grows the volume", func(_ *state, j *job) bool { return j.verb == expand && j.progress == begun },
+			func(_ *world, s *state, i int) { s.jobs[i].progress = pvWritten }),
+		onJobs("the container ends well", func(_ *state, j *job) bool { return j.progress == pvWritten },
+			func(w *world, s *state, i int) { s.jobs[i].ends(w, done) }),
+		{"the container writes a PV that does not fit", misfitting},
+		{"the container fails", failing},
+	}
+}
+
+// misfitting lets a container write a PV that its claim cannot be bound to.
+func misfitting(w *world, s state, next func(state)) {
+	if s.failures == w.fails || w.offers || s.pv.exists() {
+		return
+	}
+	s.failures++
+	onJobs("", func(_ *state, j *job) bool { return j.verb == provision && j.progress == volumeMade }, func(w *world, s *state, i int) {
+		s.jobs[i].progress = pvWritten
+		w.writePV(s, s.jobs[i].rev)
+		s.pv.misfit = true
+	}).take(w, s, next)
+}
+
+// failing lets each container end with each code that it may end with. An answer is lost where it has done all.
+func failing(w *world, s state, next func(state)) {
+	if s.failures == w.fails {
+		return
+	}
+	for i := range s.count() {
+		for _, code := range codes(w, &s.jobs[i]) {
+			after := s
+			after.failures++
+			after.jobs[i].ends(w, code)
+			next(after)
+		}
+	}
+}
+
+// codes returns the exit codes with which a container may fail now.
+func codes(w *world, j *job) []ending {
+	switch {
+	case !j.runs():
+		return nil
+	case j.progress != begun:
+		return []ending{tempFail}
+	case j.verb == expand:
+		return []ending{tempFail, badRequest}
+	case w.selects && j.verb == provision:
+		return []ending{tempFail, full}
+	default:
+		return []ending{tempFail, badConfig}
+	}
+}
+
+// ends is called when a container ends. Its kubelet says so, unless the pod was deleted by force.
+func (j *job) ends(w *world, code ending) {
+	j.progress = over
+	if !j.forced {
+		j.reported(w, code)
+	}
+}
+
+// reported is called when the kubelet has reported the end of a pod.
+func (j *job) reported(w *world, code ending) {
+	j.pod, j.end = podEnded, code
+	if !w.slow && !j.terminating {
+		j.counted()
+	}
+}
+
+// counted is called when the Job controller has counted the pod.
+func (j *job) counted() {
+	j.cond = failed
+	if j.end == done {
+		j.cond = complete
+	}
+}

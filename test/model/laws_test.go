@@ -1,0 +1,118 @@
+package model
+
+// law is a law of the model.
+type law uint8
+
+const (
+	noLaw law = iota
+	lawGuarded
+	lawData
+	lawAlone
+)
+
+var lawNames = map[law]string{
+	lawGuarded: "a delete that commits finds no PV of that volume bound, retained or handed on before its container began",
+	lawData:    "used or adopted becomes nothing only by the reclaim of a released PV with policy Delete whose claim no longer exists",
+	lawAlone:   "there are never two containers of one UID at once",
+}
+
+// broken is a law that was broken, and what tells one way to break it from another.
+type broken struct {
+	law     law
+	guarded guard
+	storage stored
+	undo    bool
+	other   bool // a claim was once bound to the rescued PV
+	right   bool // there was a reason for the delete when it was launched
+	leaders uint8
+}
+
+func (b broken) String() string {
+	text := lawNames[b.law]
+	if b.law == lawAlone {
+		return text
+	}
+	if b.undo {
+		text += "; an undo"
+	}
+	why := "; there was no reason for it at its launch"
+	if b.right {
+		why = "; its reason has vanished since its launch"
+	}
+	if b.other {
+		why += "; a claim was bound to a PV of another name"
+	}
+	return text + why + []string{"", "; the PV is in use or kept", "; the PV of another name is in use"}[b.guarded] +
+		[]string{"", "; the volume was never used", "; the volume was used", "; the volume was adopted"}[b.storage]
+}
+
+// guard returns the PV because of which the volume must be kept.
+func (s *state) guard() guard {
+	switch {
+	case s.rescue.phase == bound || s.rescue.phase == released && s.other:
+		return rescuedPV
+	case s.pv.exists() && (s.pv.phase == bound || s.pv.retain || s.pv.ref == refOther):
+		return ownPV
+	default:
+		return noGuard
+	}
+}
+
+// hasReason reports whether a delete run may delete the volume now.
+func (s *state) hasReason(j *job) bool {
+	switch {
+	case j.verb != remove:
+		return true
+	case s.guard() != noGuard:
+		return false
+	case j.gen == 0:
+		return s.storage != used
+	case s.pv.gen != j.gen:
+		return s.storage == nothing || s.storage == empty
+	case s.pv.phase == released:
+		return s.claim == claimGone || s.claim == claimElsewhere
+	default:
+		return s.storage == nothing || s.storage == empty
+	}
+}
+
+// looked is called when a leader has looked at the state as it is.
+func (s *state) looked() {
+	for i := range s.count() {
+		if j := &s.jobs[i]; j.verb == remove && j.progress == notBegun && !s.hasReason(j) {
+			j.ghost.seen = true
+		}
+	}
+}
+
+// begins is called when a container begins.
+func (s *state) begins(i int) {
+	j := &s.jobs[i]
+	j.progress = begun
+	if j.verb == remove && !s.hasReason(j) && (j.ghost.seen || !j.ghost.right) {
+		j.ghost.wrong, j.ghost.guarded = true, s.guard()
+	}
+	for k := range s.count() {
+		if k != i && s.jobs[k].runs() {
+			s.broken = broken{law: lawAlone}
+		}
+	}
+}
+
+// commits is called when a delete has removed the volume.
+func (s *state) commits(i int) {
+	j := &s.jobs[i]
+	if s.storage == nothing || !j.ghost.wrong {
+		return
+	}
+	found := broken{guarded: j.ghost.guarded, storage: s.storage, other: s.other, undo: j.gen == 0, right: j.ghost.right}
+	switch {
+	case j.ghost.guarded != noGuard:
+		found.law = lawGuarded
+	case s.storage == used, s.storage == adopted:
+		found.law = lawData
+	default:
+		return
+	}
+	s.broken = found
+}

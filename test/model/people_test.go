@@ -1,0 +1,75 @@
+package model
+
+// acts is a set of groups of people's acts.
+type acts uint8
+
+const (
+	rescues  acts = 1 << iota // what an administrator does with PVs
+	changes                   // of the request and the config
+	disturbs                  // deletions of Jobs and pods
+	allActs  = rescues | changes | disturbs
+)
+
+// peopleSteps are what users and administrators do.
+func peopleSteps() []step {
+	return []step{
+		once("the user deletes the claim", func(_ *world, s *state) bool { return s.claim != claimGone }, func(_ *world, s *state) {
+			s.claim, s.request, s.node, s.published, s.size = claimGone, 0, 0, 0, size{}
+		}),
+		once("the user asks for more", func(w *world, s *state) bool { return w.grows && s.claim == claimBound && !s.size.asked },
+			func(_ *world, s *state) {
+				s.size.asked = true
+				s.touchClaim()
+			}),
+		act(changes, "the user changes the request", func(_ *world, s *state) bool { return s.claim == claimPending && s.request == 0 },
+			func(_ *world, s *state) {
+				s.request = 1
+				s.touchClaim()
+			}),
+		act(rescues, "the administrator sets Retain", func(_ *world, s *state) bool { return s.pv.exists() && !s.pv.retain },
+			func(_ *world, s *state) { s.pv.retain = true }),
+		act(rescues, "the administrator sets Delete", func(_ *world, s *state) bool { return s.pv.exists() && s.pv.retain },
+			func(_ *world, s *state) { s.pv.retain = false }),
+		act(rescues, "the administrator hands the PV on", func(_ *world, s *state) bool {
+			return s.pv.phase == released && !s.pv.terminating && s.pv.ref == refOwn
+		}, func(_ *world, s *state) { s.pv.phase, s.pv.ref = bound, refOther }),
+		act(rescues, "the administrator takes off the claimRef", func(_ *world, s *state) bool {
+			return s.pv.phase == released && !s.pv.terminating && s.pv.ref == refOwn
+		}, func(_ *world, s *state) { s.pv.phase, s.pv.ref = unbound, refNone }),
+		act(rescues, "the administrator deletes the PV", func(_ *world, s *state) bool { return s.pv.exists() && !s.pv.terminating },
+			func(_ *world, s *state) { s.pv.terminating = true }),
+		act(rescues, "the administrator writes the UID's PV by hand", func(_ *world, s *state) bool {
+			return !s.pv.exists() && s.storage != nothing && s.claim == claimPending
+		}, func(w *world, s *state) { w.writePV(s, s.config) }),
+		act(rescues, "the administrator writes a PV of another name", func(_ *world, s *state) bool {
+			return !s.pv.exists() && s.rescue.phase == noPV && s.storage != nothing && s.claim == claimPending
+		}, func(_ *world, s *state) { s.rescue.phase = unbound }),
+		once("the administrator deletes the rescued PV", func(_ *world, s *state) bool { return s.rescue.phase == released },
+			func(_ *world, s *state) { s.rescue.phase = noPV }),
+		act(changes, "the administrator changes the config", func(_ *world, s *state) bool { return s.config == 0 },
+			func(_ *world, s *state) { s.config = 1 }),
+		actOnEach(disturbs, "the administrator deletes a Job", func(j *job) bool { return !j.terminating }, func(j *job) { j.delete() }),
+		actOnEach(disturbs, "the administrator deletes a pod by force", func(j *job) bool {
+			return (j.pod == podWaiting || j.pod == podRunning) && !j.forced
+		}, func(j *job) { j.deleting, j.forced = true, true }),
+	}
+}
+
+// act returns a step that counts as an act of people.
+func act(of acts, name string, may func(w *world, s *state) bool, change func(w *world, s *state)) step {
+	return once(name, func(w *world, s *state) bool { return w.acts&of != 0 && s.acts < w.most && may(w, s) }, func(w *world, s *state) {
+		s.acts++
+		change(w, s)
+	})
+}
+
+// actOnEach returns a step that may happen to each Job and counts as an act of people.
+func actOnEach(of acts, name string, may func(j *job) bool, change func(j *job)) step {
+	return step{name, func(w *world, s state, next func(state)) {
+		if w.acts&of == 0 || s.acts == w.most {
+			return
+		}
+		s.acts++
+		onJobs(name, func(_ *state, j *job) bool { return may(j) }, func(_ *world, s *state, i int) { change(&s.jobs[i]) }).take(w, s, next)
+	}}
+}

@@ -1,0 +1,263 @@
+package model
+
+// claimIs is the state of the claim of the UID.
+type claimIs uint8
+
+const (
+	claimGone claimIs = iota
+	claimPending
+	claimBound     // to the UID's PV
+	claimElsewhere // bound to the rescued PV
+)
+
+// phase is the state of a PV.
+type phase uint8
+
+const (
+	noPV phase = iota
+	unbound
+	bound
+	released
+)
+
+// ref is what the claimRef of the UID's PV names.
+type ref uint8
+
+const (
+	refOwn   ref = iota
+	refNone      // an administrator has removed it
+	refOther     // an administrator has handed the PV on to another claim, which is bound to it
+)
+
+// volume is the PV with the UID's name.
+type volume struct {
+	phase                          phase
+	gen                            uint8 // tells PVs of the same name apart
+	rev                            uint8 // the config's revision that made it
+	ref                            ref
+	retain, finalizer, terminating bool
+	grown                          bool // its capacity is the larger one
+	misfit                         bool // it lacks the claim's access mode
+}
+
+// exists reports whether the PV does.
+func (v volume) exists() bool { return v.phase != noPV }
+
+// rescued is a PV of another name, by an administrator. It names the claim and has the volume of the UID.
+type rescued struct{ phase phase }
+
+// verb of a run.
+type verb uint8
+
+const (
+	noVerb verb = iota
+	provision
+	remove
+	expand
+)
+
+// podIs is the state of a Job's pod.
+type podIs uint8
+
+const (
+	podNone    podIs = iota // none was made yet
+	podWaiting              // it has a node, and its container does not start
+	podRunning
+	podEnded
+	podGone // the object was removed
+)
+
+// ending is how a run ended, and what is recorded of it.
+type ending uint8
+
+const (
+	noEnd ending = iota
+	done
+	tempFail
+	badConfig
+	badRequest
+	full
+	notStarted
+	disrupted
+	unknown
+)
+
+// progress is how far a container is, which only it knows. It continues when its pod was deleted by force.
+type progress uint8
+
+const (
+	notBegun progress = iota
+	begun
+	volumeMade // or removed, by a delete; or grown, by an expand
+	pvWritten
+	over
+)
+
+// cond is the final condition of a Job.
+type cond uint8
+
+const (
+	unfinished cond = iota
+	complete
+	failed
+)
+
+// stage is how far the rescheduling of a claim after a run is.
+type stage uint8
+
+const (
+	notAsked stage = iota
+	announced
+	rescheduled
+)
+
+// job is a Job of the UID with its pod and container.
+type job struct {
+	verb                                verb
+	number, after, gen, rev, hash, node uint8
+	clean, held, terminating            bool
+	cond                                cond
+	end                                 ending // of the pod
+	recorded                            ending
+	mayRun                              bool // recorded: until a time that has not come
+	stage                               stage
+
+	pod                    podIs
+	deleting, forced, kept bool // of the pod
+	late                   bool // the deadline of its pod has passed
+
+	progress progress
+	ghost    ghost
+}
+
+// ghost is what only the laws see of a delete run.
+type ghost struct {
+	right   bool  // there was a reason for the run when it was launched
+	seen    bool  // a leader could see that the reason no longer existed before the container began
+	wrong   bool  // the container began without a reason, and a leader could have seen it
+	guarded guard // the PV that was to be kept when the container began
+}
+
+// guard is the PV because of which a volume must not be deleted.
+type guard uint8
+
+const (
+	noGuard guard = iota
+	ownPV
+	rescuedPV
+)
+
+// stored is what the storage holds for the UID.
+type stored uint8
+
+const (
+	nothing stored = iota
+	empty
+	used    // a claim was bound to it
+	adopted // it held data before
+)
+
+// maxJobs is the largest number of Jobs that a state holds. A launch beyond it is not explored.
+const maxJobs = 3
+
+// state is everything that is true at one moment. It is comparable, and what observe can see of it is visible.
+type state struct {
+	claim     claimIs
+	request   uint8 // version of what the claim asks for
+	node      uint8 // selected node, 0 is none
+	published uint8 // number of the run that the claim reports, twice, plus one for a success
+	size      size
+
+	pv     volume
+	rescue rescued
+	jobs   [maxJobs]job
+	config uint8 // version of the ConfigMap
+	kept   uint8 // bit set of the stored revisions
+
+	storage  stored
+	other    bool // a claim was once bound to the rescued PV
+	lastGen  uint8
+	acts     uint8 // of people, so far
+	failures uint8 // of containers, so far
+	broken   broken
+	second   second
+}
+
+// size is how far the claim's resize is.
+type size struct {
+	asked, has, resizing, infeasible bool
+}
+
+// count returns the number of Jobs.
+func (s *state) count() int {
+	n := 0
+	for n < maxJobs && s.jobs[n].verb != noVerb {
+		n++
+	}
+	return n
+}
+
+// drop removes a Job.
+func (s *state) drop(i int) {
+	copy(s.jobs[i:], s.jobs[i+1:])
+	s.jobs[maxJobs-1] = job{}
+}
+
+// find returns the index of a Job, or -1.
+func (s *state) find(v verb, number uint8) int {
+	for i := range s.count() {
+		if s.jobs[i].verb == v && s.jobs[i].number == number {
+			return i
+		}
+	}
+	return -1
+}
+
+// newest returns the newest Job of a verb, or nil.
+func (s *state) newest(v verb) *job {
+	var last *job
+	for i := range s.count() {
+		if j := &s.jobs[i]; j.verb == v && (last == nil || j.number > last.number) {
+			last = j
+		}
+	}
+	return last
+}
+
+// visible returns the part of a state that observe can see.
+func (s state) visible() state {
+	s.storage, s.other, s.lastGen, s.acts, s.failures, s.broken, s.second = 0, false, 0, 0, 0, broken{}, second{}
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		j.progress, j.ghost = 0, ghost{}
+	}
+	return s
+}
+
+// touchClaim is called with every change of the claim: an announced rescheduling is of the claim as it was.
+func (s *state) touchClaim() {
+	for i := range s.jobs {
+		if s.jobs[i].stage == announced {
+			s.jobs[i].stage = rescheduled
+		}
+	}
+}
+
+// tidy removes what nothing keeps any more.
+func (s *state) tidy() {
+	if s.pv.terminating && s.pv.phase != bound && !s.pv.finalizer {
+		s.pv = volume{}
+	}
+	for i := s.count() - 1; i >= 0; i-- {
+		j := &s.jobs[i]
+		if j.deleting && !j.kept && (j.pod == podEnded || j.forced) {
+			j.pod = podGone
+		}
+		if j.terminating && !j.held && (j.pod == podNone || j.pod == podGone) && !j.runs() {
+			s.drop(i)
+		}
+	}
+}
+
+// runs reports whether the container of a Job is between its beginning and its end.
+func (j *job) runs() bool { return j.progress != notBegun && j.progress != over }

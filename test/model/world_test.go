@@ -1,0 +1,62 @@
+package model
+
+import "github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+
+// world is what is fixed during one exploration.
+type world struct {
+	name    string
+	retain  bool   // the class's policy
+	adopt   bool   // the volume exists before, with data
+	selects bool   // the scheduler selects a node: WaitForFirstConsumer, and run-on: selected-node
+	offers  bool   // write-pv: dispatcher
+	grows   bool   // the user asks for more
+	verbs   string // of the image
+	acts    acts   // what people do, beside creating and deleting the claim
+	most    uint8  // how many acts of people there are at most
+	slow    bool   // the Job controller counts an ended pod later
+	fails   uint8  // how many containers fail at most
+	leaders int
+	states  int  // how many states are visited at most, the nearest; 0 is all
+	first   bool // the exploration ends with the first finding
+	// wrap changes what is decided. It makes mutants.
+	wrap func(judge) judge
+
+	built   built
+	configs map[uint8]config.Config
+}
+
+// start returns the first state: a claim that was created a moment ago.
+func (w *world) start() state {
+	s := state{claim: claimPending}
+	if w.selects {
+		s.node = 1
+	}
+	return s
+}
+
+// worlds are explored one after another. In the quick ones only one group of people's acts is possible in each, and
+// only the nearest states are visited.
+func worlds(isFull bool) []world {
+	out := []world{
+		{name: "delete", verbs: "provision,delete", acts: rescues, most: 1, fails: 1, states: 25_000},
+		{name: "delete, changes", verbs: "provision,delete", acts: changes, most: 1, fails: 1, states: 10_000},
+		{name: "delete, disturbed", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000},
+		{name: "retain", verbs: "provision,delete", retain: true, acts: rescues, most: 1, states: 12_000},
+		{name: "adopt", verbs: "provision,delete", adopt: true, acts: rescues, most: 1, states: 10_000},
+		{name: "nodes", verbs: "provision,delete", selects: true, fails: 1, states: 10_000},
+		{name: "offers", verbs: "provision,delete", offers: true, acts: rescues, most: 1, states: 10_000},
+		{name: "grows", verbs: "provision,delete,expand", grows: true, fails: 1, states: 10_000},
+		{name: "no delete", verbs: "provision", retain: true, slow: true, acts: rescues, most: 1, fails: 1, states: 5_000},
+		{name: "two leaders", verbs: "provision,delete", leaders: 2, states: 30_000},
+	}
+	if isFull {
+		for i := range out {
+			w := &out[i]
+			w.acts, w.most, w.fails, w.slow, w.states = allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
+		}
+	}
+	return out
+}
+
+// fullStates is how many states are visited at most in each world of the full model.
+const fullStates = 200_000
