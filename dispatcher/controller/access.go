@@ -62,7 +62,7 @@ func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 // unlessUnserved returns an action, or the report that a namespace in which the UID may have Jobs is not served. What
 // was decided may rest on Jobs there that the caches no longer show, and could often not be carried out.
 func (c *Controller) unlessUnserved(o *observe.Observation, action decide.Action) decide.Action {
-	switch action.(type) {
+	switch action.(type) { //nolint:gochecksumtype // every other action is an act
 	case decide.Wait, decide.ReportProblem:
 		return action
 	}

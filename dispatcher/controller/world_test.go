@@ -19,7 +19,7 @@ import (
 // clocks of different worlds, up to decades.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
-	utilruntime.ErrorHandlers = nil
+	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
 	os.Exit(m.Run())
 }
 

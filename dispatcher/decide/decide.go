@@ -2,7 +2,6 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -42,26 +41,6 @@ func awaitRuns(v View) Action {
 		}
 	}
 	return nil
-}
-
-// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
-// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
-// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
-func (v View) isRescued(r Run) bool {
-	vol := v.Volume
-	switch {
-	case r.Verb != contract.Delete:
-		return false
-	case v.Rival != "":
-		return true
-	case r.IsUndo():
-		return vol.Exists
-	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
-		return true
-	default:
-		deletedUnbound := vol.Terminating && vol.Unbound
-		return !deletedUnbound && (!vol.Released || !vol.Orphaned)
-	}
 }
 
 // handleStuck decides about a run that makes no progress.
@@ -160,40 +139,6 @@ func removePodFinalizer(v View) Action {
 	return nil
 }
 
-// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
-// no claim needs it. Without this neither of the remedies that events name would ever take it away.
-func releaseUnproven(v View) Action {
-	vol := v.Volume
-	if !vol.Exists || vol.Foreign || !vol.HasFinalizer || vol.Proven() {
-		return nil
-	}
-	switch {
-	case !vol.PolicyDelete:
-		return RemoveFinalizer{}
-	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil:
-		return RemoveFinalizer{LeftBehind: vol.Unproven}
-	default:
-		return nil
-	}
-}
-
-// forgetRecord releases a record that an administrator has given up, by an annotation on its Job.
-func forgetRecord(v View) Action {
-	for _, r := range v.Runs {
-		if r.Held && r.Forget && !r.Unfinished {
-			return ReleaseRecord{Run: r, LeftBehind: "an administrator has given its record up"}
-		}
-	}
-	return nil
-}
-
-// retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
-// administrator may have deleted it to keep the volume, so nothing is undone.
-func retainedInDoubt(r Run) Problem {
-	return Problem{Reason: reason.VolumeInDoubt, Note: "the Job " + r.Name + " ended with exit code 0, and its PersistentVolume, with the policy Retain, does not exist: " +
-		"the volume is kept. Remedy: delete it in the storage if nobody needs it, then annotate the Job with " + jobs.AnnForget + "=" + r.UID}
-}
-
 // publishResult keeps the result of the newest provision on the claim as long as that provision's record is held.
 func publishResult(v View) Action {
 	p := v.Newest(contract.Provision)
@@ -228,7 +173,7 @@ func keepOrReclaim(v View) Action {
 			return action
 		}
 	}
-	if d := v.Newest(contract.Delete); d != nil && d.Held && (!v.Volume.PolicyDelete || !v.Volume.Released) {
+	if d := v.keptDelete(); d != nil {
 		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
 	}
 	switch {
@@ -300,18 +245,6 @@ func undoProvision(v View, p *Run) Action {
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}
-}
-
-// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
-// volumes up, or its image cannot delete.
-func (v View) whyNotUndone() string {
-	if why := v.Delete.whyGivenUp(); why != "" {
-		return why
-	}
-	if v.Delete.Problem == nil && !v.Delete.Supported {
-		return "its image does not serve the verb delete"
-	}
-	return ""
 }
 
 // launchDelete launches a delete, or launches it again when it is due.

@@ -63,8 +63,8 @@ type Volume struct {
 	PolicyDelete bool
 	HasFinalizer bool // carries our finalizer
 	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
-	Foreign bool
-	Terminating  bool // has a deletionTimestamp
+	Foreign     bool
+	Terminating bool // has a deletionTimestamp
 }
 
 // Proven reports whether the PV exists and carries the claim's UID.

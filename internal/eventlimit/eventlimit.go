@@ -41,6 +41,8 @@ type Recorder struct {
 }
 
 // Eventf records an event, or drops it.
+//
+//nolint:revive // the arguments are those of events.EventRecorder
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	if r.limit.isFull(eventType) {
 		if r.limit.Dropped != nil {

@@ -20,10 +20,12 @@ func (b blocked) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, 
 	<-b
 	return e, nil
 }
+
 func (b blocked) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	<-b
 	return e, nil
 }
+
 func (b blocked) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
 	<-b
 	return e, nil
@@ -32,6 +34,7 @@ func (b blocked) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv
 // recorder keeps the reasons of what was recorded.
 type recorder []string
 
+//nolint:revive // the arguments are those of events.EventRecorder
 func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
 	*r = append(*r, reason)
 }
