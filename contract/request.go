@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Requests is the content of RequestFile. It has been a list since the first version, so that an image may declare a
@@ -69,11 +70,42 @@ func DecodeRequests(data []byte) (Requests, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("decode the requests: %w", err)
 	}
-	if r.Version != Version {
-		return r, fmt.Errorf("decode the requests: version %q, this image speaks %q", r.Version, Version)
+	return r, checkHeader(r.Version, r.Verb)
+}
+
+// DecodeRequest parses only the request of one claim. It returns the request's place and the number of all as well,
+// and rejects what DecodeRequests rejects.
+func DecodeRequest(data []byte, uid string) (request Request, i, n int, err error) {
+	var r struct {
+		Version string
+		Verb    Verb
+		Items   []json.RawMessage `json:"requests"`
 	}
-	if !r.Verb.Known() {
-		return r, fmt.Errorf("decode the requests: unknown verb %q", r.Verb)
+	if err := json.Unmarshal(data, &r); err != nil {
+		return request, 0, 0, fmt.Errorf("decode the requests: %w", err)
 	}
-	return r, nil
+	if err := checkHeader(r.Version, r.Verb); err != nil {
+		return request, 0, 0, err
+	}
+	i = slices.IndexFunc(r.Items, func(item json.RawMessage) bool {
+		var own struct{ UID string }
+		return json.Unmarshal(item, &own) == nil && own.UID == uid
+	})
+	if i < 0 {
+		return request, 0, 0, fmt.Errorf("there are %d requests, and none of the claim %s", len(r.Items), uid)
+	}
+	if err := json.Unmarshal(r.Items[i], &request); err != nil {
+		return request, 0, 0, fmt.Errorf("decode the request of the claim %s: %w", uid, err)
+	}
+	return request, i, len(r.Items), nil
+}
+
+func checkHeader(version string, verb Verb) error {
+	if version != Version {
+		return fmt.Errorf("decode the requests: version %q, this image speaks %q", version, Version)
+	}
+	if !verb.Known() {
+		return fmt.Errorf("decode the requests: unknown verb %q", verb)
+	}
+	return nil
 }

@@ -115,7 +115,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 		a.planProvision(o, &p)
 	case d.Undo:
 		undone := o.View.Newest(contract.Provision).Name // the Job of a batch may have another UID in its name
-		request, pv, err := runs.RecordedRequest(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
+		request, pv, err := runs.Recorded(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
 		}

@@ -52,7 +52,7 @@ func Survey(ctx context.Context, client kubernetes.Interface, provisioner string
 
 // isRunOfAnother reports whether a Job or its pod is another provisioner's, by the first PV that it was given.
 func isRunOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
-	_, pv, err := runs.RecordedRequest(pod.Annotations, pod.Labels[contract.LabelClaimUID])
+	_, pv, err := runs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
 	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
 }
 
@@ -106,7 +106,7 @@ func (h Held) Print(w io.Writer) error {
 func claimsOf(job *batchv1.Job) string {
 	var out []string
 	for _, uid := range jobs.UIDs(job) {
-		r, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
+		r, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
 		switch {
 		case err != nil:
 			out = append(out, "an unreadable request")

@@ -150,7 +150,7 @@ func TestAClaimThatCannotBeLaunchedHoldsNoSlot(t *testing.T) {
 			if !ok {
 				return nil
 			}
-			if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID]); err != nil || request.Name != "refused" {
+			if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID]); err != nil || request.Name != "refused" {
 				return err
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("exceeded quota"))

@@ -134,7 +134,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		if request, _, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
+		if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
 			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 			run.Retain = request.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
 		}

@@ -84,7 +84,7 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 
 // DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot be created.
 func DescribedPV(job *batchv1.Job, pods []*corev1.Pod, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -3,7 +3,6 @@ package runs
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,32 +10,42 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// RecordedRequest returns what a Job asked for on behalf of a claim: the request and the PV of its pod.
-func RecordedRequest(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
-	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
+// RecordedRequest returns what a Job asked for on behalf of a claim, by the annotations of the Job's pod.
+// Of a batch only this claim's request is decoded: each claim of a batch of 64 once decoded all 64, at every look.
+func RecordedRequest(annotations map[string]string, uid string) (contract.Request, error) {
+	request, _, _, err := contract.DecodeRequest([]byte(annotations[jobs.AnnRequest]), uid)
+	return request, err
+}
+
+// Recorded returns what RecordedRequest does, and the PV that the Job was given with it: the skeleton of a provision, the real PV otherwise.
+func Recorded(annotations map[string]string, uid string) (contract.Request, *corev1.PersistentVolume, error) {
+	request, i, n, err := contract.DecodeRequest([]byte(annotations[jobs.AnnRequest]), uid)
 	if err != nil {
-		return contract.Request{}, nil, err
+		return request, nil, err
 	}
-	i := slices.IndexFunc(requests.Items, func(r contract.Request) bool { return r.UID == uid })
-	if i < 0 {
-		return contract.Request{}, nil, fmt.Errorf("the Job holds %d requests, and none of the claim %s", len(requests.Items), uid)
-	}
-	pv, err := recordedPV([]byte(annotations[jobs.AnnPV]), i, len(requests.Items))
-	return requests.Items[i], pv, err
+	pv, err := recordedPV([]byte(annotations[jobs.AnnPV]), i, n)
+	return request, pv, err
 }
 
 // recordedPV returns the PV of the request with this index, in the order of the requests.
 func recordedPV(file []byte, i, requests int) (*corev1.PersistentVolume, error) {
-	list := jobs.VolumeList{Items: []*corev1.PersistentVolume{{}}}
-	var content any = list.Items[0]
+	list := struct {
+		Items []json.RawMessage `json:"items"`
+	}{Items: []json.RawMessage{file}}
 	if requests > 1 {
-		content = &list
+		if err := json.Unmarshal(file, &list); err != nil {
+			return nil, fmt.Errorf("decode the Job's PersistentVolumes: %w", err)
+		}
 	}
-	if err := json.Unmarshal(file, content); err != nil {
-		return nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
-	}
-	if len(list.Items) != requests || list.Items[i] == nil {
+	if len(list.Items) != requests {
 		return nil, fmt.Errorf("the Job holds %d PersistentVolumes for %d requests", len(list.Items), requests)
 	}
-	return list.Items[i], nil
+	var pv *corev1.PersistentVolume
+	if err := json.Unmarshal(list.Items[i], &pv); err != nil {
+		return nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
+	}
+	if pv == nil {
+		return nil, fmt.Errorf("the Job holds no PersistentVolume for its request %d", i+1)
+	}
+	return pv, nil
 }
