@@ -33,6 +33,8 @@ type Actor struct {
 	KubeAPI string
 	// TrustUsername passes the claim's stamped username and groups on to images.
 	TrustUsername bool
+	// Writes are what the caches may not show yet.
+	Writes *Writes
 	// Allowed is what PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }
@@ -70,6 +72,8 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 		return a.announceReschedule(ctx, o, d.Run)
 	case decide.Reschedule:
 		return Result{}, a.reschedule(ctx, o, d.Why)
+	case decide.Confirm:
+		return Result{}, a.Confirm(ctx, o, d.Run, o)
 	case decide.Cancel:
 		return Result{}, a.cancel(ctx, o.Jobs[d.Run.Name])
 	case decide.Waive:
@@ -79,7 +83,7 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 	case decide.CreatePV:
 		return a.createPV(ctx, o, d.Run)
 	case decide.RecordOutcome:
-		return a.recordOutcome(ctx, o, d)
+		return a.RecordOutcomes(ctx, Ended{o, d})
 	case decide.PublishResult:
 		return a.publishResult(ctx, o, d)
 	case decide.ReleaseRecord:
@@ -88,8 +92,6 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 		return Result{}, a.addFinalizer(ctx, o.PV)
 	case decide.RemoveFinalizer:
 		return Result{}, a.removeFinalizer(ctx, o, d)
-	case decide.DeleteUnboundPV:
-		return Result{}, a.deleteUnboundPV(ctx, o)
 	case decide.DeletePV:
 		return Result{}, a.deletePV(ctx, o.PV)
 	case decide.SetPVCapacity:

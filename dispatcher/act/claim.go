@@ -21,20 +21,23 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 	claim := applycorev1.PersistentVolumeClaim(o.Claim.Name, o.Claim.Namespace).
 		WithUID(o.UID).
 		WithAnnotations(observe.Result(d.Run, d.Success, o.PV))
-	_, err := a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace).
+	answer, err := a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if IsRefused(err) {
 		a.emitUnpublished(o, d, err)
 		return learned(observe.Hint{Unpublishable: d.Run.Name, Success: d.Success}), nil
 	}
-	_, err = outcomeOf(err, "write the result on the claim %s", o.At)
+	how, err := outcomeOf(err, "write the result on the claim %s", o.At)
+	if how == written && err == nil {
+		a.Writes.Wrote(answer)
+	}
 	return Result{}, err
 }
 
 // reschedule removes the selected node from the claim as it was observed. The scheduler then selects again for the
 // pod that waits for the claim. A claim that has changed since is left as it is, and the watch enqueues it.
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
-	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
 		annotate(map[string]any{storagehelpers.AnnSelectedNode: nil}))
 	how, err := outcomeOf(err, "take the selected node off the claim %s", o.At)
 	if how == written && err == nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
@@ -32,7 +34,7 @@ const requeueShared = 100 * time.Millisecond
 // patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
 // that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
 func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, patch fields) (outcome, Result, error) {
-	err := mergePatch(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, patch)
+	err := patchObserved(ctx, a.Writes, a.Client.BatchV1().Jobs(job.Namespace), job, patch)
 	how, err := outcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
 	if how == changed && len(jobs.UIDs(job)) > 1 {
 		return how, Result{RequeueAfter: requeueShared}, err
@@ -40,22 +42,66 @@ func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, patch fields) (o
 	return how, Result{}, err
 }
 
-// recordOutcome writes the outcome of a run on its Job. A Job that has changed since it was observed may have the
-// outcome already, so the event is emitted only after a successful write.
-func (a *Actor) recordOutcome(ctx context.Context, o *observe.Observation, d decide.RecordOutcome) (Result, error) {
-	job := o.Jobs[d.Run.Name]
-	text, err := json.Marshal(d.Run.Outcome)
+// Ended is a UID and what is to be recorded of its run.
+type Ended struct {
+	O      *observe.Observation
+	Record decide.RecordOutcome
+}
+
+// RecordOutcomes writes the outcomes of one run on its Job, for all the claims that it served or for some, in one write. A Job that has changed
+// since it was observed may have them already, so the events are emitted only after a successful write.
+func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
+	first := all[0]
+	job := first.O.Jobs[first.Record.Run.Name]
+	patch, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
-		return Result{}, fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
+		return Result{}, err
 	}
-	how, result, err := a.patchJob(ctx, job, annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnOutcome): string(text)}))
+	how, result, err := a.patchJob(ctx, job, patch)
 	if how == changed || err != nil {
 		return result, err
 	}
-	a.emitOutcome(o, d)
-	klog.FromContext(ctx).Info("Run ended", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "verdict", d.Run.Outcome.Verdict, "success", d.Success)
-	a.Series.CountRun(countedRun(o, d))
+	for i, one := range all {
+		if i > 0 {
+			one.Record.Run.Output = "" // of a batch it is emitted once
+		}
+		a.emitOutcome(one.O, one.Record)
+		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
+		a.Series.CountRun(countedRun(one.O, one.Record))
+	}
 	return result, nil
+}
+
+// recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.
+func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (fields, error) {
+	annotations := map[string]string{}
+	for _, one := range all {
+		uid := string(one.O.UID)
+		text, err := json.Marshal(one.Record.Run.Outcome)
+		if err != nil {
+			return nil, fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
+		}
+		annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = string(text)
+		if one.Record.Release {
+			annotations[jobs.Key(job, uid, jobs.AnnReleased)] = "true"
+		}
+	}
+	recorded := job.DeepCopy()
+	maps.Copy(recorded.Annotations, annotations)
+	if !runs.AllReleased(recorded) {
+		return annotate(annotations), nil
+	}
+	patch := releasePatch(recorded, all[0].Record.Run, now)
+	patch["metadata"].(fields)["annotations"] = annotations
+	return patch, nil
+}
+
+// releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
+func releasePatch(job *batchv1.Job, run decide.Run, now time.Time) fields {
+	held := max(now.Sub(run.Outcome.Finished), 0)
+	patch := withoutFinalizer(job, jobs.FinalizerRecord)
+	patch["spec"] = fields{"ttlSecondsAfterFinished": int(keepFor(held, runs.AllSucceeded(job)) / time.Second)}
+	return patch
 }
 
 // releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still the record of
@@ -64,9 +110,7 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 	job := o.Jobs[d.Run.Name]
 	patch := annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
 	if !d.Run.Others.Held {
-		held := max(a.Clock.Now().Sub(d.Run.Outcome.Finished), 0)
-		patch = withoutFinalizer(job, jobs.FinalizerRecord)
-		patch["spec"] = fields{"ttlSecondsAfterFinished": int(keepFor(held, runs.AllSucceeded(job)) / time.Second)}
+		patch = releasePatch(job, d.Run, a.Clock.Now())
 	}
 	how, result, err := a.patchJob(ctx, job, patch)
 	if err == nil && how != changed && d.LeftBehind != "" {
@@ -108,19 +152,25 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the Job %s/%s, which makes no progress: %w", job.Namespace, job.Name, err)
 	}
+	a.Writes.deletedObject(job)
 	return nil
 }
 
-// removePodFinalizers removes our finalizer from a Job's pods, almost always one. A pod that has changed since it was
-// observed is left as it is, and the watch enqueues the UID.
+// removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may still write on a pod, so it is removed
+// whatever has changed.
 func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		err := mergePatch(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, withoutFinalizer(pod, jobs.FinalizerRecord))
-		if _, err = outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name); err != nil {
+		answer, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+			fields{"metadata": fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
+		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
+		if err != nil {
 			return err
+		}
+		if how == written {
+			a.Writes.Wrote(answer)
 		}
 	}
 	return nil

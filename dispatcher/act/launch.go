@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -28,14 +29,19 @@ type Member struct {
 	Launch decide.Launch
 }
 
-// Launch creates the Job of a run, for one claim or for a batch of claims that ask for the same. It is an error if a
-// Job of that name exists: another leader created it a moment ago, and the next observation shows it.
+// Launch creates the Job of a run, for one claim or for a batch of claims that ask for the same. If a Job of that name
+// exists, another leader created it a moment ago, and the caches will show it.
 func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) error {
 	plan, err := a.planOf(first, others)
 	if err != nil {
 		return err
 	}
 	job, err := a.createJob(ctx, first.O, plan)
+	if apierrors.IsAlreadyExists(err) {
+		a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
+		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
+		return nil
+	}
 	if IsRefused(err) && len(others) == 0 {
 		a.reportProblem(first.O, decide.Problem{
 			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
@@ -47,6 +53,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		}
 		return err
 	}
+	a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}

@@ -21,18 +21,37 @@ type fields = map[string]any
 
 // mergePatch writes on an object as it was observed. The API server answers with a conflict if the object has changed
 // since, or if it is another one of the same name.
-func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch fields, subresources ...string) error {
+func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch fields, subresources ...string) (T, error) {
 	metadata, _ := patch["metadata"].(fields)
 	if metadata == nil {
 		metadata = fields{}
 	}
-	metadata["uid"], metadata["resourceVersion"] = obj.GetUID(), obj.GetResourceVersion()
+	metadata["resourceVersion"] = obj.GetResourceVersion()
+	patch["metadata"] = metadata
+	return patchSame(ctx, client, obj, types.MergePatchType, patch, subresources...)
+}
+
+// patchSame writes on an object whatever has changed since it was observed, but not on another one of the same name.
+func patchSame[T metav1.Object](ctx context.Context, client Patcher[T], obj T, kind types.PatchType, patch fields, subresources ...string) (T, error) {
+	metadata, _ := patch["metadata"].(fields)
+	if metadata == nil {
+		metadata = fields{}
+	}
+	metadata["uid"] = obj.GetUID()
 	patch["metadata"] = metadata
 	b, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
+		return obj, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
 	}
-	_, err = client.Patch(ctx, obj.GetName(), types.MergePatchType, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+	return client.Patch(ctx, obj.GetName(), kind, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+}
+
+// patchObserved is mergePatch, and remembers the write until the caches show it.
+func patchObserved[T metav1.Object](ctx context.Context, w *Writes, client Patcher[T], obj T, patch fields, subresources ...string) error {
+	answer, err := mergePatch(ctx, client, obj, patch, subresources...)
+	if err == nil {
+		w.Wrote(answer)
+	}
 	return err
 }
 
@@ -79,5 +98,6 @@ func withoutFinalizer(obj metav1.Object, finalizer string) fields {
 
 // RemoveFinalizer removes a finalizer from an object as it was read.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
-	return mergePatch(ctx, client, obj, withoutFinalizer(obj, finalizer))
+	_, err := mergePatch(ctx, client, obj, withoutFinalizer(obj, finalizer))
+	return err
 }

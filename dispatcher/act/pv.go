@@ -17,7 +17,7 @@ import (
 
 // patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the UID is retried.
 func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, patch fields) error {
-	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), pv, patch)
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), pv, patch)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s the PersistentVolume %s: %w", what, pv.Name, err)
 	}
@@ -38,18 +38,22 @@ func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d d
 	return err
 }
 
-// deleteUnboundPV deletes a PV that was observed to be unbound, unless it has changed since, as it may be bound by
-// now.
-func (a *Actor) deleteUnboundPV(ctx context.Context, o *observe.Observation) error {
+// deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it was judged. Our finalizer keeps it. On a PV
+// that is terminating already this only asks whether it has changed.
+func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (outcome, error) {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
 	})
-	how, err := outcomeOf(err, "withdraw the PersistentVolume %s", o.PV.Name)
-	if how == written && err == nil {
+	how, err := outcomeOf(err, "delete the PersistentVolume %s before its volume", o.PV.Name)
+	if how != written || err != nil {
+		return how, err
+	}
+	a.Writes.deletedObject(o.PV)
+	if o.View.Volume.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
 			o.View.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
 	}
-	return err
+	return how, nil
 }
 
 // deletePV deletes a PV. Our finalizer keeps it until the next action removes that. So if the dispatcher is killed
@@ -61,13 +65,14 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the PersistentVolume %s: %w", pv.Name, err)
 	}
+	a.Writes.deletedObject(pv)
 	return nil
 }
 
 // setPVCapacity writes on the PV how large its volume is now, unless the PV has changed since it was observed. The
 // observation has shown that the volume is larger than the PV says.
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
-	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		fields{"spec": fields{"capacity": fields{"storage": run.Reached(run.Outcome).String()}}})
 	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err

@@ -75,7 +75,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	claim := o.Holder
 	patch := annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	patch["status"] = status
-	err := mergePatch(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, patch, "status")
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, patch, "status")
 	how, err := outcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == written && err == nil, err
 }

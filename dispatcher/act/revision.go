@@ -29,7 +29,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		}
 		patch := annotate(map[string]any{config.AnnUnusedSince: nil})
 		patch["revision"] = o.NextRevision
-		err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)
+		err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)
 		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
@@ -73,7 +73,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 // markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has changed since it
 // was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
-	err := mergePatch(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, annotate(map[string]any{config.AnnUnusedSince: since}))
+	err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, annotate(map[string]any{config.AnnUnusedSince: since}))
 	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }

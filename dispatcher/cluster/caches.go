@@ -228,6 +228,15 @@ func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
 	return typed[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name))
 }
 
+// PodsOfUID returns the pods of every Job that serves a claim, in every config namespace.
+func (c *Caches) PodsOfUID(uid string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, ns := range c.Namespaces() {
+		out = append(out, typed[*corev1.Pod](c.in(ns).pods.ByIndex(byUID, uid))...)
+	}
+	return out
+}
+
 // NodesNamed returns the nodes with this name or hostname label.
 func (c *Caches) NodesNamed(name string) []*corev1.Node {
 	return typed[*corev1.Node](c.nodes.ByIndex(byNode, name))

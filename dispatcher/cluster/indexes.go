@@ -47,7 +47,7 @@ var (
 	configIndexers   = cache.Indexers{byClass: classOfConfig}
 	revisionIndexers = cache.Indexers{byConfig: configOfRevision}
 	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
-	podIndexers      = cache.Indexers{byJob: jobOfPod}
+	podIndexers      = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod}
 )
 
 func uidOf(obj any) ([]string, error) {
@@ -102,6 +102,10 @@ func uidsOfJob(obj any) ([]string, error) {
 
 func jobOfPod(obj any) ([]string, error) {
 	return []string{obj.(*corev1.Pod).Labels[batchv1.JobNameLabel]}, nil
+}
+
+func uidsOfPod(obj any) ([]string, error) {
+	return jobs.Members(obj.(*corev1.Pod).Labels), nil
 }
 
 func ownersOfPV(obj any) ([]string, error) {

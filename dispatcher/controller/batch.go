@@ -1,15 +1,12 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -44,8 +41,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 	return c.actor.Launch(ctx, first)
 }
 
-// chooseMembers returns the members that share the Job of a first UID: as many as fit, and whose volumes have not
-// changed meanwhile.
+// chooseMembers returns the members that share the Job of a first UID: as many as fit.
 func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act.Member, error) {
 	all := c.joinWaiters(ctx, first)
 	members, err := c.actor.Trim(first, all)
@@ -54,7 +50,7 @@ func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act
 		return nil, err
 	}
 	c.dismiss(all[len(members):])
-	return c.onlyUnchanged(ctx, first, members)
+	return members, nil
 }
 
 // joinWaiters returns the UIDs that wait for a slot for the same group and can share the Job. If the class has a free
@@ -109,34 +105,6 @@ func (c *Controller) decideMember(ctx context.Context, uid types.UID, group stri
 		}
 	}
 	return m, false, err
-}
-
-// onlyUnchanged returns the members whose volumes are as they were observed. Gathering a batch of deletes takes a
-// while, in which an administrator may have rescued a volume, since no event has said yet that it is about to be
-// deleted.
-func (c *Controller) onlyUnchanged(ctx context.Context, first act.Member, members []act.Member) ([]act.Member, error) {
-	if first.Launch.Verb != contract.Delete || len(members) == 0 {
-		return members, nil
-	}
-	if same, err := c.isUnchanged(ctx, first.O.PV); err != nil || !same {
-		c.dismiss(members)
-		return nil, cmp.Or(err, errors.New("the PersistentVolume has changed while others were asked to go along"))
-	}
-	var out []act.Member
-	for _, m := range members {
-		if same, err := c.isUnchanged(ctx, m.O.PV); err != nil || !same {
-			c.dismiss([]act.Member{m})
-			continue
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
-// isUnchanged reports whether a PV is as it was observed.
-func (c *Controller) isUnchanged(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	now, err := c.caches.Live(types.NamespacedName{}).PV(ctx, pv.Name)
-	return now != nil && now.UID == pv.UID && now.ResourceVersion == pv.ResourceVersion, err
 }
 
 // dismiss makes members that have joined and get no Job wait again.

@@ -94,7 +94,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
+		Writes: act.NewWrites(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
 }
@@ -178,8 +178,13 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		if err != nil {
 			return 0, err
 		}
-		if launch, launches := action.(decide.Launch); launches {
-			return 0, c.launch(ctx, act.Member{O: o, Launch: launch})
+		switch a := action.(type) {
+		case decide.Launch:
+			return 0, c.launch(ctx, act.Member{O: o, Launch: a})
+		case decide.Confirm:
+			return c.confirm(ctx, o, a.Run)
+		case decide.RecordOutcome:
+			return c.record(ctx, act.Ended{O: o, Record: a})
 		}
 		result, err := c.actor.Do(ctx, o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
@@ -198,9 +203,12 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 		return nil, nil, err
 	}
 	assume(&o.View)
-	action := c.unlessUnserved(o, decide.Decide(o.View))
-	if decide.IsSafeOnStaleFacts(action) {
-		return o, action, nil
+	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < act.BehindFor {
+		return o, decide.Wait{Until: unseen.Add(act.BehindFor), Why: "the caches do not show the last write"}, nil
+	} else if unseen.IsZero() {
+		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
+			return o, action, nil
+		}
 	}
 	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, hint); err != nil {
 		return nil, nil, err

@@ -118,10 +118,8 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 }
 
 func (c *Controller) podChanged(pod *corev1.Pod) {
-	for label := range pod.Labels {
-		if uid, ours := strings.CutPrefix(label, jobs.LabelMember); ours {
-			c.enqueue(types.UID(uid))
-		}
+	for _, uid := range jobs.Members(pod.Labels) {
+		c.enqueue(types.UID(uid))
 	}
 }
 

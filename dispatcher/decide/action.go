@@ -64,6 +64,14 @@ type AnnounceReschedule struct{ Run Run }
 // selects again.
 type Reschedule struct{ Why string }
 
+// Confirm lets a Job's pod be scheduled, by removing the dispatcher's gate. Where the run deletes the volume of a PV, that PV is deleted
+// before: it must be as it was judged, and its finalizer keeps it.
+type Confirm struct {
+	Run Run
+	// NeedsLive is set if the caches do not prove enough.
+	NeedsLive bool
+}
+
 // Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more.
 type Cancel struct{ Run Run }
 
@@ -81,6 +89,8 @@ type CreatePV struct{ Run Run }
 type RecordOutcome struct {
 	Run     Run
 	Success bool
+	// Release is set if the record is no longer needed once it has this outcome.
+	Release bool
 	// Retry is when the next run may start. It is zero if none will, or if one may start at once.
 	Retry time.Time
 }
@@ -107,10 +117,6 @@ type RemoveFinalizer struct {
 	LeftBehind string
 }
 
-// DeleteUnboundPV deletes a PV that no claim was ever bound to. Our finalizer keeps the PV until its volume has been
-// deleted, and no claim can be bound to a terminating PV.
-type DeleteUnboundPV struct{}
-
 // DeletePV deletes the PV whose volume has been deleted.
 type DeletePV struct{}
 
@@ -132,6 +138,7 @@ func (AwaitSlot) isAction()          {}
 func (Launch) isAction()             {}
 func (AnnounceReschedule) isAction() {}
 func (Reschedule) isAction()         {}
+func (Confirm) isAction()            {}
 func (Cancel) isAction()             {}
 func (Waive) isAction()              {}
 func (RemovePodFinalizer) isAction() {}
@@ -141,7 +148,6 @@ func (PublishResult) isAction()      {}
 func (ReleaseRecord) isAction()      {}
 func (AddFinalizer) isAction()       {}
 func (RemoveFinalizer) isAction()    {}
-func (DeleteUnboundPV) isAction()    {}
 func (DeletePV) isAction()           {}
 func (SetResizeStatus) isAction()    {}
 func (SetPVCapacity) isAction()      {}
@@ -150,13 +156,17 @@ func (SetPVCapacity) isAction()      {}
 // Every other action is decided again on live facts before it is carried out.
 func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer:
-		return true
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer, Launch:
+		return true // a Job that is launched on old facts is found out before its gate is removed
+	case Confirm:
+		return !a.NeedsLive
+	case RemoveFinalizer:
+		return a.LeftBehind == "" // written on the PV as it was observed, or not at all
 	case RecordOutcome:
 		return a.Success
 	case PublishResult:
 		return a.Success
-	case Launch, AnnounceReschedule, Reschedule, Cancel, Waive, CreatePV, ReleaseRecord, RemoveFinalizer, DeleteUnboundPV, DeletePV, SetPVCapacity, SetResizeStatus:
+	case AnnounceReschedule, Reschedule, Cancel, Waive, CreatePV, ReleaseRecord, DeletePV, SetPVCapacity, SetResizeStatus:
 		return false
 	default:
 		return false

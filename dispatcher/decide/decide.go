@@ -7,7 +7,9 @@ import (
 
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
-	for _, rule := range []func(View) Action{awaitRuns, recordOutcome, forgetRecord, removePodFinalizer, publishResult, releaseSuperseded, releaseUnproven} {
+	for _, rule := range []func(View) Action{
+		removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
+	} {
 		if action := rule(v); action != nil {
 			return action
 		}
@@ -28,10 +30,11 @@ func Decide(v View) Action {
 	}
 }
 
-// awaitRuns waits while a run is unfinished (running). A UID has at most one unfinished Job, whatever its verb.
+// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
+		case r.Gated:
 		case r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r):
 			return Cancel{Run: r}
 		case r.Unfinished && r.Stuck != nil:
@@ -97,12 +100,12 @@ func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&
 // outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
-		if r.Recorded == nil {
+		if r.Recorded == nil && !r.Unfinished {
 			if describesPV(v, r) {
 				return CreatePV{Run: r}
 			}
 			success := hasSucceeded(v, r)
-			action := RecordOutcome{Run: r, Success: success}
+			action := RecordOutcome{Run: r, Success: success, Release: isReleasedWith(r, success)}
 			if !success {
 				action.Retry = v.retryAt(&r)
 			}
@@ -129,33 +132,49 @@ func hasSucceeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
+// isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
+// PV that is to be deleted or has grown that of a delete and of an expand.
+func isReleasedWith(r Run, success bool) bool {
+	if r.Verb == contract.Provision {
+		return success
+	}
+	return !r.IsUndo()
+}
+
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
 func removePodFinalizer(v View) Action {
 	for _, r := range v.Runs {
-		if !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
+		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
 	return nil
 }
 
-// publishResult keeps the result of the newest provision on the claim as long as that provision's record is held.
+// publishResult keeps the result of the newest provision on the claim as long as there is its Job. A success is written once the claim is
+// bound: a write before that meets the PV controller's own, which then reports a failure to the claim's user.
 func publishResult(v View) Action {
-	p := v.Newest(contract.Provision)
-	if v.Claim == ClaimGone || p == nil || !p.Held || p.Published {
+	p, success := v.Newest(contract.Provision), v.Volume.Fits()
+	switch {
+	case p == nil || p.Unfinished || p.Published:
+		return nil
+	case success && v.Claim == ClaimBound, !success && p.Held && (v.Claim == ClaimPending || v.Claim == ClaimTerminating || v.Claim == ClaimNotOurs):
+		return PublishResult{Run: *p, Success: success}
+	default:
 		return nil
 	}
-	return PublishResult{Run: *p, Success: v.Volume.Fits()}
 }
 
-// releaseSuperseded releases the record of an older Job when its successor exists. It also releases the record of an
-// undo, and of the delete of a PV that no longer exists, when a later provision exists.
+// releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
+// record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
+// been confirmed.
 func releaseSuperseded(v View) Action {
-	p := v.Newest(contract.Provision)
+	p := v.newestConfirmed(contract.Provision)
 	for _, r := range v.Runs {
-		last := v.Newest(r.Verb)
+		last := v.newestConfirmed(r.Verb)
+		superseded := last != nil && last.Number > r.Number
 		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-		if r.Held && (last.Number > r.Number || undone) {
+		if r.Held && !r.Unfinished && (superseded || undone) {
 			return ReleaseRecord{Run: r}
 		}
 	}
@@ -165,7 +184,7 @@ func releaseSuperseded(v View) Action {
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
 // is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.Newest(contract.Provision); p != nil && p.Held {
+	if p := v.heldProvision(); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
@@ -221,7 +240,7 @@ func reclaimVolume(v View) Action {
 // undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
 // records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
-	if p := v.Newest(contract.Provision); p != nil && p.Held {
+	if p := v.heldProvision(); p != nil {
 		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {

@@ -66,7 +66,7 @@ func (s *simulation) step() bool {
 		if s.v.Volume.Terminating {
 			s.v.Volume = Volume{}
 		}
-	case DeletePV, DeleteUnboundPV:
+	case DeletePV:
 		s.v.Volume.Terminating = true
 	case SetPVCapacity:
 		s.setCapacity(s.at(a.Run))

@@ -23,14 +23,11 @@ func replaceVolume(v View) Action {
 	}
 }
 
-// deleteUnbound deletes a PV that was never bound before its volume: while the PV exists it might be bound to a
-// claim.
+// deleteUnbound deletes a PV that was never bound, with its volume. The PV is deleted when that run is confirmed: no claim is bound to a
+// terminating PV.
 func deleteUnbound(v View) Action {
 	if action := followPolicy(v.Volume); action != nil {
 		return action
-	}
-	if v.Volume.NeverBound && !v.Volume.Terminating {
-		return DeleteUnboundPV{}
 	}
 	return reclaimVolume(v)
 }

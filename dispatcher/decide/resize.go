@@ -47,9 +47,8 @@ func resizeVolume(v View) Action {
 	if v.Volume.Released {
 		resize.Stage = ResizeNone // the claim that asked was deleted
 	}
-	held := e != nil && e.Held
 	switch {
-	case held && e.Grew:
+	case e != nil && e.Grew:
 		return SetPVCapacity{Run: *e}
 	case resize.Stage.Wanted():
 		return expandVolume(v, e)
@@ -57,7 +56,7 @@ func resizeVolume(v View) Action {
 	if action := setResizeStatus(resize); action != nil {
 		return action
 	}
-	if held {
+	if e != nil && e.Held {
 		return ReleaseRecord{Run: *e}
 	}
 	return nil

@@ -25,6 +25,8 @@ type View struct {
 	// expanded. Expand's Hash is the size.
 	Resize Resize
 	Expand Target
+	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
+	Contested bool
 }
 
 // Claim is the state of the claim with the UID.
@@ -57,6 +59,9 @@ type Volume struct {
 	Unbound, NeverBound bool
 	// Released is set if the PV's phase is Released or Failed.
 	Released bool
+	// HandedOver is set if its claimRef names another claim than the one of the UID, or if its phase is Failed. Its phase then proves nothing
+	// about the claim.
+	HandedOver bool
 	// Orphaned is set if a live read shows that the claim of its claimRef no longer exists or is bound to another PV.
 	Orphaned bool
 	// PolicyDelete is set if its reclaim policy is Delete.
@@ -77,8 +82,20 @@ func (v Volume) Fits() bool { return v.Proven() && v.Mismatch == "" }
 type Run struct {
 	Name string
 	runs.Record
+	// Created is when the Job was created. First is set if the UID is the first of the claims that the Job serves: what is written about all
+	// of them is written when that UID is reconciled.
+	Created time.Time
+	First   bool
 	// Unfinished is set if a pod of the run may still run.
 	Unfinished bool
+	// Gated is set if the run's pod waits for the dispatcher's confirmation.
+	Gated bool
+	// OtherPod names another pod of the UID, of this or any Job, that may run. It is empty if there is none.
+	OtherPod string
+	// ForeignGate is set if the gated pod waits for another controller, too.
+	ForeignGate bool
+	// GatedSince is when the gated pod was created, ConfirmBefore until when it may be confirmed, zero for no limit.
+	GatedSince, ConfirmBefore time.Time
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
 	Unstarted bool
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
@@ -161,6 +178,30 @@ func (v View) Newest(verb contract.Verb) *Run {
 	return last
 }
 
+// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
+func (v View) newestConfirmed(verb contract.Verb) *Run {
+	var last *Run
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
+		if r.Verb == verb && !never && (last == nil || r.Number > last.Number) {
+			last = r
+		}
+	}
+	return last
+}
+
+// heldProvision returns the newest provision whose record is held, or nil.
+func (v View) heldProvision() *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; r.Verb == contract.Provision && r.Held && (last == nil || r.Number > last.Number) {
+			last = r
+		}
+	}
+	return last
+}
+
 // nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,
 // and must not be mistaken for the undo of a new one of the same number.
 func (v View) nextNumber() int {
@@ -175,10 +216,10 @@ func (v View) nextNumber() int {
 }
 
 // undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
-// that PV no longer exists.
+// that PV no longer exists, and one that came after a later provision.
 func (v View) undoRun(p *Run) *Run {
 	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume != "" && v.Volume.Exists || d.After != p.Number {
+	if d == nil || d.Volume != "" && v.Volume.Exists || d.After < p.Number {
 		return nil
 	}
 	return d

@@ -20,6 +20,17 @@ type VolumeList struct {
 // UIDs returns the UIDs of the claims that a Job serves.
 func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
 
+// Members returns the UIDs of the claims that a Job or its pod serves, by its labels, in any order.
+func Members(labels map[string]string) []string {
+	var out []string
+	for label := range labels {
+		if uid, member := strings.CutPrefix(label, LabelMember); member {
+			out = append(out, uid)
+		}
+	}
+	return out
+}
+
 // Key returns the key under which a Job carries an annotation of a claim: the plain one if it serves no other claim.
 func Key(job *batchv1.Job, uid, annotation string) string { return keyOf(UIDs(job), uid, annotation) }
 

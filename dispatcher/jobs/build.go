@@ -126,8 +126,9 @@ func (p Plan) record() map[string]string {
 }
 
 // slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the pods of a Job that
-// is late, and with them the kubelet's report of whether the container ever ran.
-const slack = time.Minute
+// is late, and with them the kubelet's report of whether the container ever ran. The Job's deadline also counts while the
+// pod is gated, the pod's does not.
+const slack = 10 * time.Minute
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 

@@ -59,6 +59,10 @@ const (
 	AnnPV      = contract.Domain + "pv"
 )
 
+// GateConfirm is the scheduling gate of every pod. The API server binds no pod that has a gate, so no container starts before the dispatcher
+// has removed it.
+const GateConfirm = contract.Domain + "confirm"
+
 // FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
 const FinalizerRecord = contract.Domain + "record"
 

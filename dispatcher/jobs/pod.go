@@ -138,7 +138,8 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			Finalizers: []string{FinalizerRecord},
 		},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever,
+			RestartPolicy:   corev1.RestartPolicyNever,
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: GateConfirm}},
 			// The kubelet enforces this deadline even when it cannot reach the API server.
 			ActiveDeadlineSeconds: new(seconds(p.Config.Timeout)),
 			ServiceAccountName:    account(p.Config),

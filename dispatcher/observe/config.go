@@ -118,7 +118,7 @@ func (b *Observer) resolveDelete(o *Observation) Resolved {
 	if r.Config, r.Target.Problem = b.parse(src); r.Target.Problem != nil {
 		return r
 	}
-	r.Target = decide.Target{HasSlot: b.Slots.IsAssigned(o.UID, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
+	r.Target = decide.Target{Revision: name, HasSlot: b.Slots.IsAssigned(o.UID, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
 

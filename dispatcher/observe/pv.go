@@ -34,6 +34,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) {
 		v.Mismatch, v.NeverBound = mismatchOf(pv, o.Claim)
 	}
+	v.HandedOver = pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID
 	if v.Released {
 		v.Orphaned, err = isOrphaned(ctx, reader, pv)
 	}

@@ -18,7 +18,8 @@ import (
 func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observation, job *batchv1.Job) (decide.Run, error) {
 	uid := string(o.UID)
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
-	run.Terminating = job.DeletionTimestamp != nil
+	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
+	run.First = job.Labels[contract.LabelClaimUID] == uid
 	if run.Recorded != nil && !run.Held {
 		reader = b.Caches // without the record there is no reason to ask the API server for the pods
 	}
@@ -35,6 +36,10 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
 		run.Unstarted = !runs.HasStarted(pods)
+		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
+			b.observeGate(&run, job, gated)
+			return run, nil
+		}
 		return run, b.observeStuck(ctx, &run, job, pods)
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
@@ -44,6 +49,23 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
 	}
 	return run, nil
+}
+
+// observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it
+// shows every older pod, too.
+func (b *Observer) observeGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
+	now := b.Clock.Now()
+	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
+	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
+	for _, uid := range run.UIDs {
+		for _, pod := range b.Caches.PodsOfUID(uid) {
+			may, until := runs.MayRun(pod, now)
+			if may && pod.UID != gated.UID {
+				run.OtherPod, run.RecheckAt = pod.Name, until
+				return
+			}
+		}
+	}
 }
 
 // observeStuck finds why an unfinished run makes no progress. It reads events only if neither Job nor pod says why,

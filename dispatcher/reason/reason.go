@@ -36,6 +36,8 @@ const (
 	SourceNotBound = "SourceNotBound"
 	// SourceRefused: the other namespace does not consent to the clone, or has no such claim.
 	SourceRefused = "SourceRefused"
+	// RunNotConfirmed: the pod of a Job waits for the dispatcher's confirmation for longer than usual.
+	RunNotConfirmed = "RunNotConfirmed"
 	// LaunchFailed: the API server refused the Job.
 	LaunchFailed = "LaunchFailed"
 	// Stalled: max-attempts is reached.

@@ -146,6 +146,11 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	if pod == nil { // it was deleted, finalizer and all, by another client
 		return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
 	}
+	return unconfirmedUntil(pod, since)
+}
+
+// unconfirmedUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
+func unconfirmedUntil(pod *corev1.Pod, since time.Time) time.Time {
 	return lastBegin(pod, since).Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds) + gracePeriodOf(pod) + clockSkew)
 }
 

@@ -122,6 +122,11 @@ func AnyRecorded(job *batchv1.Job) bool {
 	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
 }
 
+// AllReleased reports whether no claim of a Job needs it as its record.
+func AllReleased(job *batchv1.Job) bool {
+	return !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnReleased)] == "" })
+}
+
 // AllSucceeded reports whether the recorded outcome of every claim of a Job is a success.
 func AllSucceeded(job *batchv1.Job) bool {
 	for _, uid := range jobs.UIDs(job) {

@@ -52,6 +52,8 @@ func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 		return stuckWithoutCause(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
 		return stuckTerminating(pod, now)
+	case hasGate(pod):
+		return nil, time.Time{} // the dispatcher itself holds it back
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}

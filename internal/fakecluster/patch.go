@@ -9,10 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// patch knows merge patches. Server-side apply is one too: the dispatcher is the only applier, applies the same
+// patch knows merge patches, and strategic ones. Server-side apply is one too: the dispatcher is the only applier, applies the same
 // fields always, and forces. It never creates, since a patch with a UID cannot.
 func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Object, error) {
 	s.overtaken("patch", at, a.Patch)
@@ -24,7 +25,12 @@ func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Obje
 		return nil, err
 	}
 	obj := old.DeepCopyObject().(Object)
-	if err := mergePatch(reflect.ValueOf(obj).Elem(), a.Patch); err != nil {
+	if a.PatchType == types.StrategicMergePatchType {
+		obj, err = strategicPatch(old, a.Patch)
+	} else {
+		err = mergePatch(reflect.ValueOf(obj).Elem(), a.Patch)
+	}
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	keepToSubresource(a.GetSubresource(), old, obj)
@@ -34,6 +40,20 @@ func (s *Server) patch(by string, at Key, a clienttesting.PatchActionImpl) (Obje
 		}
 	}
 	return s.update(by, "patch", at, obj)
+}
+
+// strategicPatch applies a strategic merge patch by Kubernetes' own code.
+func strategicPatch(old Object, patch []byte) (Object, error) {
+	b, err := json.Marshal(old)
+	if err != nil {
+		return nil, err
+	}
+	obj := reflect.New(reflect.TypeOf(old).Elem()).Interface().(Object)
+	merged, err := strategicpatch.StrategicMergePatch(b, patch, obj)
+	if err != nil {
+		return nil, err
+	}
+	return obj, json.Unmarshal(merged, obj)
 }
 
 // keepToSubresource keeps a write on a claim to its status, or out of it.

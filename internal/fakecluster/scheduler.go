@@ -1,6 +1,8 @@
 package fakecluster
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -34,8 +36,14 @@ func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// assignNode gives a pod that is about to be written a node: any, unless it must go to some.
+// assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.
 func (c *Cluster) assignNode(pod *corev1.Pod) {
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
+		}}
+		return
+	}
 	pod.Spec.NodeName = "node-1"
 	affinity := pod.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil {
@@ -62,8 +70,11 @@ func (c *Cluster) schedule(pod *corev1.Pod) {
 		return
 	}
 	placed := pod.DeepCopy()
+	placed.Status.Conditions = nil
 	c.assignNode(placed)
-	if placed.Spec.NodeName != "" {
-		set(c, Scheduler, pod, func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Conditions = placed.Spec.NodeName, nil })
+	if placed.Spec.NodeName != "" || !slices.Equal(placed.Status.Conditions, pod.Status.Conditions) {
+		set(c, Scheduler, pod, func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Status.Conditions = placed.Spec.NodeName, placed.Status.Conditions
+		})
 	}
 }

@@ -1,0 +1,43 @@
+package act
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV of each claim that it serves, as it was
+// judged: while a PV that is not terminating might be bound or handed on, no container may delete its volume. It stops at the first PV that has
+// changed, and the watch enqueues that claim.
+func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) error {
+	pod := runs.GatedPod(o.Pods[run.Name])
+	if run.Verb == contract.Delete && !run.IsUndo() {
+		for _, member := range members {
+			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != written {
+				return err
+			}
+		}
+	}
+	klog.FromContext(ctx).V(2).Info("Confirming run", "claim", o.At, "uid", o.UID, "pod", klog.KObj(pod))
+	return a.removeGate(ctx, pod)
+}
+
+// removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
+func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
+	gate := fields{"$patch": "delete", "name": jobs.GateConfirm}
+	answer, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+		fields{"spec": fields{"schedulingGates": []any{gate}}})
+	how, err := outcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
+	if how == written && err == nil {
+		a.Writes.Wrote(answer)
+	}
+	return err
+}

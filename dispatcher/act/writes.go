@@ -1,0 +1,147 @@
+package act
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+)
+
+// BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
+const BehindFor = 30 * time.Second
+
+// Writes remembers what was written until the caches show it. What is decided on older objects would be written once more, and refused.
+// Losing it at a restart costs such a write.
+type Writes struct {
+	mu       sync.Mutex
+	byObject map[types.UID]write
+	// created holds the Jobs by the claim's UID, as "namespace/name".
+	created map[types.UID]creation
+	now     func() time.Time
+	swept   time.Time
+}
+
+// NewWrites returns Writes that remember nothing yet.
+func NewWrites(clk clock.PassiveClock) *Writes {
+	return &Writes{byObject: map[types.UID]write{}, created: map[types.UID]creation{}, now: clk.Now}
+}
+
+type write struct {
+	version string
+	deleted bool
+	at      time.Time
+}
+
+type creation struct {
+	job string
+	at  time.Time
+}
+
+// Wrote remembers that an object has been written, by the API server's answer.
+func (w *Writes) Wrote(answer metav1.Object) {
+	w.remember(answer.GetUID(), write{version: answer.GetResourceVersion()})
+}
+
+// deletedObject remembers that an object has been deleted.
+func (w *Writes) deletedObject(obj metav1.Object) { w.remember(obj.GetUID(), write{deleted: true}) }
+
+func (w *Writes) remember(uid types.UID, what write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweep()
+	what.at = w.now()
+	w.byObject[uid] = what
+}
+
+// createdJob remembers that a Job that serves these claims exists.
+func (w *Writes) createdJob(job string, claims []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweep()
+	for _, uid := range claims {
+		w.created[types.UID(uid)] = creation{job, w.now()}
+	}
+}
+
+// sweep forgets what no look has asked for in time.
+func (w *Writes) sweep() {
+	if w.now().Sub(w.swept) < BehindFor {
+		return
+	}
+	w.swept = w.now()
+	for uid, what := range w.byObject {
+		if w.now().Sub(what.at) > 2*BehindFor {
+			delete(w.byObject, uid)
+		}
+	}
+	for uid, what := range w.created {
+		if w.now().Sub(what.at) > 2*BehindFor {
+			delete(w.created, uid)
+		}
+	}
+}
+
+// Unseen returns when a write was made that an observation does not show, zero if it shows all.
+func (w *Writes) Unseen(o *observe.Observation) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := w.unseenJob(o); !at.IsZero() {
+		return at
+	}
+	for _, job := range o.Jobs {
+		if at := w.unseen(job); !at.IsZero() {
+			return at
+		}
+		for _, pod := range o.Pods[job.Name] {
+			if at := w.unseen(pod); !at.IsZero() {
+				return at
+			}
+		}
+	}
+	if o.PV != nil {
+		if at := w.unseen(o.PV); !at.IsZero() {
+			return at
+		}
+	}
+	if o.Claim != nil {
+		return w.unseen(o.Claim)
+	}
+	return time.Time{}
+}
+
+func (w *Writes) unseenJob(o *observe.Observation) time.Time {
+	created, waits := w.created[o.UID]
+	if !waits {
+		return time.Time{}
+	}
+	for _, job := range o.Jobs {
+		if job.Namespace+"/"+job.Name == created.job {
+			delete(w.created, o.UID)
+			return time.Time{}
+		}
+	}
+	return created.at
+}
+
+func (w *Writes) unseen(obj metav1.Object) time.Time {
+	what, waits := w.byObject[obj.GetUID()]
+	if !waits {
+		return time.Time{}
+	}
+	if what.deleted && obj.GetDeletionTimestamp() != nil || !what.deleted && !isOlder(obj.GetResourceVersion(), what.version) {
+		delete(w.byObject, obj.GetUID())
+		return time.Time{}
+	}
+	return what.at
+}
+
+// isOlder reports whether a version is older than another. Versions that cannot be compared are not.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}

@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// recheckMembers is how soon the first claim of a batch is looked at again when something about another of its claims comes first.
+const recheckMembers = time.Second
+
+// confirm confirms a gated run for all the claims that it serves. A batch of deletes is cancelled as soon as one of them is not wanted any more: what
+// its container is given cannot be changed. Any other batch goes on as long as one is wanted.
+func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run decide.Run) (time.Duration, error) {
+	wanted, members := 0, make([]*observe.Observation, 0, len(run.UIDs))
+	for _, uid := range run.UIDs {
+		member, readiness, err := c.readinessOf(ctx, o, types.UID(uid), run.Name)
+		switch {
+		case err != nil:
+			return 0, err
+		case readiness == decide.Blocked:
+			return recheckMembers, nil
+		case readiness == decide.Ready:
+			wanted++
+		case run.Verb == contract.Delete:
+			return 0, c.cancel(ctx, o, run)
+		}
+		members = append(members, member)
+	}
+	if wanted == 0 {
+		return 0, c.cancel(ctx, o, run)
+	}
+	return 0, c.actor.Confirm(ctx, o, run, members...)
+}
+
+// cancel carries out a Cancel.
+func (c *Controller) cancel(ctx context.Context, o *observe.Observation, run decide.Run) error {
+	_, err := c.actor.Do(ctx, o, decide.Cancel{Run: run})
+	return err
+}
+
+// readinessOf observes one of the claims that a gated Job serves, live where the caches do not prove enough.
+func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation, uid types.UID, job string) (*observe.Observation, decide.Readiness, error) {
+	if uid == first.UID {
+		r, _ := decide.ReadinessOf(first.View, job)
+		return first, r, nil
+	}
+	o, err := c.observer.Observe(ctx, c.caches, uid, observe.Hint{})
+	if err != nil {
+		return nil, decide.Blocked, err
+	}
+	r, needsLive := decide.ReadinessOf(o.View, job)
+	if r != decide.Ready || !needsLive {
+		return o, r, nil
+	}
+	if o, err = c.observer.Observe(ctx, c.caches.Live(o.At, c.observer.Namespaces(o)...), uid, observe.Hint{}); err != nil {
+		return nil, decide.Blocked, err
+	}
+	r, _ = decide.ReadinessOf(o.View, job)
+	return o, r, nil
+}
+
+// record records what a run did, for all the claims that it served at once. That is done when the first of them is reconciled, so that no two
+// write on one Job.
+func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, error) {
+	run, all := own.Record.Run, []act.Ended{own}
+	others := run.UIDs[1:]
+	if !run.First {
+		if runs.RecordOf(own.O.Jobs[run.Name], run.UIDs[0]).Recorded == nil {
+			c.queue.Add(types.UID(run.UIDs[0]))
+			return 0, nil
+		}
+		others = nil // the first one's is on record, so this one came late
+	}
+	for _, uid := range others {
+		o, action, err := c.observeAndDecide(ctx, types.UID(uid), observe.Hint{}, func(*decide.View) {})
+		if err != nil {
+			return 0, err
+		}
+		if record, records := action.(decide.RecordOutcome); records && record.Run.Name == run.Name {
+			all = append(all, act.Ended{O: o, Record: record})
+		}
+	}
+	result, err := c.actor.RecordOutcomes(ctx, all...)
+	return result.RequeueAfter, err
+}

@@ -1,0 +1,164 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// Every pod is created with a scheduling gate, and a run starts when the dispatcher removes it (confirmed). A Job may be created on facts that
+// are old, or by two leaders at once. It is confirmed when the pods cache, which shows its pod and so every older one, shows no other pod of
+// its claims that may run.
+
+// Readiness is what one claim that a gated Job serves says about its confirmation.
+type Readiness int
+
+// The answers.
+const (
+	Blocked  Readiness = iota // something else comes first
+	Unwanted                  // the run would not be launched again as it is
+	Ready
+)
+
+// confirmAfter is for how long a gate is nothing to report.
+const confirmAfter = 30 * time.Second
+
+// confirmRun confirms the UID's gated run, or cancels it. Of two gated runs the later one is cancelled.
+func confirmRun(v View) Action {
+	first, later := v.gatedRuns()
+	switch {
+	case first == nil:
+		return nil
+	case later != nil:
+		return Cancel{Run: *later}
+	}
+	readiness, instead := v.readiness(*first)
+	alone := len(first.UIDs) < 2
+	switch {
+	case instead != nil:
+		return instead
+	case readiness == Blocked:
+		return awaitGate(v, *first)
+	case readiness == Unwanted && (alone || first.Verb == contract.Delete):
+		return Cancel{Run: *first}
+	case !first.First:
+		return Wait{Why: "the Job " + first.Name + " is confirmed with its first claim"}
+	default:
+		return Confirm{Run: *first, NeedsLive: v.needsLive(*first)}
+	}
+}
+
+// ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others, and whether the caches prove enough.
+func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
+	first, later := v.gatedRuns()
+	if first == nil || later != nil || first.Name != job || awaitRuns(v) != nil {
+		return Blocked, false
+	}
+	r, instead := v.readiness(*first)
+	if instead != nil {
+		return Blocked, false
+	}
+	return r, v.needsLive(*first)
+}
+
+// gatedRuns returns the earliest gated run, and a later one, if there are any.
+func (v View) gatedRuns() (first, later *Run) {
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		switch {
+		case !r.Gated:
+		case first == nil:
+			first = r
+		case r.Created.Before(first.Created) || r.Created.Equal(first.Created) && r.Name < first.Name:
+			first, later = r, first
+		default:
+			later = r
+		}
+	}
+	return first, later
+}
+
+// readiness reports whether a gated run may start. It returns another action that comes before.
+func (v View) readiness(r Run) (_ Readiness, instead Action) {
+	switch {
+	case r.OtherPod != "" || r.ForeignGate || v.unconfirmedRun() != nil:
+		return Blocked, nil
+	case !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore):
+		return Unwanted, nil
+	}
+	action := Decide(v.asIfDue(r))
+	switch a := action.(type) {
+	case Launch:
+		if v.isSameRun(r, a) {
+			return Ready, nil
+		}
+		return Unwanted, nil
+	case RecordOutcome, PublishResult, ReleaseRecord, RemovePodFinalizer, AddFinalizer, StoreRevision, SetResizeStatus, SetPVCapacity:
+		return Blocked, action
+	case Wait, ReportProblem, AwaitSlot, AnnounceReschedule, Reschedule, Confirm, Cancel, Waive, CreatePV, RemoveFinalizer, DeletePV:
+		return Unwanted, nil
+	default:
+		return Unwanted, nil
+	}
+}
+
+// asIfDue returns the View without a run, and with nothing in the way of another but what the objects say: no pause, and a slot.
+func (v View) asIfDue(r Run) View {
+	var others []Run
+	for _, other := range v.Runs {
+		if other.Name != r.Name {
+			others = append(others, other)
+		}
+	}
+	v.Runs = others
+	v.Now = v.Now.Add(2 * refusedPause)
+	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
+	return v
+}
+
+// isSameRun reports whether a launch that is decided now is the one that a gated run was created by. Numbers of runs and attempts may differ,
+// since older Jobs expire.
+func (v View) isSameRun(r Run, l Launch) bool {
+	same := r.Verb == l.Verb && r.AnyNode == l.AnyNode && (l.NothingBefore || !r.NothingBefore)
+	switch {
+	case !same:
+		return false
+	case r.Verb == contract.Provision:
+		return !hasChanged(&r, v.Provision)
+	case r.Verb == contract.Expand:
+		return !hasChanged(&r, v.Expand)
+	case r.IsUndo() || l.Undo:
+		return r.IsUndo() && l.Undo && r.Revision == v.Delete.Revision
+	default:
+		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision
+	}
+}
+
+// needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what no PV stands for, so nothing but the
+// objects themselves shows that the volume is not in use.
+func (v View) needsLive(r Run) bool {
+	return v.Contested || r.IsUndo() || r.Verb == contract.Delete && v.Volume.HandedOver
+}
+
+// awaitGate waits until a gated run may be confirmed, and reports after a while what is in the way.
+func awaitGate(v View, r Run) Action {
+	tell := r.GatedSince.Add(confirmAfter)
+	if v.Now.Before(tell) {
+		return Wait{Until: tell, Why: "the Job " + r.Name + " is not confirmed yet"}
+	}
+	p := Problem{Reason: reason.RunNotConfirmed, Note: "the Job " + r.Name + " is not confirmed yet: "}
+	switch unconfirmed := v.unconfirmedRun(); {
+	case r.OtherPod != "":
+		p.Note += "the pod " + r.OtherPod + " of the same claim may still run"
+	case unconfirmed != nil:
+		p = unconfirmedProblem(*unconfirmed)
+	default:
+		p.Note += "its pod has scheduling gates of other controllers. Remedy: let them be removed"
+	}
+	until := r.RecheckAt
+	if until.IsZero() {
+		until = v.Now.Add(confirmAfter)
+	}
+	return ReportProblem{Problem: p, Until: until}
+}

@@ -1,0 +1,53 @@
+package runs
+
+import (
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// GatedPod returns the pod of a Job that waits for the dispatcher's confirmation, or nil. A pod that is being deleted gets no
+// node any more.
+func GatedPod(pods []*corev1.Pod) *corev1.Pod {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && hasGate(pod) {
+			return pod
+		}
+	}
+	return nil
+}
+
+func hasGate(pod *corev1.Pod) bool {
+	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: jobs.GateConfirm})
+}
+
+// MayRun reports whether a container of a pod may be running now or later, and until when at most, zero for no limit. It may not when its
+// node has reported the end, or when the pod was deleted before it had a node. Without a report from its node it may until its own deadline.
+func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
+	switch {
+	case isDeletedUnscheduled(pod):
+		return false, time.Time{}
+	case isUnconfirmed(pod):
+		until = unconfirmedUntil(pod, pod.CreationTimestamp.Time)
+		return now.Before(until), until
+	default:
+		return !hasPodEnded(pod), time.Time{}
+	}
+}
+
+// confirmMargin is how much longer than the pod's own deadline a Job must have left when its pod's gate is removed.
+const confirmMargin = time.Minute
+
+// ConfirmBefore returns until when the gate of a Job's pod may be removed, so that the run has its whole time before the Job's own deadline;
+// zero for no limit. A dispatcher that had been away once confirmed runs that were killed, and counted, a moment later.
+func ConfirmBefore(job *batchv1.Job) time.Time {
+	if job.Status.StartTime == nil || job.Spec.ActiveDeadlineSeconds == nil {
+		return time.Time{}
+	}
+	end := job.Status.StartTime.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds))
+	return end.Add(-deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) - confirmMargin)
+}
