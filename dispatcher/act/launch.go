@@ -38,7 +38,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	}
 	job, err := a.createJob(ctx, first.O, plan)
 	if apierrors.IsAlreadyExists(err) {
-		a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
+		a.awaitJob(first.O, job)
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
@@ -53,7 +53,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		}
 		return err
 	}
-	a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
+	a.Writes.createdJob(job)
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
@@ -61,6 +61,15 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.emitWarnings(first.O.Provision)
 	}
 	return nil
+}
+
+// awaitJob waits for the caches to show a Job that exists already. One that they have not shown for a while is not the claim's, or not to be found by
+// its labels.
+func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
+	if a.Writes.createdJob(job) {
+		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already and lacks the labels by which the "+
+			"dispatcher finds its Jobs. Remedy: delete it, and let no webhook take labels off Jobs", job.Namespace, job.Name)})
+	}
 }
 
 // Trim returns as many of the others as fit into one Job with the first. The annotations of its pod are limited in
@@ -121,7 +130,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	case d.Verb == contract.Provision:
 		a.planProvision(o, &p)
 	case d.Undo:
-		undone := o.View.Newest(contract.Provision).Name // the Job of a batch may have another UID in its name
+		undone := o.View.MayHaveMade().Name // the Job of a batch may have another UID in its name
 		request, pv, err := runs.Recorded(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)

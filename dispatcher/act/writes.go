@@ -4,11 +4,13 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
@@ -58,14 +60,18 @@ func (w *Writes) remember(uid types.UID, what write) {
 	w.byObject[uid] = what
 }
 
-// createdJob remembers that a Job that serves these claims exists.
-func (w *Writes) createdJob(job string, claims []string) {
+// createdJob remembers that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
+func (w *Writes) createdJob(job *batchv1.Job) (overdue bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
-	for _, uid := range claims {
-		w.created[types.UID(uid)] = creation{job, w.now()}
+	name := job.Namespace + "/" + job.Name
+	for _, uid := range jobs.UIDs(job) {
+		before, known := w.created[types.UID(uid)]
+		overdue = overdue || known && before.job == name
+		w.created[types.UID(uid)] = creation{name, w.now()}
 	}
+	return overdue
 }
 
 // sweep forgets what no look has asked for in time.

@@ -40,8 +40,14 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	return 0, c.actor.Confirm(ctx, o, run, members...)
 }
 
-// cancel carries out a Cancel.
+// cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
+// would be launched and cancelled again and again.
 func (c *Controller) cancel(ctx context.Context, o *observe.Observation, run decide.Run) error {
+	if run.Gated {
+		for _, uid := range run.UIDs {
+			c.hints.cancelled(types.UID(uid), c.clock.Now())
+		}
+	}
 	_, err := c.actor.Do(ctx, o, decide.Cancel{Run: run})
 	return err
 }

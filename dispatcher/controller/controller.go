@@ -180,7 +180,9 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		}
 		switch a := action.(type) {
 		case decide.Launch:
-			return 0, c.launch(ctx, act.Member{O: o, Launch: a})
+			return act.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
+		case decide.Cancel:
+			return 0, c.cancel(ctx, o, a.Run)
 		case decide.Confirm:
 			return c.confirm(ctx, o, a.Run)
 		case decide.RecordOutcome:

@@ -138,7 +138,7 @@ func isReleasedWith(r Run, success bool) bool {
 	if r.Verb == contract.Provision {
 		return success
 	}
-	return !r.IsUndo()
+	return !r.IsUndo() && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
@@ -158,7 +158,7 @@ func publishResult(v View) Action {
 	switch {
 	case p == nil || p.Unfinished || p.Published:
 		return nil
-	case success && v.Claim == ClaimBound, !success && p.Held && (v.Claim == ClaimPending || v.Claim == ClaimTerminating || v.Claim == ClaimNotOurs):
+	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone:
 		return PublishResult{Run: *p, Success: success}
 	default:
 		return nil
@@ -167,14 +167,15 @@ func publishResult(v View) Action {
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
-// been confirmed.
+// been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
 	p := v.newestConfirmed(contract.Provision)
 	for _, r := range v.Runs {
 		last := v.newestConfirmed(r.Verb)
 		superseded := last != nil && last.Number > r.Number
 		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-		if r.Held && !r.Unfinished && (superseded || undone) {
+		never := r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number
+		if r.Held && !r.Unfinished && (superseded || undone || never) {
 			return ReleaseRecord{Run: r}
 		}
 	}
@@ -327,6 +328,9 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	}
 	if r := v.unconfirmedRun(); r != nil {
 		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
+	}
+	if v.Now.Before(v.NotBefore) {
+		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started"}
 	}
 	launch.MayBatch = mayBatch(launch, last)
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}

@@ -23,8 +23,8 @@ func (v View) isRescued(r Run) bool {
 	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
 		return true
 	default:
-		deletedUnbound := vol.Terminating && vol.Unbound
-		return !deletedUnbound && (!vol.Released || !vol.Orphaned)
+		unbound := vol.Unbound && (vol.Terminating || vol.NeverBound && vol.Mismatch != "")
+		return !unbound && (!vol.Released || !vol.Orphaned)
 	}
 }
 

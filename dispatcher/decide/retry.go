@@ -55,7 +55,9 @@ func pause(r *Run) time.Duration {
 		return uncounted
 	case contract.Unlisted:
 		return firstBackoff // the next run goes alone and finds out
-	case contract.Done, contract.TryAgain, contract.NotStarted:
+	case contract.NotStarted:
+		return backoff(max(r.Attempt, r.Number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
+	case contract.Done, contract.TryAgain:
 		return backoff(r.Attempt)
 	default:
 		return backoff(r.Attempt)

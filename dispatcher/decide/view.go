@@ -27,6 +27,8 @@ type View struct {
 	Expand Target
 	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
 	Contested bool
+	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, zero for at once.
+	NotBefore time.Time
 }
 
 // Claim is the state of the claim with the UID.
@@ -189,6 +191,14 @@ func (v View) newestConfirmed(verb contract.Verb) *Run {
 		}
 	}
 	return last
+}
+
+// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
+func (v View) MayHaveMade() *Run {
+	if p := v.newestConfirmed(contract.Provision); p != nil {
+		return p
+	}
+	return v.Newest(contract.Provision)
 }
 
 // heldProvision returns the newest provision whose record is held, or nil.

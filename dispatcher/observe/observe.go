@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -65,6 +66,9 @@ type Hint struct {
 	Success bool
 	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
+	// Cancelled counts the runs that were cancelled, one after the other, when they were to be confirmed, NotBefore is when the next may be launched.
+	Cancelled int
+	NotBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
 }
@@ -90,6 +94,7 @@ func (o *Observation) apply(hint Hint) {
 	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
 		target.Problem = unseenRevision(target.Revision)
 	}
+	o.View.NotBefore = hint.NotBefore
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)

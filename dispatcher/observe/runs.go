@@ -85,7 +85,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 		return err
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
-	if warning == nil {
+	if warning == nil && !run.Stuck.GiveUp {
 		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}
 	return nil

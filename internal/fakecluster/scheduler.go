@@ -38,7 +38,7 @@ func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
 
 // assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.
 func (c *Cluster) assignNode(pod *corev1.Pod) {
-	if len(pod.Spec.SchedulingGates) > 0 {
+	if isGated(pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
 		}}
@@ -62,6 +62,8 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 		}}
 	}
 }
+
+func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // schedule tries again to place a pod. One that is deleted meanwhile is ended by the garbage collector of pods.
 func (c *Cluster) schedule(pod *corev1.Pod) {

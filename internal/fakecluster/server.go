@@ -38,9 +38,11 @@ type Server struct {
 	written chan struct{}
 	watches map[*cursor]bool
 	// delayed are the resources whose watches bring nothing for now.
-	delayed  map[string]bool
-	refuse   func(by, verb string, obj Object) error
-	overtake func(verb string, at Key, patch []byte) func(Object)
+	delayed map[string]bool
+	// everDelayed are those of which any watch ever brought nothing.
+	everDelayed map[string]bool
+	refuse      func(by, verb string, obj Object) error
+	overtake    func(verb string, at Key, patch []byte) func(Object)
 }
 
 // Key is where an object is stored.
@@ -56,7 +58,7 @@ type Change struct {
 
 func newServer(clk clock.PassiveClock) *Server {
 	return &Server{
-		clock: clk, stored: map[string]*shelf{}, written: make(chan struct{}, 1), watches: map[*cursor]bool{}, delayed: map[string]bool{},
+		clock: clk, stored: map[string]*shelf{}, written: make(chan struct{}, 1), watches: map[*cursor]bool{}, delayed: map[string]bool{}, everDelayed: map[string]bool{},
 	}
 }
 
