@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -223,9 +224,9 @@ func (c *Caches) ClassesInUse() []string {
 	return slices.Compact(labels)
 }
 
-// PodsOf returns the pods of a Job.
+// PodsOf returns the pods of a Job, and not those of an earlier one of its name.
 func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
-	return typed[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name))
+	return slices.DeleteFunc(typed[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name)), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
 }
 
 // PodsOfUID returns the pods of every Job that serves a claim, in every config namespace.

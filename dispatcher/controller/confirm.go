@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// recheckMembers is how soon the first claim of a batch is looked at again when something about another of its claims comes first.
-const recheckMembers = time.Second
+// recheckMembers is how soon a claim of a batch is looked at again when something about another of its claims comes first.
+const recheckMembers = 200 * time.Millisecond
 
 // confirm confirms a gated run for all the claims that it serves. A batch of deletes is cancelled as soon as one of them is not wanted any more: what
 // its container is given cannot be changed. Any other batch goes on as long as one is wanted.

@@ -206,7 +206,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < act.BehindFor {
-		return o, decide.Wait{Until: unseen.Add(act.BehindFor), Why: "the caches do not show the last write"}, nil
+		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
 			return o, action, nil
@@ -217,6 +217,17 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	return o, decide.Decide(o.View), nil
+}
+
+// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch enqueues the UID, unless the write was about another
+// claim that shares a Job with it.
+func (c *Controller) recheckUnseen(o *observe.Observation, unseen time.Time) time.Time {
+	for _, r := range o.View.Runs {
+		if len(r.UIDs) > 1 {
+			return c.clock.Now().Add(recheckMembers)
+		}
+	}
+	return unseen.Add(act.BehindFor)
 }
 
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.

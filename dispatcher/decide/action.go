@@ -78,7 +78,7 @@ type Cancel struct{ Run Run }
 // Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.
 type Waive struct{ Run Run }
 
-// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded.
+// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
@@ -156,7 +156,9 @@ func (SetPVCapacity) isAction()      {}
 // Every other action is decided again on live facts before it is carried out.
 func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer, Launch:
+	case RemovePodFinalizer:
+		return a.Run.Name != ""
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, Launch:
 		return true // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:
 		return !a.NeedsLive

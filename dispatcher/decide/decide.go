@@ -133,16 +133,20 @@ func hasSucceeded(v View, r Run) bool {
 }
 
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
-// PV that is to be deleted or has grown that of a delete and of an expand.
+// PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
+// released before.
 func isReleasedWith(r Run, success bool) bool {
 	if r.Verb == contract.Provision {
-		return success
+		return success && !r.Terminating
 	}
-	return !r.IsUndo() && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
+	return !r.IsUndo() && !r.Terminating && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
 }
 
-// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
 func removePodFinalizer(v View) Action {
+	if v.OrphanPod {
+		return RemovePodFinalizer{}
+	}
 	for _, r := range v.Runs {
 		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
 			return RemovePodFinalizer{Run: r}

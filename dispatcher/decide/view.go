@@ -27,6 +27,8 @@ type View struct {
 	Expand Target
 	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
 	Contested bool
+	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
+	OrphanPod bool
 	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, zero for at once.
 	NotBefore time.Time
 }

@@ -3,12 +3,14 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -40,7 +42,7 @@ type Observation struct {
 	Claim *corev1.PersistentVolumeClaim
 	PV    *corev1.PersistentVolume
 	Jobs  map[string]*batchv1.Job  // by name
-	Pods  map[string][]*corev1.Pod // by the Job's name
+	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	View  decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete Resolved
@@ -145,7 +147,20 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}
+	o.Pods[""] = b.orphansOf(o)
+	o.View.OrphanPod = len(o.Pods[""]) > 0
 	return nil
+}
+
+// orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer exist.
+func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
+	now := b.Clock.Now()
+	return slices.DeleteFunc(b.Caches.PodsOfUID(string(o.UID)), func(pod *corev1.Pod) bool {
+		may, _ := runs.MayRun(pod, now)
+		owner := metav1.GetControllerOf(pod)
+		has := owner != nil && o.Jobs[owner.Name] != nil && o.Jobs[owner.Name].UID == owner.UID
+		return may || has || !runs.HasFinalizer(pod)
+	})
 }
 
 func problem(reason, format string, args ...any) *decide.Problem {
