@@ -42,7 +42,7 @@ func (h *hints) put(uid types.UID, learned *observe.Hint, now time.Time) {
 	h.byUID[uid] = hint{*learned, now.Add(hintFor)}
 }
 
-// cancelled remembers that a run of a UID was cancelled when it was to be confirmed.
+// cancelled notes that a run of a UID was cancelled when it was to be confirmed.
 func (h *hints) cancelled(uid types.UID, now time.Time) {
 	before := h.get(uid, now)
 	before.Cancelled++
