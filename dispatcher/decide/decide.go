@@ -184,7 +184,7 @@ func releaseSuperseded(v View) Action {
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
 // is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
@@ -240,11 +240,11 @@ func reclaimVolume(v View) Action {
 // undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
 // records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.Newest(verb); r != nil && r.Held {
+		if r := v.newestHeld(verb); r != nil {
 			return ReleaseRecord{Run: *r}
 		}
 	}

@@ -23,7 +23,7 @@ func (v View) isRescued(r Run) bool {
 	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
 		return true
 	default:
-		deletedUnbound := vol.Terminating && vol.Unbound
+		deletedUnbound := vol.Unbound && (vol.Terminating || v.isReplaceable())
 		return !deletedUnbound && (!vol.Released || !vol.Orphaned)
 	}
 }
@@ -50,8 +50,8 @@ func (v View) isUnneeded() bool { return v.Claim.Abandoned() && v.reclaimRun() =
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || !d.Held || v.Volume.PolicyDelete && v.Volume.Released {
+	d := v.newestHeld(contract.Delete)
+	if d == nil || v.Volume.PolicyDelete && v.Volume.Released {
 		return nil
 	}
 	return d

@@ -20,7 +20,7 @@ func everyResize(t *testing.T, f func(View)) {
 					for _, runs := range histories {
 						f(View{
 							Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Runs: runs,
-							Delete: Target{RevisionStored: true, HasSlot: true, Supported: true},
+							Delete: Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true},
 						})
 					}
 				}
@@ -116,7 +116,7 @@ func writesResize(action Action) bool {
 	switch action.(type) {
 	case SetPVCapacity, SetResizeStatus:
 		return true
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, DeleteUnboundPV, DeletePV:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, Confirm, DeletePV:
 	}
 	return false
 }

@@ -104,9 +104,9 @@ func provisionTargets() []Target {
 func deleteTargets() []Target {
 	return []Target{
 		{Problem: &Problem{Reason: "RevisionMissing"}},
-		{RevisionStored: true, HasSlot: true, Supported: true},
-		{RevisionStored: true, Supported: true},
-		{RevisionStored: true, HasSlot: true},
+		{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true},
+		{Revision: "r1", RevisionStored: true, Supported: true},
+		{Revision: "r1", RevisionStored: true, HasSlot: true},
 	}
 }
 
@@ -141,8 +141,8 @@ func histories() [][]Run {
 }
 
 func run(verb contract.Verb, number int) Run {
-	return Run{Name: jobs.Name(verb, "uid", number), Record: runs.Record{
-		Verb: verb, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, NothingBefore: number == 1,
+	return Run{Name: jobs.Name(verb, "uid", number), First: true, Record: runs.Record{
+		Verb: verb, UIDs: []string{"uid"}, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, NothingBefore: number == 1,
 	}}
 }
 
