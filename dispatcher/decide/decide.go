@@ -169,16 +169,20 @@ func publishResult(v View) Action {
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
 // been confirmed.
 func releaseSuperseded(v View) Action {
-	p := v.newestConfirmed(contract.Provision)
 	for _, r := range v.Runs {
-		last := v.newestConfirmed(r.Verb)
-		superseded := last != nil && last.Number > r.Number
-		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-		if r.Held && !r.Unfinished && (superseded || undone) {
+		if r.Held && !r.Unfinished && v.isSuperseded(r) {
 			return ReleaseRecord{Run: r}
 		}
 	}
 	return nil
+}
+
+func (v View) isSuperseded(r Run) bool {
+	if last := v.newestConfirmed(r.Verb); last != nil && last.Number > r.Number {
+		return true
+	}
+	p := v.newestConfirmed(contract.Provision)
+	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 }
 
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -29,7 +30,7 @@ func (s *simulation) step() bool {
 		}
 		return false
 	case ReportProblem:
-		if !a.Until.IsZero() {
+		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed {
 			s.v.Now = a.Until
 			return true
 		}
@@ -91,12 +92,12 @@ func launched(v View, a Launch) Run {
 	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, First: true, Unfinished: true, Unstarted: true, Record: runs.Record{
 		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode, Held: true,
 	}}
-	switch {
-	case a.Verb == contract.Provision:
+	switch a.Verb {
+	case contract.Provision:
 		r.Hash, r.Revision, r.Node = v.Provision.Hash, v.Provision.Revision, v.Provision.Node
-	case a.Verb == contract.Expand:
+	case contract.Expand:
 		r.Hash, r.Revision = v.Expand.Hash, v.Expand.Revision
-	default:
+	case contract.Delete, contract.List:
 		r.Revision = v.Delete.Revision
 	}
 	if a.Verb == contract.Delete && !a.Undo {
@@ -115,7 +116,7 @@ func (s *simulation) confirm(r *Run) {
 
 // cancel deletes a Job. A pod that is being deleted is not gated any more: it will never have a node.
 func (s *simulation) cancel(r *Run) {
-	r.Terminating, r.Gated = true, false
+	r.Terminating, r.Gated, r.OtherPod, r.ForeignGate, r.RecheckAt = true, false, "", false, time.Time{}
 }
 
 func (s *simulation) at(r Run) *Run {
@@ -132,7 +133,7 @@ func (s *simulation) at(r Run) *Run {
 func (s *simulation) moveRun(r *Run) bool {
 	switch {
 	case r.OtherPod != "" || r.ForeignGate:
-		r.OtherPod, r.ForeignGate = "", false
+		r.OtherPod, r.ForeignGate, r.RecheckAt = "", false, time.Time{}
 	case r.Unstarted && !r.Gated && !r.Terminating:
 		r.Gated, r.GatedSince = true, s.v.Now
 	case r.Gated && !r.First:

@@ -12,20 +12,26 @@ import (
 // Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
 // changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
 func (v View) isRescued(r Run) bool {
-	vol := v.Volume
 	switch {
 	case r.Verb != contract.Delete:
 		return false
 	case v.Rival != "":
 		return true
 	case r.IsUndo():
-		return vol.Exists
-	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
-		return true
+		return v.Volume.Exists
 	default:
-		deletedUnbound := vol.Unbound && (vol.Terminating || v.isReplaceable())
-		return !deletedUnbound && (!vol.Released || !vol.Orphaned)
+		return !v.isToBeDeleted(r.Volume)
 	}
+}
+
+// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
+// to it.
+func (v View) isToBeDeleted(uid string) bool {
+	vol := v.Volume
+	if !vol.Exists || vol.UID != uid || !vol.PolicyDelete {
+		return false
+	}
+	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
 }
 
 // releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and

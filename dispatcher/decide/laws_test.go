@@ -70,6 +70,7 @@ func laws(out *broken, v View, action Action) {
 		awaitSlotLaws(out, v, a)
 	case ReportProblem, StoreRevision, Waive:
 	}
+	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
 	if writesResize(action) {
 		resizeLaws(out, v, action)

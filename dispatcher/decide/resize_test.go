@@ -124,7 +124,7 @@ func writesResize(action Action) bool {
 func resizeLaws(out *broken, v View, action Action) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		out.law("wrote of a resize while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
+		out.law("wrote of a resize while a run has no recorded outcome", !r.Gated && (r.Unfinished || r.Recorded == nil))
 	}
 	_, setsCapacity := action.(SetPVCapacity)
 	out.law("wrote on a claim that no longer exists", v.Volume.Released && !setsCapacity)
@@ -146,7 +146,8 @@ func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
 }
 
 func inProgressLaws(out *broken, v View) {
-	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot)
+	first, _ := v.gatedRuns()
+	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot && first == nil)
 	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
 }
 

@@ -31,6 +31,7 @@ func every(t *testing.T, f func(View)) {
 	everyResize(t, f)
 	everyBatched(t, f)
 	everyNode(t, f)
+	everyGated(t, f)
 }
 
 // buildOnce returns the lists of runs that the views of a walk share: building them for each view costs more than
@@ -221,7 +222,7 @@ func TestEveryViewKeepsTheLaws(t *testing.T) {
 			launches++
 		}
 	})
-	if views < 2_300_000 || launches < 25_000 {
+	if views < 2_550_000 || launches < 25_000 {
 		t.Errorf("walked only %d views with %d launches: the walk lacks facts", views, launches)
 	}
 	t.Logf("%d views, %d launches", views, launches)
