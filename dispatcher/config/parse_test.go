@@ -172,7 +172,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	want := []string{
 		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
 		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[node-gone]", "data[env-from-secret]",
-		"data[files-from-secret]", "data[pod-template]", "data[timeout]", "data[max-attempts]", "data[max-parallel]",
+		"data[files-from-secret]", "data[timeout]", "data[max-attempts]", "data[max-parallel]", "data[pod-template]",
 		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
 	}
 	if !slices.Equal(got, want) {

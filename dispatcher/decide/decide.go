@@ -173,23 +173,29 @@ func publishResult(v View) Action {
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
 // been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
-	p := v.newestConfirmed(contract.Provision)
 	for _, r := range v.Runs {
-		last := v.newestConfirmed(r.Verb)
-		superseded := last != nil && last.Number > r.Number
-		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-		never := r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number
-		if r.Held && !r.Unfinished && (superseded || undone || never) {
+		if r.Held && !r.Unfinished && v.isSuperseded(r) {
 			return ReleaseRecord{Run: r}
 		}
 	}
 	return nil
 }
 
+func (v View) isSuperseded(r Run) bool {
+	if r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number {
+		return true
+	}
+	if last := v.newestConfirmed(r.Verb); last != nil && last.Number > r.Number {
+		return true
+	}
+	p := v.newestConfirmed(contract.Provision)
+	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
+}
+
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
 // is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
@@ -245,11 +251,11 @@ func reclaimVolume(v View) Action {
 // undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
 // records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.Newest(verb); r != nil && r.Held {
+		if r := v.newestHeld(verb); r != nil {
 			return ReleaseRecord{Run: *r}
 		}
 	}

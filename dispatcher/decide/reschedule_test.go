@@ -51,8 +51,8 @@ func selectedNodeTargets() []Target {
 }
 
 func missingNodeTargets() []Target {
-	base := Target{RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
-	out := []Target{base, {RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
+	base := Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
+	out := []Target{base, {Revision: "r1", RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
 	for _, policy := range []config.NodeGone{config.WaitForNode, config.AnyNode, config.ForgetVolume} {
 		missing := base
 		missing.MissingNode, missing.NodeGonePolicy = "the volume's node n1", policy

@@ -56,8 +56,8 @@ func resizeVolume(v View) Action {
 	if action := setResizeStatus(resize); action != nil {
 		return action
 	}
-	if e != nil && e.Held {
-		return ReleaseRecord{Run: *e}
+	if held := v.newestHeld(contract.Expand); held != nil {
+		return ReleaseRecord{Run: *held}
 	}
 	return nil
 }

@@ -203,11 +203,11 @@ func (v View) MayHaveMade() *Run {
 	return v.Newest(contract.Provision)
 }
 
-// heldProvision returns the newest provision whose record is held, or nil.
-func (v View) heldProvision() *Run {
+// newestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+func (v View) newestHeld(verb contract.Verb) *Run {
 	var last *Run
 	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Verb == contract.Provision && r.Held && (last == nil || r.Number > last.Number) {
+		if r := &v.Runs[i]; r.Verb == verb && r.Held && (last == nil || r.Number > last.Number) {
 			last = r
 		}
 	}
