@@ -139,13 +139,15 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyLabels keeps only what the dispatcher needs of a node.
+// onlyLabels keeps only what the dispatcher needs of a node: its labels, and whether pods may go there.
 func onlyLabels(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-	}}, nil
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
+	}, nil
 }

@@ -1,6 +1,8 @@
 package fakecluster
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -11,11 +13,10 @@ const Scheduler = "kube-scheduler"
 
 // CreateNode adds a node, whose hostname label is its name unless another is given.
 func (c *Cluster) CreateNode(name string, hostname ...string) *corev1.Node {
-	host := name
-	if len(hostname) > 0 {
-		host = hostname[0]
-	}
-	return Create(c, Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}})
+	return Create(c, Admin, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: append(slices.Clip(hostname), name)[0]}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	})
 }
 
 // SelectNode is a change of a claim: a node is selected.
