@@ -65,6 +65,7 @@ var documented = map[string]struct {
 	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},
+	"jobs.Returns":      {internal: true},
 	"config.Source":     {internal: true},
 }
 

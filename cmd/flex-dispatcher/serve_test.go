@@ -155,7 +155,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 	lines := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--logging-format=json")
 	first, build := said(t, lines, "starting"), version.Get()
 	for key, want := range map[string]string{
-		"provisioner": "flex-provisioner.io/dispatcher", "version": build.Version, "commit": build.Commit, "go": build.Go,
+		"provisioner": "flex-provisioner.io", "version": build.Version, "commit": build.Commit, "go": build.Go,
 	} {
 		if first[key] != want {
 			t.Errorf("the first line has the %s %v, want %s", key, first[key], want)

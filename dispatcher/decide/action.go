@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Action is the one thing to do next. Each action makes at most one write.
@@ -57,8 +58,12 @@ type Launch struct {
 	LeftBehind string
 }
 
-// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler.
-type AnnounceReschedule struct{ Run Run }
+// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler. Returns counts this
+// return.
+type AnnounceReschedule struct {
+	Run     Run
+	Returns jobs.Returns
+}
 
 // Reschedule removes the selected node from the claim, unless the claim has changed since, so that the scheduler
 // selects again.

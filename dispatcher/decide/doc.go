@@ -34,7 +34,8 @@
 //	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
 //	failed or untouched, the node no longer exists ──► undoing if needed ──┘
 //
-// On another node the next run starts at once, on the same one when it is due.
+// On another node the next run starts at once, on the same one when it is due. A claim that comes back to a full node
+// before that is announced again without a run, at growing pauses, while another node may have room.
 //
 // Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the config: they wait for
 // the node, run on any other, or give the volume up. Giving it up releases the record, or removes the PV's finalizer

@@ -48,7 +48,7 @@ func (s *simulation) step() bool {
 	case Waive:
 		s.at(a.Run).Waived = true
 	case AnnounceReschedule:
-		s.at(a.Run).Reschedule = RescheduleAnnounced
+		s.at(a.Run).Reschedule, s.at(a.Run).Returns = RescheduleAnnounced, a.Returns
 	case Reschedule:
 		s.reschedule()
 	case RemovePodFinalizer:

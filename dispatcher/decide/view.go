@@ -131,7 +131,7 @@ type Run struct {
 type RescheduleStage int
 
 // The stages of a rescheduling. Between the last two is one write on the claim. It is made on the claim as it was when
-// the rescheduling was announced, or never, so that no claim is rescheduled twice after one run.
+// the rescheduling was announced, or never, so that no claim is rescheduled twice after one announcement.
 const (
 	RescheduleNone      RescheduleStage = iota
 	RescheduleAnnounced                 // the run's Job says that the claim, as it is, returns to the scheduler
@@ -156,6 +156,11 @@ type Target struct {
 	// NodeSelected is set if the scheduler has selected the node and can select another. OnSelectedNode is set if
 	// runs go only there.
 	NodeSelected, OnSelectedNode bool
+	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one without room.
+	OtherNodes []string
+	// Unpublished is set if the dispatcher publishes capacity, and what it has published still lets the scheduler
+	// select the node.
+	Unpublished bool
 	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
 	// then.
 	MissingNode    string
