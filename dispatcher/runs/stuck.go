@@ -44,7 +44,7 @@ type Warning struct{ Reason, Note string }
 // container has not started for the whole time that it may run is given up.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	t, recheck := stuckOf(job, pods, warning, now)
-	if t == nil || !t.Unstarted {
+	if t == nil || !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
 		return t, recheck
 	}
 	last := job.CreationTimestamp.Time
