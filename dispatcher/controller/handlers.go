@@ -117,11 +117,15 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	return uids, true
 }
 
+// podChanged also assigns slots: a pod that has ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for label := range pod.Labels {
 		if uid, ours := strings.CutPrefix(label, jobs.LabelMember); ours {
 			c.enqueue(types.UID(uid))
 		}
+	}
+	if runs.IsOver(pod) || pod.DeletionTimestamp != nil {
+		c.slots.Assign(slots.KeyOfPod(pod))
 	}
 }
 

@@ -51,6 +51,8 @@ func handleStuck(v View, r Run) Action {
 		return reportStuck(r)
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
+	case isSurplus(r):
+		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)
 	default:
@@ -310,7 +312,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}
@@ -322,7 +324,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot {
+	if !t.HasSlot || await.Behind != nil {
 		return await
 	}
 	return launch

@@ -35,7 +35,9 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
 		run.Unstarted = !runs.HasStarted(pods)
-		return run, b.observeStuck(ctx, &run, job, pods)
+		err := b.observeStuck(ctx, &run, job, pods)
+		run.Probe = b.probeInsteadOf(job, run.Stuck)
+		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, run, pods)
@@ -63,6 +65,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 		return err
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
+	b.Caches.RememberWarning(job, warning)
 	if warning == nil {
 		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}

@@ -31,6 +31,18 @@ type Outcome struct {
 	MayRunUntil time.Time `json:"quiet,omitzero"`
 }
 
+// mayRunUntilKey is the key of MayRunUntil in JSON. An outcome without one lacks it.
+const mayRunUntilKey = `"quiet":`
+
+// Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
+const Cancelled = "Cancelled"
+
+// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from outside, or cancelled
+// before it started, does not.
+func (o Outcome) Counted() bool {
+	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
+}
+
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
@@ -123,6 +135,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	}
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
+	}
+	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
+		out.Reason = Cancelled
 	}
 	if until := mayRunUntil(job, pod); until.After(out.Finished) {
 		out.MayRunUntil = until
