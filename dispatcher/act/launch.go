@@ -73,7 +73,7 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
 	}
 	a.Slots.Use(o.UID, job)
-	release := a.Slots.Unanswered // also after a panic
+	release := a.Slots.Unused // also after a panic
 	defer func() {
 		if release != nil {
 			release(o.UID, job)
@@ -83,8 +83,8 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	switch {
 	case err == nil:
 		release = nil
-	case !mayHaveCreated(err):
-		release = a.Slots.Unused
+	case mayHaveCreated(err):
+		release = a.Slots.Unanswered
 	}
 	if err != nil {
 		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)

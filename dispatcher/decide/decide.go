@@ -312,7 +312,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(t)}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}

@@ -1,10 +1,16 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
 
 // Of the Jobs that cannot start for the same reason, with the same config revision and on the same nodes, the oldest is
-// kept: the probe. The others are cancelled. Their claims wait behind the probe, and so does every claim whose run
-// would start with the same. They are launched when the probe has started, or has ended.
+// kept: the probe. The others are cancelled, and their claims wait behind the probe until it has started or has ended. A
+// claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and nobody else
+// is to wait for that.
 
 // Probe is a Job that cannot start.
 type Probe struct {
@@ -16,9 +22,10 @@ type Probe struct {
 // isSurplus reports whether another Job finds out when a stuck run would start.
 func isSurplus(r Run) bool { return r.Stuck.Unstarted && r.Probe != "" }
 
-// behindProbe returns why a claim waits behind a Job that cannot start, or nil if there is none.
-func behindProbe(t Target) *Problem {
-	if t.Probe == nil {
+// behindProbe returns why a run is not launched again that was cancelled before it started, or nil if nothing is in the
+// way.
+func behindProbe(last *Run, t Target) *Problem {
+	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
 	}
 	return &Problem{Reason: t.Probe.Reason, Note: fmt.Sprintf(

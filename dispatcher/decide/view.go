@@ -127,7 +127,7 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
-	// Probe is a Job with the same config revision and nodes that cannot start, or nil. A run would not start either.
+	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
 	Probe *Probe
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int

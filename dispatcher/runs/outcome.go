@@ -356,6 +356,8 @@ func (o Outcome) String() string {
 		return "it left no pod to read"
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
+	case o.Verdict == contract.NotStarted && o.Reason == Cancelled:
+		return "its Job was deleted, and its container never started"
 	case o.Verdict == contract.NotStarted:
 		return "its container never started"
 	case o.Verdict == contract.Unlisted:

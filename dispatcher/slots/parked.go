@@ -6,9 +6,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// parked are the waiters whose runs would start with the same as a Job that cannot start, the probe. When that has
-// started, or has ended, they wait for slots again: first one of them, and twice as many each time that all have started.
-// If all were launched at once, and there was room for one, all others would have to be cancelled.
+// parked are the waiters that wait behind the probe, a Job with the same start that cannot start. When that has started,
+// or has ended, they wait for slots again: first one of them, and twice as many each time that all have started. If all
+// were launched at once, and there was room for one, all others would have to be cancelled.
 type parked struct {
 	waiting Queue
 	// unparked are the last that left, by UID, and most is how many leave next.
@@ -16,24 +16,18 @@ type parked struct {
 	most     int
 }
 
-// park parks a waiter if a Job with its start cannot start, or if others with it are parked. It reports whether it did.
-func (s *Slots) park(at ClassKey, w Waiter) bool {
-	p := s.parked[at][w.Start]
-	if p == nil && !w.Behind {
-		return false
+// park parks a waiter that waits behind a Job that cannot start.
+func (s *Slots) park(at ClassKey, w Waiter) {
+	if s.parked[at] == nil {
+		s.parked[at] = map[Start]*parked{}
 	}
+	p := s.parked[at][w.Start]
 	if p == nil {
 		p = &parked{}
-		if s.parked[at] == nil {
-			s.parked[at] = map[Start]*parked{}
-		}
 		s.parked[at][w.Start] = p
 	}
-	if w.Behind {
-		p.most = 1
-	}
+	p.most = 1
 	p.waiting.Add(w)
-	return true
 }
 
 // unpark adds waiters that were parked to the queue of their class, where no run with their start is still to start.

@@ -26,8 +26,8 @@ type Waiter struct {
 	Limit int
 	// Group names the waiters that may share a Job. It is empty if it shares none.
 	Group string
-	// Start is what its run would start with. Behind is set if a Job with the same cannot start: the run would be
-	// stuck, too.
+	// Start is what its run would start with. Behind is set if another Job with the same cannot start, and its own
+	// could not either.
 	Start  Start
 	Behind bool
 }

@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ type Slots struct {
 	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
+	kept     map[types.UID]time.Time
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
 	// queue.
 	joined map[types.UID]types.UID
@@ -71,7 +73,7 @@ func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, joined: map[types.UID]types.UID{},
 	}
 }
 
@@ -150,7 +152,9 @@ func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	if s.joined[types.UID(w.UID)] != "" {
 		return // it gets that Job, or is enqueued
 	}
-	if !s.park(at, w) {
+	if w.Behind {
+		s.park(at, w)
+	} else {
 		s.queueOf(at).Add(w)
 	}
 }
@@ -249,16 +253,23 @@ func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 	delete(s.launched, jobKey(job))
 }
 
-// Unanswered keeps the slot of a Job of which it is unknown whether it was created. The UID has it until the End of its
-// next reconcile.
+// keptOnce is how long after a UID has kept a slot for a Job that may exist it does not keep another.
+const keptOnce = 10 * time.Minute
+
+// Unanswered is Unused for a Job of which it is unknown whether it was created. The UID keeps the slot until the End of
+// its next reconcile, when the cache may show the Job. It does so once in a while only, since it must not hold up others.
 func (s *Slots) Unanswered(uid types.UID, job *batchv1.Job) {
+	s.Unused(uid, job)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.launched[jobKey(job)]; a != nil {
-		again := *a // not the one that End takes back now
-		s.assigned[uid] = &again
+	now := s.clock.Now()
+	maps.DeleteFunc(s.kept, func(_ types.UID, at time.Time) bool { return now.Sub(at) > keptOnce })
+	a := s.assigned[uid]
+	if _, again := s.kept[uid]; again || a == nil {
+		return
 	}
-	delete(s.launched, jobKey(job))
+	other := *a // End takes back the one that Begin has returned
+	s.assigned[uid], s.kept[uid] = &other, now
 }
 
 // Observe records that the cache has a Job, and when its flows were served.

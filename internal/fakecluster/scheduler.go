@@ -1,6 +1,8 @@
 package fakecluster
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -44,7 +46,7 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 	need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	pod.Spec.NodeName = ""
 	for _, node := range shared[*corev1.Node](c) {
-		if matches, err := need.Match(node); matches && err == nil && node.Name != c.Cordoned {
+		if matches, err := need.Match(node); matches && err == nil && (c.Cordoned == "" || !strings.HasPrefix(node.Name, c.Cordoned)) {
 			pod.Spec.NodeName = node.Name
 		}
 	}
