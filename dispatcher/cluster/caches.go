@@ -223,7 +223,7 @@ func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
 }
 
 // UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed, or that were recorded
-// without their node's word.
+// without a report from their node.
 func (c *Caches) UnfinishedJobs(namespace, label string) []*batchv1.Job {
 	return typed[*batchv1.Job](c.in(namespace).jobs.ByIndex(byUnfinished, label))
 }

@@ -83,7 +83,7 @@ func classOfJob(obj any) ([]string, error) {
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
-	if runs.IsSettled(obj.(*batchv1.Job)) {
+	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classOfJob(obj)

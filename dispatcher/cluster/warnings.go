@@ -18,9 +18,9 @@ type warnings struct {
 	byJob map[string]runs.Warning
 }
 
-// RememberWarning keeps the newest event about a Job that does not start, nil for none. What is in its way is in the way
+// KeepWarning keeps the newest event about a Job that does not start, nil for none. What is in its way is in the way
 // of others.
-func (c *Caches) RememberWarning(job *batchv1.Job, w *runs.Warning) {
+func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.mu.Lock()
 	defer c.warnings.mu.Unlock()
 	maps.DeleteFunc(c.warnings.byJob, func(key string, _ runs.Warning) bool {
@@ -38,7 +38,7 @@ func (c *Caches) RememberWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.byJob[key] = *w
 }
 
-// StuckOf returns why a Job makes no progress, as the caches and the remembered event show it, or nil.
+// StuckOf returns why a Job makes no progress, as the caches and the kept event show it, or nil.
 func (c *Caches) StuckOf(job *batchv1.Job, now time.Time) *runs.Stuck {
 	c.warnings.mu.Lock()
 	last, known := c.warnings.byJob[job.Namespace+"/"+job.Name]

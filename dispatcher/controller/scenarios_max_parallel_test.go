@@ -246,7 +246,7 @@ func TestAJobThatCannotStartHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// failCreate is what the Job controller tells of each Job for which it can create no pod.
+// failCreate emits what the Job controller says about each Job for which it can create no pod.
 func (w *world) failCreate() {
 	fakecluster.Create(w, fakecluster.KubeControllerManager, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "no-pod", Namespace: fakecluster.ConfigNamespace}, Type: corev1.EventTypeWarning,
@@ -328,8 +328,8 @@ func TestJobsThatCannotStartLeaveASlot(t *testing.T) {
 	})
 }
 
-// Deleting the claim of the probe, or mending its config, lets the others go on.
-func TestAProbeThatIsCancelledHoldsUpNobody(t *testing.T) {
+// Deleting the claim of the probe, or correcting its config, lets the others go on.
+func TestAProbeThatIsCancelledHoldsUpNoOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "ErrImagePull"}

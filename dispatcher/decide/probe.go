@@ -9,8 +9,8 @@ import (
 
 // Of the Jobs that cannot start for the same reason, with the same config revision and on the same nodes, the oldest is
 // kept: the probe. The others are cancelled, and their claims wait behind the probe until it has started or has ended. A
-// claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and nobody else
-// is to wait for that.
+// claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and no other
+// claim is to wait for that.
 
 // Probe is a Job that cannot start.
 type Probe struct {

@@ -65,7 +65,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 		return err
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
-	b.Caches.RememberWarning(job, warning)
+	b.Caches.KeepWarning(job, warning)
 	if warning == nil {
 		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}

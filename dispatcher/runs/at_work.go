@@ -22,8 +22,8 @@ func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	}
 }
 
-// IsAtWork reports whether a container of a pod may be running now or later. Without its node's word that the pod has
-// ended it may until its own deadline.
+// IsAtWork reports whether a container of a pod may be running now or later. Without a report from its node
+// that the pod has ended it may until its own deadline.
 func IsAtWork(pod *corev1.Pod, now time.Time) bool {
 	if isUnconfirmed(pod) {
 		begin := lastBegin(pod, pod.CreationTimestamp.Time)
@@ -37,9 +37,9 @@ func IsOver(pod *corev1.Pod) bool {
 	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod)
 }
 
-// IsSettled reports whether a Job alone shows that no container of it can be running any more: it is Complete or Failed,
-// and no outcome was recorded without its node's word.
-func IsSettled(job *batchv1.Job) bool {
+// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more: it is Complete or
+// Failed, and no outcome was recorded without a report from its node.
+func HasReportedEnd(job *batchv1.Job) bool {
 	return IsFinished(job) && !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool {
 		return strings.Contains(job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)], mayRunUntilKey)
 	})
