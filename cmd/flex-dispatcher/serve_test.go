@@ -180,7 +180,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 		}
 	}
 	code, body := get(t, url+"/metrics")
-	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `flex_dispatcher_jobs{class="",state="stuck",verb="provision"} 1`} {
+	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `flex_dispatcher_jobs{class="",state="running",verb="provision"} 1`} {
 		if code != http.StatusOK || !strings.Contains(body, word) {
 			t.Errorf("/metrics answers %d without %s", code, word)
 		}

@@ -66,7 +66,7 @@ type Controller struct {
 	revisions workqueue.TypedRateLimitingInterface[string]
 	// capacities is the queue of the classes whose capacity is published, by their labels.
 	capacities workqueue.TypedRateLimitingInterface[string]
-	hints     hints
+	hints      hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only

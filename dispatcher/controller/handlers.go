@@ -122,9 +122,13 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	return uids, true
 }
 
+// podChanged also assigns slots: a pod that has ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, uid := range jobs.Members(pod.Labels) {
 		c.enqueue(types.UID(uid))
+	}
+	if runs.IsOver(pod) || pod.DeletionTimestamp != nil {
+		c.slots.Assign(slots.KeyOfPod(pod))
 	}
 }
 

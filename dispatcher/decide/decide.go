@@ -54,6 +54,8 @@ func handleStuck(v View, r Run) Action {
 		return reportStuck(r)
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
+	case isSurplus(r):
+		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)
 	default:
@@ -343,7 +345,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started"}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}
@@ -355,7 +357,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot {
+	if !t.HasSlot || await.Behind != nil {
 		return await
 	}
 	return launch

@@ -152,7 +152,7 @@ func (s *simulation) end(r *Run) {
 	r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: s.v.Now}
 	switch {
 	case r.Terminating && (r.Unstarted || r.Stuck != nil && r.Stuck.Unstarted):
-		r.Outcome.Verdict = contract.NotStarted
+		r.Outcome.Verdict, r.Outcome.Reason = contract.NotStarted, runs.Cancelled
 	case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
 		r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, s.v.Now.Add(time.Minute)
 	case r.Verb == contract.Provision:
@@ -187,6 +187,8 @@ func (s *simulation) move() bool {
 		vol.Released, vol.Orphaned, vol.Unbound, s.v.Resize = true, true, false, Resize{}
 	case vol.Exists && vol.Released && !vol.Orphaned && s.v.Claim.Abandoned():
 		vol.Orphaned = true
+	case s.v.Provision.Probe != nil || s.v.Delete.Probe != nil:
+		s.v.Provision.Probe, s.v.Delete.Probe = nil, nil // it has started
 	case !s.v.Provision.HasSlot && s.v.Provision.Problem == nil:
 		s.v.Provision.HasSlot = true
 	default:

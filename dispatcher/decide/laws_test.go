@@ -97,6 +97,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
 		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
+	out.law("launched again while the Job cannot start for which its own was cancelled", isHeldBack(v, a))
 	switch {
 	case a.Verb == contract.Expand:
 		expandLaws(out, v)
@@ -139,8 +140,9 @@ func cancelLaws(out *broken, v View, a Cancel) {
 		return
 	}
 	out.law("cancelled a Job that may have started and may make progress", !t.Unstarted && !t.NodeLost && !t.GiveUp)
-	out.law("cancelled a Job that is still needed", !t.GiveUp && !isPointless(v, a.Run))
-	out.law("cancelled a delete that may still start", !t.GiveUp && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
+	surplus := t.Unstarted && (a.Run.Probe != "" || v.isRescued(a.Run))
+	out.law("cancelled a Job that is still needed", !t.GiveUp && !surplus && !isPointless(v, a.Run))
+	out.law("cancelled a delete that may still start", !t.GiveUp && !surplus && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
 }
 
 func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
@@ -154,7 +156,9 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	case contract.Delete, contract.List:
 	}
 	out.law("awaited a slot in spite of a problem: others would wait behind it", target.Problem != nil)
-	out.law("awaited a slot that it has", target.HasSlot)
+	out.law("awaited a slot that it has", target.HasSlot && a.Behind == nil)
+	out.law("waits behind a Job that is not there", a.Behind != nil && target.Probe == nil)
+	out.law("waits behind a Job that cannot start although its own was not cancelled", a.Behind != nil && !wasCancelled(v, a.Verb))
 	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Since))
 	for i := range v.Runs {
 		r := &v.Runs[i]

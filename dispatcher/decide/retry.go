@@ -75,7 +75,7 @@ func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
-	case !last.Outcome.Verdict.Counted():
+	case !last.Outcome.Counted():
 		return max(last.Attempt, 1)
 	default:
 		return last.Attempt + 1
@@ -145,7 +145,7 @@ func unconfirmedProblem(r Run) Problem {
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
 // stalledProblem returns why nothing is launched after the last attempt.

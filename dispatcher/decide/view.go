@@ -114,6 +114,8 @@ type Run struct {
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
 	Stuck     *runs.Stuck
 	RecheckAt time.Time
+	// Probe names the Job that is kept, of those that cannot start for the same reason, if that is another one.
+	Probe string
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
 	// Output is the container's output. In a batch only the first claim whose outcome is recorded has it.
@@ -146,6 +148,8 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
+	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
+	Probe *Probe
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
 	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when

@@ -81,7 +81,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize,
+		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err

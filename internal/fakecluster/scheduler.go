@@ -3,6 +3,7 @@ package fakecluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -69,7 +70,7 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 	need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	pod.Spec.NodeName = ""
 	for _, node := range shared[*corev1.Node](c) {
-		if matches, err := need.Match(node); matches && err == nil && node.Name != c.Cordoned {
+		if matches, err := need.Match(node); matches && err == nil && (c.Cordoned == "" || !strings.HasPrefix(node.Name, c.Cordoned)) {
 			pod.Spec.NodeName = node.Name
 		}
 	}
