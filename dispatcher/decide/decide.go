@@ -357,7 +357,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot || await.Behind != nil {
+	if !t.mayLaunch(await) {
 		return await
 	}
 	return launch
