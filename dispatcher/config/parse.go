@@ -37,6 +37,7 @@ const (
 	keyDataSources    = "data-sources"
 	keyWritePV        = "write-pv"
 	keyBatchSize      = "batch-size"
+	keyRequestKeys    = "request-keys"
 )
 
 // Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault the Config must not
@@ -54,6 +55,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.podTemplate()
 	p.limits()
 	p.dataSources()
+	p.requestKeys()
 	p.properties()
 	return p.cfg, p.faults
 }
@@ -63,7 +65,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV, keyBatchSize,
+		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys,
 	}
 }
 

@@ -50,7 +50,7 @@ func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, 
 	request := jobs.Request(claim, r.Class, r.Config, "")
 	request.Source = r.Source
 	r.Target = decide.Target{
-		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
+		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, claim, r.Config.RequestKeys), Node: request.SelectedNode,
 		RevisionStored: b.isCurrent(r.Config.Source),
 		HasSlot:        b.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
 		NodeSelected: waitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
