@@ -48,10 +48,8 @@ type Result struct {
 // learned makes the UID be observed again at once, with what was learned from a refused write.
 func learned(hint observe.Hint) Result { return Result{Hint: &hint} }
 
-// Do carries out one action: at most one write, then its event and log line.
-//
 //nolint:funlen,gocyclo // a line per action
-func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
+func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:

@@ -20,7 +20,7 @@ type Patcher[T metav1.Object] interface {
 type fields = map[string]any
 
 // mergePatch writes on an object as it was observed. The API server answers with a conflict if the object has changed
-// since, or if it is another one of the same name.
+// since, or if it is another one of the same name. It is an error if the object does not show what was written.
 func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch fields, subresources ...string) error {
 	metadata, _ := patch["metadata"].(fields)
 	if metadata == nil {
@@ -32,8 +32,15 @@ func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, 
 	if err != nil {
 		return fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
 	}
-	_, err = client.Patch(ctx, obj.GetName(), types.MergePatchType, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
-	return err
+	answer, err := client.Patch(ctx, obj.GetName(), types.MergePatchType, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+	if err != nil {
+		return err
+	}
+	missing, err := missingAfter(obj, answer, b)
+	if err != nil {
+		return err
+	}
+	return unlessMissing(missing)
 }
 
 // annotate returns a merge patch of annotations.
@@ -66,9 +73,10 @@ func outcomeOf(err error, format string, args ...any) (outcome, error) {
 }
 
 // IsRefused reports whether the API server refused a write and would refuse it again: by an admission webhook or
-// policy, by validation, or by RBAC. A webhook that gives no reason answers 400.
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400. One that takes away what was written
+// refuses it as well.
 func IsRefused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsStripped(err)
 }
 
 // withoutFinalizer returns the patch that removes a finalizer from an object.
