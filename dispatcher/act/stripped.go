@@ -134,7 +134,7 @@ func ownKeys(all map[string]string) map[string]string {
 }
 
 // cancelIfStripped deletes a Job that was just created if it lacks something that was sent, and returns that as an
-// error. Nothing of the claim's may be made without a record of it. Nothing has run yet, and perhaps nobody will see the
+// error. Nothing of the claim's may be made without a record of it. Nothing has run yet, and perhaps no watch will show the
 // Job, so its finalizer is removed first.
 func (a *Actor) cancelIfStripped(ctx context.Context, sent, stored *batchv1.Job) error {
 	err := unlessMissing(missingOfJob(sent, stored))

@@ -54,7 +54,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"request-keys": {"tier, example.com/Replicas,\nexample.com/backup", func(c config.Config) bool {
 			return slices.Equal(c.RequestKeys, []string{"example.com/Replicas", "example.com/backup", "tier"})
 		}},
-		"max-parallel": {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
+		"volume-attributes-classes": {"true", func(c config.Config) bool { return c.AttributesClasses }},
+		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
 		t.Fatalf("checked are the keys %v, read are %v", got, want)
@@ -118,6 +119,9 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"request key of ours":         {set("request-keys", contract.AnnAttempts), "request-keys", []string{contract.AnnAttempts, "written by the dispatcher"}},
 		"request key below ours":      {set("request-keys", "x."+contract.AnnAttempts), "request-keys", []string{"written by the dispatcher"}},
 		"request key of Kubernetes":   {set("request-keys", "volume.kubernetes.io/selected-node"), "request-keys", []string{"Kubernetes' controllers"}},
+		"attributes classes in words": {set("volume-attributes-classes", "csi"), "volume-attributes-classes", []string{"csi", "true"}},
+		"template finalizers":         {set("pod-template", "metadata: {finalizers: [example.com/x]}"), "pod-template", []string{"example.com/x", "remove"}},
+		"template preempts the node":  {set("pod-template", "spec: {priorityClassName: system-node-critical}"), "pod-template", []string{"system-node-critical"}},
 		"no Job at a time":            {set("max-parallel", "0"), "max-parallel", []string{"1 or more"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,3 +24,21 @@ func (c *Controller) recovering(ctx context.Context, item string, work func() er
 	}()
 	return work()
 }
+
+// guarded returns a handler of watch events that recovers from a panic, which is counted. client-go ends the process
+// after a panic of a handler, and the same object would be handled by the next leader.
+func guarded[T any](c *Controller, handle func(T)) func(T) {
+	return func(obj T) { c.handle(func() { handle(obj) }) }
+}
+
+// guardedUpdate does the same with a handler of the old and the new state.
+func guardedUpdate[T any](c *Controller, handle func(old, now T)) func(old, now T) {
+	return func(old, now T) { c.handle(func() { handle(old, now) }) }
+}
+
+func (c *Controller) handle(event func()) {
+	_ = c.recovering(context.Background(), "a watch event", func() error { // the panic is logged and counted
+		event()
+		return nil
+	})
+}

@@ -85,3 +85,12 @@ func (v View) whyNotUndone() string {
 	}
 	return ""
 }
+
+// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. Its PV does not exist any
+// more, so nothing will delete it.
+func whyKept(r *Run) string {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) {
+		return ""
+	}
+	return "its PersistentVolume was removed before its volume was deleted"
+}

@@ -12,6 +12,8 @@ import (
 func WriteOf(action decide.Action) string { return fmt.Sprintf("%T %s", action, RunOf(action)) }
 
 // RunOf returns the name of the run that an action is about, or nothing.
+//
+//nolint:gocyclo // a line per action
 func RunOf(action decide.Action) string {
 	switch a := action.(type) {
 	case decide.Cancel:

@@ -30,6 +30,8 @@ const (
 	SnapshotNotSupported = "SnapshotNotSupported"
 	// DataSourceNotSupported: the config does not say that its image can clone a claim.
 	DataSourceNotSupported = "DataSourceNotSupported"
+	// AttributesClassNotSupported: the claim has a volumeAttributesClassName, and the config does not say that its PVs can have one.
+	AttributesClassNotSupported = "AttributesClassNotSupported"
 	// SourceNotFound: the claim to clone does not exist.
 	SourceNotFound = "SourceNotFound"
 	// SourceNotBound: the claim to clone is not bound yet.
