@@ -15,11 +15,15 @@ var errPanic = errors.New("panic")
 // recovering does the work for one item of a queue and turns a panic into an error, which is counted and retried like
 // any other. Otherwise one object that the code cannot handle would end every leader, and no claim would be served.
 func (c *Controller) recovering(ctx context.Context, item string, work func() error) (err error) {
+	return c.recoveringWith(klog.FromContext(ctx), item, work)
+}
+
+func (c *Controller) recoveringWith(log klog.Logger, item string, work func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			c.series.CountPanic()
 			err = fmt.Errorf("%w: %v", errPanic, cause)
-			klog.FromContext(ctx).Error(err, "Recovered from a panic", "item", item, "stack", string(debug.Stack()))
+			log.Error(err, "Recovered from a panic", "item", item, "stack", string(debug.Stack()))
 		}
 	}()
 	return work()
@@ -37,7 +41,7 @@ func guardedUpdate[T any](c *Controller, handle func(old, now T)) func(old, now 
 }
 
 func (c *Controller) handle(event func()) {
-	_ = c.recovering(context.Background(), "a watch event", func() error { // the panic is logged and counted
+	_ = c.recoveringWith(klog.Background(), "a watch event", func() error { // the panic is logged and counted
 		event()
 		return nil
 	})

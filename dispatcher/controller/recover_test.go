@@ -23,8 +23,8 @@ func TestAPanicOfAnyHandlerIsRecoveredFrom(t *testing.T) {
 	handlers, panicked := reflect.ValueOf(c.handlers()), 0
 	for i := range handlers.NumField() {
 		handle, args := handlers.Field(i), []reflect.Value{}
-		for n := range handle.Type().NumIn() {
-			args = append(args, reflect.Zero(handle.Type().In(n)))
+		for in := range handle.Type().Ins() {
+			args = append(args, reflect.Zero(in))
 		}
 		handle.Call(args)
 		if handlers.Type().Field(i).Name != "Account" { // it does not look at the account

@@ -226,7 +226,7 @@ func undoOrRelease(v View) Action {
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.Newest(verb); r != nil && r.Held {
-			return ReleaseRecord{Run: *r, LeftBehind: whyKept(r)}
+			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
 	return Wait{Why: "nothing is left of it"}
