@@ -21,6 +21,7 @@ type Caches struct {
 	grants Grants
 
 	claims, pvs, classes, nodes cache.Indexer
+	capacities                  cache.Indexer // nil where no capacity is published
 	namespaces                  map[string]namespaced
 
 	factories []informers.SharedInformerFactory
@@ -40,6 +41,7 @@ func New(client kubernetes.Interface, namespaces []string, grants Grants, h Hand
 	c := &Caches{client: client, grants: grants, namespaces: map[string]namespaced{}}
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)
+	b.published(namespaces[0], h)
 	for _, ns := range namespaces {
 		c.namespaces[ns] = b.namespaced(ns, h)
 	}

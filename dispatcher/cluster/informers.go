@@ -32,6 +32,8 @@ type Handlers struct {
 	Job          func(*batchv1.Job) // added and deleted ones
 	JobUpdated   func(old, now *batchv1.Job)
 	Pod          func(*corev1.Pod)
+	// Capacity is nil where no capacity is published: then it is not watched either.
+	Capacity func(*storagev1.CSIStorageCapacity)
 }
 
 // builder adds informers one by one and keeps the first error.

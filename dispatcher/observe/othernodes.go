@@ -23,6 +23,7 @@ func (b *Observer) observeOtherNodes(o *Observation) {
 			t.OtherNodes = append(t.OtherNodes, node.Name)
 		}
 	}
+	b.observePublished(o)
 }
 
 // allows reports whether class and config allow a volume on a node. The config's node-selector is about the node of
