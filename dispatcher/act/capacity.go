@@ -49,11 +49,7 @@ func (a *Actor) DoDriver(ctx context.Context, driver *storagev1.CSIDriver) error
 	case capacity.IsPublishing(driver):
 		return nil
 	default:
-<<<<<<< HEAD
 		_, err := mergePatch(ctx, a.Client.StorageV1().CSIDrivers(), driver, fields{"spec": fields{"storageCapacity": true}})
-=======
-		err := mergePatch(ctx, a.Client.StorageV1().CSIDrivers(), driver, fields{"spec": fields{"storageCapacity": true}})
->>>>>>> rename
 		_, err = outcomeOf(err, "let the scheduler read the capacity of the CSIDriver %s", driver.Name)
 		return err
 	}

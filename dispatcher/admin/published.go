@@ -43,11 +43,7 @@ func (p *Published) survey(ctx context.Context, client kubernetes.Interface, pro
 	return nil
 }
 
-<<<<<<< HEAD
-func (p *Published) print(w io.Writer) error {
-=======
 func (p *Published) list(w io.Writer) error {
->>>>>>> rename
 	if p.Driver == nil && len(p.Capacities) == 0 {
 		return nil
 	}

@@ -3,20 +3,12 @@ package observe
 import (
 	"time"
 
-<<<<<<< HEAD
-=======
 	batchv1 "k8s.io/api/batch/v1"
->>>>>>> rename
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
-<<<<<<< HEAD
-	batchv1 "k8s.io/api/batch/v1"
-
-=======
->>>>>>> rename
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/capacity"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"

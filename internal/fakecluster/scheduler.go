@@ -54,11 +54,7 @@ func (c *Cluster) hasCapacity(claim *corev1.PersistentVolumeClaim, class *storag
 	})
 }
 
-<<<<<<< HEAD
 // assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.
-=======
-// assignNode gives a pod that is about to be written a node: any, unless it must go to some.
->>>>>>> rename
 func (c *Cluster) assignNode(pod *corev1.Pod) {
 	if isGated(pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{
