@@ -173,7 +173,7 @@ func (c *crowd) deleteAll() {
 // removeAll ends the crowd. PVs that are retained are deleted, since no storage is behind them.
 func (c *crowd) removeAll() {
 	c.deleteAll()
-	c.w.eventually(3*time.Minute, "nothing to be left of the crowd of the class "+c.class, func(ctx context.Context) error {
+	c.w.eventually(4*time.Minute, "nothing to be left of the crowd of the class "+c.class, func(ctx context.Context) error {
 		pvs, err := c.pvs(ctx)
 		for _, pv := range pvs {
 			kept := pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && pv.Status.Phase == corev1.VolumeReleased
