@@ -39,14 +39,14 @@ func TestRollingUpdateRunsNoTwoContainersOfOneClaimAtOnce(t *testing.T) {
 	t.Logf("the first update ended after %.1f s: %v", time.Since(started).Seconds(), claims.bound(w.ctx()))
 	w.rollOut()
 	t.Logf("the second update ended after %.1f s: %v", time.Since(started).Seconds(), claims.bound(w.ctx()))
-	w.eventually(3*time.Minute, "all claims to be bound", claims.bound)
+	w.eventually(4*time.Minute, "all claims to be bound", claims.bound)
 	t.Logf("%d claims bound in %.1f s", many, time.Since(started).Seconds())
 
 	started = time.Now()
 	claims.deleteAll()
 	w.rollOut()
 	t.Logf("the third update ended after %.1f s: %v", time.Since(started).Seconds(), claims.gone(w.ctx()))
-	w.eventually(3*time.Minute, "nothing to be left", claims.gone)
+	w.eventually(4*time.Minute, "nothing to be left", claims.gone)
 	t.Logf("%d claims gone in %.1f s", many, time.Since(started).Seconds())
 	w.checkRuns(claims)
 }
@@ -57,7 +57,7 @@ func (w *world) rollOut() {
 	patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations": {"e2e.example.com/rolled-out": %q}}}}}`, time.Now().Format(time.RFC3339Nano))
 	_, err := kube.AppsV1().Deployments(ownNamespace).Patch(w.ctx(), dispatcher, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	w.must(err, "update the dispatchers")
-	w.eventually(toBind, "the dispatchers to be replaced", dispatchersReady)
+	w.eventually(3*time.Minute, "the dispatchers to be replaced", dispatchersReady)
 }
 
 // containerRun is what one container wrote of itself.
