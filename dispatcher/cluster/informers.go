@@ -15,6 +15,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Handlers are called with each object that was added, changed or deleted. For a changed object they are called
@@ -50,7 +51,7 @@ func (b *builder) clusterWide(h Handlers) {
 	b.onUpdate(claims, h.ClaimUpdated)
 	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
-	b.use("", "", onlyLabels)
+	b.use("", "", onlyPlaceAndHealth)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
 		if !maps.Equal(old.Labels, now.Labels) { // kubelets update their nodes all the time
 			h.Node(old)
@@ -139,13 +140,24 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyLabels keeps only what the dispatcher needs of a node.
-func onlyLabels(obj any) (any, error) {
+// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: where it is, and whether its kubelet ends pods.
+func onlyPlaceAndHealth(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-	}}, nil
+	}}
+	for _, taint := range node.Spec.Taints {
+		if runs.IsOutOfService(taint) {
+			kept.Spec.Taints = append(kept.Spec.Taints, corev1.Taint{Key: taint.Key})
+		}
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	return kept, nil
 }

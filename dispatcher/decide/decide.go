@@ -330,7 +330,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return v.reportProblem(*t.Problem)
 	}
 	if r := v.unconfirmedRun(); r != nil {
-		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
+		return v.reportUnconfirmed(*r)
 	}
 	launch.MayBatch = mayBatch(launch, last)
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}

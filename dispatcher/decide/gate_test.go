@@ -27,7 +27,7 @@ func confirmLaws(out *broken, v View, a Confirm) {
 		}
 		out.law("confirmed a run beside an unfinished one", r.Unfinished)
 		out.law("confirmed a run while the outcome of another is not recorded", r.Recorded == nil)
-		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 	}
 	if a.Run.Verb == contract.Delete {
 		confirmDeleteLaws(out, v, a)
@@ -171,7 +171,7 @@ func (s *simulation) endOthers(name string) bool {
 	}
 	r := s.v.unconfirmedRun()
 	if r != nil {
-		s.v.Now = r.Outcome.MayRunUntil
+		s.v.Now, r.LostNode = r.Outcome.MayRunUntil.Add(time.Hour), ""
 	}
 	return r != nil
 }

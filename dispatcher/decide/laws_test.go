@@ -94,7 +94,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		r := &v.Runs[i]
 		out.law("launched over an unfinished run", r.Unfinished)
 		out.law("launched over a run without a recorded outcome", r.Recorded == nil)
-		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	switch {

@@ -29,6 +29,8 @@ type Outcome struct {
 	// MayRunUntil is until when a container of the run may still be running: its node has not reported that it ended,
 	// and the dispatcher no longer waits for that report. Nothing else may run for the claim until then.
 	MayRunUntil time.Time `json:"quiet,omitzero"`
+	// Node is where that container may still be running, as far as it is known.
+	Node string `json:"node,omitempty"`
 }
 
 // maxKept is how much of a run's message is kept on its Job, in bytes.
@@ -126,6 +128,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	}
 	if until := mayRunUntil(job, pod); until.After(out.Finished) {
 		out.MayRunUntil = until
+		if pod != nil {
+			out.Node = pod.Spec.NodeName
+		}
 	}
 	return out
 }

@@ -94,6 +94,9 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 			if !got.MayRunUntil.Equal(want) {
 				t.Errorf("quiet until %s, want %s", got.MayRunUntil, want)
 			}
+			if named := got.Node != ""; named != (tt.want > 0 && len(tt.pods) > 0) {
+				t.Errorf("the node is %q", got.Node)
+			}
 			if tt.want > 0 && got.Verdict != contract.Disrupted && got.Verdict != contract.Unknown {
 				t.Errorf("the verdict is %s", got.Verdict)
 			}
@@ -116,6 +119,9 @@ func TestEndedByItsNodeOrWaitedOutForEachClaimOfABatch(t *testing.T) {
 		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
 		if want := ended.Add(9*time.Minute + 30*time.Second); !got.MayRunUntil.Equal(want) {
 			t.Errorf("%s is quiet until %s, want %s", uid, got.MayRunUntil, want)
+		}
+		if got.Node != "node-1" {
+			t.Errorf("%s may run on the node %q", uid, got.Node)
 		}
 	}
 }
