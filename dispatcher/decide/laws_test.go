@@ -162,11 +162,26 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	}
 }
 
+// hasSuccessor reports whether the container of a later provision may have started.
+func hasSuccessor(v View, r Run) bool {
+	for i := range v.Runs {
+		next := &v.Runs[i]
+		waits := next.Unfinished && next.Unstarted
+		if next.Verb == r.Verb && next.Number > r.Number && !waits && next.Outcome.Verdict != contract.NotStarted {
+			return true
+		}
+	}
+	return false
+}
+
 func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	last := v.Newest(a.Run.Verb)
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
 		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !v.madeNothing(last) && a.LeftBehind == "")
+	}
+	if a.Run.Verb == contract.Provision {
+		out.law("lost the record to a run that never started", !v.Volume.Fits() && !v.madeNothing(&a.Run) && a.LeftBehind == "" && !hasSuccessor(v, a.Run))
 	}
 }

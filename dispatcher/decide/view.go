@@ -180,12 +180,12 @@ func (v View) Newest(verb contract.Verb) *Run {
 	return last
 }
 
-// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
+// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil. It is asked when all have ended.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	var last *Run
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
+		never := r.Outcome.Verdict == contract.NotStarted
 		if r.Verb == verb && !never && (last == nil || r.Number > last.Number) {
 			last = r
 		}

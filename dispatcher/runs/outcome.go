@@ -126,11 +126,11 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
-	if until := mayRunUntil(job, pod); until.After(out.Finished) {
+	switch until := mayRunUntil(job, pod); {
+	case pod != nil && !until.IsZero(): // also when it has passed: the node may be lost
+		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
+	case until.After(out.Finished):
 		out.MayRunUntil = until
-		if pod != nil {
-			out.Node = pod.Spec.NodeName
-		}
 	}
 	return out
 }
