@@ -69,7 +69,7 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 	case decide.Launch:
 		return Result{}, a.Launch(ctx, Member{o, d})
 	case decide.AnnounceReschedule:
-		return a.announceReschedule(ctx, o, d.Run)
+		return a.announceReschedule(ctx, o, d)
 	case decide.Reschedule:
 		return Result{}, a.reschedule(ctx, o, d.Why)
 	case decide.Confirm:

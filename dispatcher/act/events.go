@@ -78,7 +78,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", missingNode(o, d.Verb))
 	}
 	if d.LeftBehind != "" {
-		a.emit(o.Jobs[o.View.Newest(contract.Provision).Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
+		a.emit(o.Jobs[o.View.MayHaveMade().Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
 			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
 	}
 	switch {

@@ -136,9 +136,13 @@ func (a *Actor) waive(ctx context.Context, o *observe.Observation, run decide.Ru
 }
 
 // announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
-func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
-	_, result, err := a.patchJob(ctx, o.Jobs[run.Name],
-		annotate(map[string]string{jobs.AnnRescheduled(string(o.UID)): o.Claim.ResourceVersion}))
+func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) (Result, error) {
+	job := o.Jobs[d.Run.Name]
+	annotations, err := jobs.Announcement(job, string(o.UID), o.Claim.ResourceVersion, d.Returns)
+	if err != nil {
+		return Result{}, err
+	}
+	_, result, err := a.patchJob(ctx, job, annotate(annotations))
 	return result, err
 }
 

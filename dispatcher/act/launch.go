@@ -38,7 +38,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	}
 	job, err := a.createJob(ctx, first.O, plan)
 	if apierrors.IsAlreadyExists(err) {
-		a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
+		a.awaitJob(first.O, job)
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
@@ -48,12 +48,9 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		})
 	}
 	if err != nil {
-		if alone := len(others) == 0; alone || !IsRefused(err) { // otherwise the first is launched alone, with this slot
-			a.Slots.Assign(slots.KeyOf(plan.Config.Source))
-		}
 		return err
 	}
-	a.Writes.createdJob(job.Namespace+"/"+job.Name, jobs.UIDs(job))
+	a.Writes.createdJob(job)
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
@@ -61,6 +58,15 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.emitWarnings(first.O.Provision)
 	}
 	return nil
+}
+
+// awaitJob waits for the caches to show a Job that exists already. One that they have not shown for a while is not the claim's, or not to be found by
+// its labels.
+func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
+	if a.Writes.createdJob(job) {
+		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already and lacks the labels by which the "+
+			"dispatcher finds its Jobs. Remedy: delete it, and let no webhook take labels off Jobs", job.Namespace, job.Name)})
+	}
 }
 
 // Trim returns as many of the others as fit into one Job with the first. The annotations of its pod are limited in
@@ -82,17 +88,35 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
 	}
 	a.Slots.Use(o.UID, job)
-	used := false
-	defer func() { // also after a panic
-		if !used {
-			a.Slots.Unused(job)
+	release := a.Slots.Unused // also after a panic
+	defer func() {
+		if release != nil {
+			release(o.UID, job)
 		}
 	}()
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
-	if used = err == nil; !used {
+	switch {
+	case err == nil:
+		release = nil
+	case mayHaveCreated(err):
+		release = a.Slots.Unanswered
+	}
+	if err != nil {
 		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	return created, nil
+}
+
+// mayHaveCreated reports whether an object may exist although its creation failed: another leader has created it, or the
+// API server did not say.
+func mayHaveCreated(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonAlreadyExists, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
+		return true
+	default:
+		return false
+	}
 }
 
 // planOf joins the plans of all members. The Job's number is unused for each of them.
@@ -121,7 +145,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 	case d.Verb == contract.Provision:
 		a.planProvision(o, &p)
 	case d.Undo:
-		undone := o.View.Newest(contract.Provision).Name // the Job of a batch may have another UID in its name
+		undone := o.View.MayHaveMade().Name // the Job of a batch may have another UID in its name
 		request, pv, err := runs.Recorded(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
 			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
@@ -174,8 +198,11 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: GroupOf(o, d.Verb, d.MayBatch),
+		Group: GroupOf(o, d.Verb, d.MayBatch), Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
+	if d.Behind != nil {
+		a.reportProblem(o, *d.Behind)
+	}
 }
 
 // requestedAt returns when the first run of a verb was asked for, as far as the objects show it.

@@ -46,7 +46,7 @@ func patchSame[T metav1.Object](ctx context.Context, client Patcher[T], obj T, k
 	return client.Patch(ctx, obj.GetName(), kind, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
 }
 
-// patchObserved is mergePatch, and remembers the write until the caches show it.
+// patchObserved is mergePatch, and keeps the write in mind until the caches show it.
 func patchObserved[T metav1.Object](ctx context.Context, w *Writes, client Patcher[T], obj T, patch fields, subresources ...string) error {
 	answer, err := mergePatch(ctx, client, obj, patch, subresources...)
 	if err == nil {

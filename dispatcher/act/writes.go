@@ -4,18 +4,20 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 // BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
 const BehindFor = 30 * time.Second
 
-// Writes remembers what was written until the caches show it. What is decided on older objects would be written once more, and refused.
+// Writes keeps what was written until the caches show it. What is decided on older objects would be written once more, and refused.
 // Losing it at a restart costs such a write.
 type Writes struct {
 	mu       sync.Mutex
@@ -26,7 +28,7 @@ type Writes struct {
 	swept   time.Time
 }
 
-// NewWrites returns Writes that remember nothing yet.
+// NewWrites returns Writes that keep nothing yet.
 func NewWrites(clk clock.PassiveClock) *Writes {
 	return &Writes{byObject: map[types.UID]write{}, created: map[types.UID]creation{}, now: clk.Now}
 }
@@ -42,15 +44,15 @@ type creation struct {
 	at  time.Time
 }
 
-// Wrote remembers that an object has been written, by the API server's answer.
+// Wrote notes that an object has been written, by the API server's answer.
 func (w *Writes) Wrote(answer metav1.Object) {
-	w.remember(answer.GetUID(), write{version: answer.GetResourceVersion()})
+	w.note(answer.GetUID(), write{version: answer.GetResourceVersion()})
 }
 
-// deletedObject remembers that an object has been deleted.
-func (w *Writes) deletedObject(obj metav1.Object) { w.remember(obj.GetUID(), write{deleted: true}) }
+// deletedObject notes that an object has been deleted.
+func (w *Writes) deletedObject(obj metav1.Object) { w.note(obj.GetUID(), write{deleted: true}) }
 
-func (w *Writes) remember(uid types.UID, what write) {
+func (w *Writes) note(uid types.UID, what write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
@@ -58,14 +60,18 @@ func (w *Writes) remember(uid types.UID, what write) {
 	w.byObject[uid] = what
 }
 
-// createdJob remembers that a Job that serves these claims exists.
-func (w *Writes) createdJob(job string, claims []string) {
+// createdJob notes that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
+func (w *Writes) createdJob(job *batchv1.Job) (overdue bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
-	for _, uid := range claims {
-		w.created[types.UID(uid)] = creation{job, w.now()}
+	name := job.Namespace + "/" + job.Name
+	for _, uid := range jobs.UIDs(job) {
+		before, known := w.created[types.UID(uid)]
+		overdue = overdue || known && before.job == name
+		w.created[types.UID(uid)] = creation{name, w.now()}
 	}
+	return overdue
 }
 
 // sweep forgets what no look has asked for in time.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Handlers are called with each object that was added, changed or deleted. For a changed object they are called
@@ -33,6 +32,8 @@ type Handlers struct {
 	Job          func(*batchv1.Job) // added and deleted ones
 	JobUpdated   func(old, now *batchv1.Job)
 	Pod          func(*corev1.Pod)
+	// Capacity is nil where no capacity is published: then it is not watched either.
+	Capacity func(*storagev1.CSIStorageCapacity)
 }
 
 // builder adds informers one by one and keeps the first error.
@@ -140,24 +141,15 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: where it is, and whether its kubelet ends pods.
+// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: its labels, whether pods may go there, and whether its kubelet ends them.
 func onlyPlaceAndHealth(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-	}}
-	for _, taint := range node.Spec.Taints {
-		if runs.IsOutOfService(taint) {
-			kept.Spec.Taints = append(kept.Spec.Taints, corev1.Taint{Key: taint.Key})
-		}
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
-		}
-	}
-	return kept, nil
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
+	}, nil
 }

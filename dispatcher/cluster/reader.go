@@ -132,7 +132,9 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	}
 	var out []*corev1.Pod
 	for i := range list.Items {
-		out = append(out, &list.Items[i])
+		if metav1.IsControlledBy(&list.Items[i], job) {
+			out = append(out, &list.Items[i])
+		}
 	}
 	return out, nil
 }

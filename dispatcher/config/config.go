@@ -26,7 +26,7 @@ type Config struct {
 	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
-	MaxParallel    int           // unfinished Jobs of the class
+	MaxParallel    int           // Jobs of the class whose containers may be at work
 	BatchSize      int           // requests that one Job may serve
 	Clones         bool          // the image can clone a claim
 	Writer         Writer        // who writes the PV

@@ -51,8 +51,8 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.runOn()
 	p.nodeGone()
 	p.secrets()
-	p.podTemplate()
 	p.limits()
+	p.podTemplate()
 	p.dataSources()
 	p.properties()
 	return p.cfg, p.faults
@@ -215,6 +215,10 @@ func (p *parser) podTemplate() {
 	if template.Spec.RestartPolicy != "" {
 		p.invalid(keyPodTemplate, string(template.Spec.RestartPolicy), "may not set restartPolicy")
 	}
+	if template.Spec.NodeName != "" {
+		p.invalid(keyPodTemplate, template.Spec.NodeName, "may not set nodeName, which the API server refuses on a pod with a scheduling gate: %s selects nodes", keyNodeSelector)
+	}
+	p.checkGracePeriod(template.Spec.TerminationGracePeriodSeconds)
 	if template.Spec.ServiceAccountName != "" || template.Spec.DeprecatedServiceAccount != "" {
 		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
@@ -228,6 +232,14 @@ func (p *parser) podTemplate() {
 
 // checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on the Job as well,
 // and the dispatcher finds a claim's Jobs by its own labels.
+// checkGracePeriod limits how long a pod may take to end beyond its deadline: so long the next run waits if the pod is deleted by force.
+func (p *parser) checkGracePeriod(seconds *int64) {
+	limit := max(p.cfg.Timeout, 30*time.Second)
+	if seconds != nil && time.Duration(*seconds)*time.Second > limit {
+		p.invalid(keyPodTemplate, strconv.FormatInt(*seconds, 10), "terminationGracePeriodSeconds may not be longer than %s and 30 s", keyTimeout)
+	}
+}
+
 func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")

@@ -100,6 +100,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"template restartPolicy":      {set("pod-template", "spec: {restartPolicy: OnFailure}"), "pod-template", []string{"restartPolicy"}},
 		"template takes the verdict":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, args: [other]}"), "pod-template", []string{"exit is the verdict"}},
 		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit is the verdict"}},
+		"template names a node":       {set("pod-template", "spec: {nodeName: node-1}"), "pod-template", []string{"nodeName", "node-selector"}},
+		"template grace of a day":     {set("pod-template", "spec: {terminationGracePeriodSeconds: 86400}"), "pod-template", []string{"terminationGracePeriodSeconds"}},
 		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit is the verdict"}},
 		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "the dispatcher's"}},
 		"template labels as we do":    {set("pod-template", "metadata: {labels: {flex-provisioner.io/claim-uid: x}}"), "pod-template", []string{"flex-provisioner.io/claim-uid", "the dispatcher's"}},
@@ -170,7 +172,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	want := []string{
 		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
 		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[node-gone]", "data[env-from-secret]",
-		"data[files-from-secret]", "data[pod-template]", "data[timeout]", "data[max-attempts]", "data[max-parallel]",
+		"data[files-from-secret]", "data[timeout]", "data[max-attempts]", "data[max-parallel]", "data[pod-template]",
 		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
 	}
 	if !slices.Equal(got, want) {

@@ -13,8 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// recheckMembers is how soon the first claim of a batch is looked at again when something about another of its claims comes first.
-const recheckMembers = time.Second
+// recheckMembers is how soon a claim of a batch is looked at again when something about another of its claims comes first.
+const recheckMembers = 200 * time.Millisecond
 
 // confirm confirms a gated run for all the claims that it serves. A batch of deletes is cancelled as soon as one of them is not wanted any more: what
 // its container is given cannot be changed. Any other batch goes on as long as one is wanted.
@@ -40,8 +40,14 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	return 0, c.actor.Confirm(ctx, o, run, members...)
 }
 
-// cancel carries out a Cancel.
+// cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
+// would be launched and cancelled again and again.
 func (c *Controller) cancel(ctx context.Context, o *observe.Observation, run decide.Run) error {
+	if run.Gated {
+		for _, uid := range run.UIDs {
+			c.hints.cancelled(types.UID(uid), c.clock.Now())
+		}
+	}
 	_, err := c.actor.Do(ctx, o, decide.Cancel{Run: run})
 	return err
 }

@@ -44,6 +44,8 @@ type Options struct {
 	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for none. It is asked about
 	// all but the first. Nil means that none are missing.
 	MissingIn func(ctx context.Context, namespace string) (string, error)
+	// PublishCapacity tells the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago.
+	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
 }
@@ -62,7 +64,9 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
-	hints     hints
+	// capacities is the queue of the classes whose capacity is published, by their labels.
+	capacities workqueue.TypedRateLimitingInterface[string]
+	hints      hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
@@ -82,6 +86,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		revisions: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
+		capacities: newCapacities(clk),
 	}
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
@@ -133,9 +138,14 @@ func (c *Controller) Run(ctx context.Context) {
 		for c.processNextRevision(ctx) {
 		}
 	})
+	workers.Go(func() {
+		for c.processNextCapacity(ctx) {
+		}
+	})
 	<-ctx.Done()
 	c.queue.ShutDown()
 	c.revisions.ShutDown()
+	c.capacities.ShutDown()
 	workers.Wait()
 }
 
@@ -180,7 +190,9 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		}
 		switch a := action.(type) {
 		case decide.Launch:
-			return 0, c.launch(ctx, act.Member{O: o, Launch: a})
+			return act.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
+		case decide.Cancel:
+			return 0, c.cancel(ctx, o, a.Run)
 		case decide.Confirm:
 			return c.confirm(ctx, o, a.Run)
 		case decide.RecordOutcome:
@@ -204,7 +216,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < act.BehindFor {
-		return o, decide.Wait{Until: unseen.Add(act.BehindFor), Why: "the caches do not show the last write"}, nil
+		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
 			return o, action, nil
@@ -215,6 +227,17 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	return o, decide.Decide(o.View), nil
+}
+
+// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch enqueues the UID, unless the write was about another
+// claim that shares a Job with it.
+func (c *Controller) recheckUnseen(o *observe.Observation, unseen time.Time) time.Time {
+	for _, r := range o.View.Runs {
+		if len(r.UIDs) > 1 {
+			return c.clock.Now().Add(recheckMembers)
+		}
+	}
+	return unseen.Add(act.BehindFor)
 }
 
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.

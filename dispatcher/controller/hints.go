@@ -14,6 +14,9 @@ import (
 // tried again, in case the policy that refused it has changed.
 const hintFor = time.Minute
 
+// maxCancelPause is the longest pause after a run that was cancelled when it was to be confirmed.
+const maxCancelPause = 5 * time.Minute
+
 // hints holds what actions have learned for the next observations of a UID. Hints may be lost at any time.
 type hints struct {
 	mu    sync.Mutex
@@ -37,6 +40,18 @@ func (h *hints) put(uid types.UID, learned *observe.Hint, now time.Time) {
 	}
 	maps.DeleteFunc(h.byUID, func(_ types.UID, old hint) bool { return !now.Before(old.until) })
 	h.byUID[uid] = hint{*learned, now.Add(hintFor)}
+}
+
+// cancelled notes that a run of a UID was cancelled when it was to be confirmed.
+func (h *hints) cancelled(uid types.UID, now time.Time) {
+	before := h.get(uid, now)
+	before.Cancelled++
+	pause := min(time.Second<<min(before.Cancelled-1, 8), maxCancelPause)
+	before.NotBefore = now.Add(pause)
+	h.put(uid, &before, now)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.byUID[uid] = hint{before, before.NotBefore.Add(hintFor)}
 }
 
 // get returns the hint for a UID, or an empty one.

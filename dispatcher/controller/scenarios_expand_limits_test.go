@@ -79,7 +79,7 @@ func TestAnExpandWithoutAPodDelaysItsClaimsDeletionNoLongerThanItsTimeout(t *tes
 		w.requestSize("3Gi")
 		w.Until("another Job is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Expand)) == 2 })
 		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
-		w.Until("the volume is to be deleted", 3*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
+		w.Until("the volume is to be deleted", 4*time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
 		w.NoPodFor["data"] = false
 		w.Until("nothing is left", time.Minute, w.Empty)
 		w.MustRun("provision", "expand", "delete")

@@ -261,13 +261,14 @@ func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 	})
 }
 
-// The claim goes between the PV's deletion and the Job that deletes its volume, when only the PV says that
+// The claim goes between the PV's deletion and the start of the run that deletes its volume, when only the PV says that
 // no claim was ever bound to it.
 func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Script(spoils(smallWithoutClaimRef)))
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
-			if verb == "create" && obj.GetLabels()[jobs.LabelVerb] == string(contract.Delete) {
+			pod, ok := obj.(*corev1.Pod)
+			if ok && verb == "patch" && pod.Labels[jobs.LabelVerb] == string(contract.Delete) && len(pod.Spec.SchedulingGates) == 0 && pod.Spec.NodeName == "" {
 				return apierrors.NewForbidden(schema.GroupResource{}, obj.GetName(), errors.New("not now"))
 			}
 			return nil

@@ -96,7 +96,7 @@ func TestAPVWithoutTheClaimsUIDIsNoSuccess(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.PersistentVolume){
 		"no UID":      func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) },
 		"another's":   func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = "another" },
-		"no claimRef": func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil },
+		"no claimRef": smallWithoutClaimRef,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

@@ -33,6 +33,7 @@ func (w *world) setPolicy(claim *corev1.PersistentVolumeClaim, policy corev1.Per
 	fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
 }
 
+// The PV is terminating before a container may delete its volume, so that no claim can be bound to it any more, and is removed when the volume no longer exists.
 func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -47,8 +48,12 @@ func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 			w.T.Errorf("the delete was given %+v", r.PV)
 		}
 		for _, c := range w.Server.History() {
-			if c.Key == (fakecluster.Key{Resource: "persistentvolumes", Name: pv.Name}) && c.Verb == "delete" && c.At.Before(w.Runs[1].At) {
-				w.T.Error("the PV was deleted before its volume")
+			ofPV := c.Key == fakecluster.Key{Resource: "persistentvolumes", Name: pv.Name}
+			if ofPV && c.Verb == "delete" && c.By == fakecluster.DispatcherName && !c.At.Before(w.Runs[1].At) {
+				w.T.Error("the volume was deleted before its PV was terminating")
+			}
+			if ofPV && c.Now == nil && c.At.Before(w.Runs[1].At) {
+				w.T.Error("the PV has gone before its volume")
 			}
 		}
 		w.MustEmit("PersistentVolume/"+pv.Name, "Deleting", 2)

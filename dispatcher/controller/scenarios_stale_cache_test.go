@@ -64,8 +64,8 @@ func TestAbandonedIsUndoneAlthoughTheCacheStillShowsTheClaim(t *testing.T) {
 		w.Server.DelayWatches("persistentvolumeclaims", true)
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(time.Minute)
-		if n := len(w.CreatedJobs(contract.Provision)); n != 1 {
-			w.T.Errorf("%d provision Jobs, want 1", n)
+		if n := len(w.RunsOf(contract.Provision)); n != 1 {
+			w.T.Errorf("%d provisions ran, want 1", n)
 		}
 		w.Server.DelayWatches("persistentvolumeclaims", false)
 		w.Until("nothing is left", time.Minute, w.Empty)

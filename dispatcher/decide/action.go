@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Action is the one thing to do next. Each action makes at most one write.
@@ -26,13 +27,16 @@ type ReportProblem struct {
 // StoreRevision stores the config's revision. It comes before the first Job that names the revision.
 type StoreRevision struct{}
 
-// AwaitSlot waits for a slot of the class. Nothing else is in the way of a launch of this verb.
+// AwaitSlot waits for a slot of the class, if need be behind a Job that cannot start. Nothing else is in the way of a
+// launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
 	// Since is when the retry was due, zero for a first attempt.
 	Since time.Time
 	// MayBatch is set as in Launch.
 	MayBatch bool
+	// Behind is set if the run is to wait behind a Job that cannot start: why that does not.
+	Behind *Problem
 }
 
 // Launch creates a Job.
@@ -57,8 +61,12 @@ type Launch struct {
 	LeftBehind string
 }
 
-// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler.
-type AnnounceReschedule struct{ Run Run }
+// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler. Returns counts this
+// return.
+type AnnounceReschedule struct {
+	Run     Run
+	Returns jobs.Returns
+}
 
 // Reschedule removes the selected node from the claim, unless the claim has changed since, so that the scheduler
 // selects again.
@@ -72,13 +80,14 @@ type Confirm struct {
 	NeedsLive bool
 }
 
-// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more.
+// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more, or when another
+// finds out when it would start.
 type Cancel struct{ Run Run }
 
 // Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.
 type Waive struct{ Run Run }
 
-// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded.
+// RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
@@ -156,7 +165,9 @@ func (SetPVCapacity) isAction()      {}
 // Every other action is decided again on live facts before it is carried out.
 func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, RemovePodFinalizer, AddFinalizer, Launch:
+	case RemovePodFinalizer:
+		return a.Run.Name != ""
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, Launch:
 		return true // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:
 		return !a.NeedsLive

@@ -54,6 +54,8 @@ func handleStuck(v View, r Run) Action {
 		return reportStuck(r)
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
+	case isSurplus(r):
+		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)
 	default:
@@ -133,16 +135,20 @@ func hasSucceeded(v View, r Run) bool {
 }
 
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
-// PV that is to be deleted or has grown that of a delete and of an expand.
+// PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
+// released before.
 func isReleasedWith(r Run, success bool) bool {
 	if r.Verb == contract.Provision {
-		return success
+		return success && !r.Terminating
 	}
-	return !r.IsUndo()
+	return !r.IsUndo() && !r.Terminating && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
 }
 
-// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served.
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
 func removePodFinalizer(v View) Action {
+	if v.OrphanPod {
+		return RemovePodFinalizer{}
+	}
 	for _, r := range v.Runs {
 		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
 			return RemovePodFinalizer{Run: r}
@@ -158,7 +164,7 @@ func publishResult(v View) Action {
 	switch {
 	case p == nil || p.Unfinished || p.Published:
 		return nil
-	case success && v.Claim == ClaimBound, !success && p.Held && (v.Claim == ClaimPending || v.Claim == ClaimTerminating || v.Claim == ClaimNotOurs):
+	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone:
 		return PublishResult{Run: *p, Success: success}
 	default:
 		return nil
@@ -167,7 +173,7 @@ func publishResult(v View) Action {
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
-// been confirmed.
+// been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
 	for _, r := range v.Runs {
 		if r.Held && !r.Unfinished && v.isSuperseded(r) {
@@ -178,6 +184,9 @@ func releaseSuperseded(v View) Action {
 }
 
 func (v View) isSuperseded(r Run) bool {
+	if r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number {
+		return true
+	}
 	if last := v.newestConfirmed(r.Verb); last != nil && last.Number > r.Number {
 		return true
 	}
@@ -332,8 +341,11 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if r := v.unconfirmedRun(); r != nil {
 		return v.reportUnconfirmed(*r)
 	}
+	if v.Now.Before(v.NotBefore) {
+		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started"}
+	}
 	launch.MayBatch = mayBatch(launch, last)
-	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}
@@ -345,7 +357,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot {
+	if !t.HasSlot || await.Behind != nil {
 		return await
 	}
 	return launch

@@ -49,7 +49,7 @@ func (s *simulation) step() bool {
 	case Waive:
 		s.at(a.Run).Waived = true
 	case AnnounceReschedule:
-		s.at(a.Run).Reschedule = RescheduleAnnounced
+		s.at(a.Run).Reschedule, s.at(a.Run).Returns = RescheduleAnnounced, a.Returns
 	case Reschedule:
 		s.reschedule()
 	case RemovePodFinalizer:
@@ -153,7 +153,7 @@ func (s *simulation) end(r *Run) {
 	r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: s.v.Now}
 	switch {
 	case r.Terminating && (r.Unstarted || r.Stuck != nil && r.Stuck.Unstarted):
-		r.Outcome.Verdict = contract.NotStarted
+		r.Outcome.Verdict, r.Outcome.Reason = contract.NotStarted, runs.Cancelled
 	case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
 		r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, s.v.Now.Add(time.Minute)
 	case r.Verb == contract.Provision:
@@ -194,6 +194,8 @@ func (s *simulation) move() bool {
 		vol.Released, vol.Orphaned, vol.Unbound, s.v.Resize = true, true, false, Resize{}
 	case vol.Exists && vol.Released && !vol.Orphaned && s.v.Claim.Abandoned():
 		vol.Orphaned = true
+	case s.v.Provision.Probe != nil || s.v.Delete.Probe != nil:
+		s.v.Provision.Probe, s.v.Delete.Probe = nil, nil // it has started
 	case !s.v.Provision.HasSlot && s.v.Provision.Problem == nil:
 		s.v.Provision.HasSlot = true
 	default:

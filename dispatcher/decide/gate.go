@@ -148,9 +148,19 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 }
 
 // needsLive reports whether the caches do not prove enough for a confirmation. An undo deletes what no PV stands for, so nothing but the
-// objects themselves shows that the volume is not in use.
+// objects themselves shows that the volume is not in use. After a run that failed, a claim that no longer exists would be provisioned and
+// undone again and again while the cache of claims is behind.
 func (v View) needsLive(r Run) bool {
-	return v.Contested || r.IsUndo() || r.Verb == contract.Delete && v.Volume.HandedOver
+	switch r.Verb {
+	case contract.Provision:
+		return v.Contested || len(v.Runs) > 1
+	case contract.Delete:
+		return v.Contested || r.IsUndo() || v.Volume.HandedOver
+	case contract.Expand, contract.List:
+		return v.Contested
+	default:
+		return true
+	}
 }
 
 // awaitGate waits until a gated run may be confirmed, and reports after a while what is in the way.

@@ -35,6 +35,10 @@ func laws(out *broken, v View, action Action) {
 		out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
 		out.law("recorded an outcome twice", a.Run.Recorded != nil)
+		undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
+		out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
+		needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted
+		out.law("kept the record of a run that needs none", !a.Release && !needed)
 	case PublishResult:
 		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
 		out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
@@ -97,6 +101,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
+	out.law("launched again while the Job cannot start for which its own was cancelled", isHeldBack(v, a))
 	switch {
 	case a.Verb == contract.Expand:
 		expandLaws(out, v)
@@ -139,8 +144,9 @@ func cancelLaws(out *broken, v View, a Cancel) {
 		return
 	}
 	out.law("cancelled a Job that may have started and may make progress", !t.Unstarted && !t.NodeLost && !t.GiveUp)
-	out.law("cancelled a Job that is still needed", !t.GiveUp && !isPointless(v, a.Run))
-	out.law("cancelled a delete that may still start", !t.GiveUp && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
+	surplus := t.Unstarted && (a.Run.Probe != "" || v.isRescued(a.Run))
+	out.law("cancelled a Job that is still needed", !t.GiveUp && !surplus && !isPointless(v, a.Run))
+	out.law("cancelled a delete that may still start", !t.GiveUp && !surplus && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
 }
 
 func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
@@ -154,7 +160,9 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	case contract.Delete, contract.List:
 	}
 	out.law("awaited a slot in spite of a problem: others would wait behind it", target.Problem != nil)
-	out.law("awaited a slot that it has", target.HasSlot)
+	out.law("awaited a slot that it has", target.HasSlot && a.Behind == nil)
+	out.law("waits behind a Job that is not there", a.Behind != nil && target.Probe == nil)
+	out.law("waits behind a Job that cannot start although its own was not cancelled", a.Behind != nil && !wasCancelled(v, a.Verb))
 	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Since))
 	for i := range v.Runs {
 		r := &v.Runs[i]
@@ -181,7 +189,7 @@ func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
 		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !v.madeNothing(last) && a.LeftBehind == "")
 	}
-	if a.Run.Verb == contract.Provision {
+	if neverRan := a.Run.Outcome.Verdict == contract.NotStarted && a.Run.Number < last.Number; a.Run.Verb == contract.Provision && !neverRan {
 		out.law("lost the record to a run that never started", !v.Volume.Fits() && !v.madeNothing(&a.Run) && a.LeftBehind == "" && !hasSuccessor(v, a.Run))
 	}
 }

@@ -59,7 +59,9 @@ func pause(r *Run) time.Duration {
 		return uncounted
 	case contract.Unlisted:
 		return firstBackoff // the next run goes alone and finds out
-	case contract.Done, contract.TryAgain, contract.NotStarted:
+	case contract.NotStarted:
+		return backoff(max(r.Attempt, r.Number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
+	case contract.Done, contract.TryAgain:
 		return backoff(r.Attempt)
 	default:
 		return backoff(r.Attempt)
@@ -77,7 +79,7 @@ func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
-	case !last.Outcome.Verdict.Counted():
+	case !last.Outcome.Counted():
 		return max(last.Attempt, 1)
 	default:
 		return last.Attempt + 1
@@ -180,7 +182,7 @@ func lostNodeProblem(pod, node string) Problem {
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
 // stalledProblem returns why nothing is launched after the last attempt.

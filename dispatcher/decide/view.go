@@ -27,6 +27,10 @@ type View struct {
 	Expand Target
 	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
 	Contested bool
+	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
+	OrphanPod bool
+	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, zero for at once.
+	NotBefore time.Time
 }
 
 // Claim is the state of the claim with the UID.
@@ -110,6 +114,8 @@ type Run struct {
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
 	Stuck     *runs.Stuck
 	RecheckAt time.Time
+	// Probe names the Job that is kept, of those that cannot start for the same reason, if that is another one.
+	Probe string
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
 	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
@@ -129,7 +135,7 @@ type Run struct {
 type RescheduleStage int
 
 // The stages of a rescheduling. Between the last two is one write on the claim. It is made on the claim as it was when
-// the rescheduling was announced, or never, so that no claim is rescheduled twice after one run.
+// the rescheduling was announced, or never, so that no claim is rescheduled twice after one announcement.
 const (
 	RescheduleNone      RescheduleStage = iota
 	RescheduleAnnounced                 // the run's Job says that the claim, as it is, returns to the scheduler
@@ -144,6 +150,8 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
+	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
+	Probe *Probe
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
 	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
@@ -154,6 +162,11 @@ type Target struct {
 	// NodeSelected is set if the scheduler has selected the node and can select another. OnSelectedNode is set if
 	// runs go only there.
 	NodeSelected, OnSelectedNode bool
+	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one without room.
+	OtherNodes []string
+	// Unpublished is set if the dispatcher publishes capacity, and what it has published still lets the scheduler
+	// select the node.
+	Unpublished bool
 	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
 	// then.
 	MissingNode    string
@@ -180,17 +193,25 @@ func (v View) Newest(verb contract.Verb) *Run {
 	return last
 }
 
-// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil. It is asked when all have ended.
+// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	var last *Run
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		never := r.Outcome.Verdict == contract.NotStarted
+		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
 		if r.Verb == verb && !never && (last == nil || r.Number > last.Number) {
 			last = r
 		}
 	}
 	return last
+}
+
+// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
+func (v View) MayHaveMade() *Run {
+	if p := v.newestConfirmed(contract.Provision); p != nil {
+		return p
+	}
+	return v.Newest(contract.Provision)
 }
 
 // newestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.

@@ -127,7 +127,7 @@ func (o *Observation) madeUnder() string {
 	if o.PV != nil && o.View.Volume.Proven() && o.PV.Annotations[contract.AnnRevision] != "" {
 		return o.PV.Annotations[contract.AnnRevision]
 	}
-	if p := o.View.Newest(contract.Provision); p != nil {
+	if p := o.View.MayHaveMade(); p != nil {
 		return p.Revision
 	}
 	return ""

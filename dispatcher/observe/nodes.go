@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -100,7 +99,7 @@ func missingVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 
 // missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.
 func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (string, error) {
-	last := v.Newest(contract.Provision)
+	last := v.MayHaveMade()
 	if last == nil || !last.Held || last.Node == "" {
 		return "", nil
 	}

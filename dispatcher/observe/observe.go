@@ -3,11 +3,14 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -39,7 +42,7 @@ type Observation struct {
 	Claim *corev1.PersistentVolumeClaim
 	PV    *corev1.PersistentVolume
 	Jobs  map[string]*batchv1.Job  // by name
-	Pods  map[string][]*corev1.Pod // by the Job's name
+	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	View  decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete Resolved
@@ -65,6 +68,9 @@ type Hint struct {
 	Success bool
 	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
 	RefusedPV, RefusedWhy string
+	// Cancelled counts the runs that were cancelled, one after the other, when they were to be confirmed, NotBefore is when the next may be launched.
+	Cancelled int
+	NotBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
 }
@@ -75,7 +81,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize,
+		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err
@@ -90,6 +96,7 @@ func (o *Observation) apply(hint Hint) {
 	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
 		target.Problem = unseenRevision(target.Revision)
 	}
+	o.View.NotBefore = hint.NotBefore
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)
@@ -140,7 +147,20 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}
+	o.Pods[""] = b.orphansOf(o)
+	o.View.OrphanPod = len(o.Pods[""]) > 0
 	return nil
+}
+
+// orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer exist.
+func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
+	now := b.Clock.Now()
+	return slices.DeleteFunc(b.Caches.PodsOfUID(string(o.UID)), func(pod *corev1.Pod) bool {
+		may, _ := runs.MayRun(pod, now)
+		owner := metav1.GetControllerOf(pod)
+		has := owner != nil && o.Jobs[owner.Name] != nil && o.Jobs[owner.Name].UID == owner.UID
+		return may || has || !runs.HasFinalizer(pod)
+	})
 }
 
 func problem(reason, format string, args ...any) *decide.Problem {

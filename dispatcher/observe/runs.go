@@ -40,7 +40,9 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 			return run, b.observeGate(ctx, reader, &run, job, gated)
 		}
-		return run, b.observeStuck(ctx, &run, job, pods)
+		err := b.observeStuck(ctx, &run, job, pods)
+		run.Probe = b.probeInsteadOf(job, run.Stuck)
+		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, run, pods)
@@ -118,7 +120,8 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 		return err
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
-	if warning == nil {
+	b.Caches.KeepWarning(job, warning)
+	if warning == nil && !run.Stuck.GiveUp {
 		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}
 	return nil

@@ -56,7 +56,7 @@ const (
 	VolumeInDoubt = "VolumeInDoubt"
 	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; everything else continues.
 	ResultNotShown = "ResultNotShown"
-	// Rescheduling: its node has no room, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
+	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
 	Rescheduling = "Rescheduling"
 	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and the config says to wait for it.
 	NodeGone = "NodeGone"

@@ -33,6 +33,18 @@ type Outcome struct {
 	Node string `json:"node,omitempty"`
 }
 
+// mayRunUntilKey is the key of MayRunUntil in JSON. An outcome without one lacks it.
+const mayRunUntilKey = `"quiet":`
+
+// Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
+const Cancelled = "Cancelled"
+
+// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from outside, or cancelled
+// before it started, does not.
+func (o Outcome) Counted() bool {
+	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
+}
+
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
@@ -126,6 +138,9 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
+	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
+		out.Reason = Cancelled
+	}
 	switch until := mayRunUntil(job, pod); {
 	case pod != nil && !until.IsZero(): // also when it has passed: the node may be lost
 		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
@@ -151,11 +166,11 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	if pod == nil { // it was deleted, finalizer and all, by another client
 		return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
 	}
-	return unconfirmedUntil(pod, since)
+	return podMayRunUntil(pod, since)
 }
 
-// unconfirmedUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
-func unconfirmedUntil(pod *corev1.Pod, since time.Time) time.Time {
+// podMayRunUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
+func podMayRunUntil(pod *corev1.Pod, since time.Time) time.Time {
 	return lastBegin(pod, since).Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds) + gracePeriodOf(pod) + clockSkew)
 }
 
@@ -351,6 +366,8 @@ func (o Outcome) String() string {
 		return "it left no pod to read"
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
+	case o.Verdict == contract.NotStarted && o.Reason == Cancelled:
+		return "its Job was deleted, and its container never started"
 	case o.Verdict == contract.NotStarted:
 		return "its container never started"
 	case o.Verdict == contract.Unlisted:

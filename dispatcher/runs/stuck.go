@@ -28,6 +28,27 @@ type Stuck struct {
 	GiveUp bool
 }
 
+// Cause names why Kubernetes says that the run cannot start: other runs with the same config and nodes cannot start
+// either. It is empty if nothing says so, if a queue holds the run back, or if a container of it has started.
+func (s *Stuck) Cause() string {
+	switch {
+	case s == nil || !s.Unstarted || s.GiveUp:
+		return ""
+	case s.Reason == reason.JobSuspended || s.Reason == corev1.PodReasonSchedulingGated:
+		return ""
+	case s.Reason == imagePullBackOff:
+		return errImagePull // the kubelet says the two in turn
+	default:
+		return s.Reason
+	}
+}
+
+// Reasons of the kubelet for a container that waits for its image.
+const (
+	errImagePull     = "ErrImagePull"
+	imagePullBackOff = "ImagePullBackOff"
+)
+
 // How long a Job may take before it counts as stuck. An API server or a kubelet under load needs a few seconds for what
 // it will do anyway.
 const (
@@ -40,14 +61,34 @@ const (
 type Warning struct{ Reason, Note string }
 
 // StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck, zero if a change
-// enqueues the UID. warning is the newest event about the Job or its pod. A result without a Note asks for one.
+// enqueues the UID. warning is the newest event about the Job or its pod. A result without a Note asks for one. A Job whose
+// container has not started for the whole time that it may run is given up.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
+	t, recheck := stuckOf(job, pods, warning, now)
+	if t == nil || !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
+		return t, recheck
+	}
+	last := job.CreationTimestamp.Time
+	if pod := newestPod(pods); pod != nil {
+		last = pod.CreationTimestamp.Time
+	}
+	last = last.Add(deadlineOf(job.Spec.Template.Spec.ActiveDeadlineSeconds) + time.Minute)
+	switch {
+	case !now.Before(last):
+		t.GiveUp = true
+	case recheck.IsZero() || last.Before(recheck):
+		recheck = last
+	}
+	return t, recheck
+}
+
+func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	pod := newestPod(pods)
 	switch {
 	case pod == nil && job.DeletionTimestamp != nil:
 		return nil, noPodAfter(job, pods)
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
-		return stuckSuspended(job, now)
+		return stuckSuspended(), time.Time{}
 	case pod == nil:
 		return stuckWithoutCause(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
@@ -62,6 +103,9 @@ func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	}
 	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
+	}
+	if HasStarted(pods) {
+		return nil, time.Time{} // an init container is at work
 	}
 	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
@@ -89,21 +133,16 @@ func withoutPodName(w *Warning, job string) *Warning {
 	return &Warning{Reason: w.Reason, Note: pod.ReplaceAllString(w.Note, job)}
 }
 
-// stuckSuspended returns a Stuck for a suspended Job, which is given up after the Job's own deadline.
-func stuckSuspended(job *batchv1.Job, now time.Time) (*Stuck, time.Time) {
-	t := &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
-	// Kubernetes does not enforce the Job's own deadline while it is suspended.
-	if at := job.CreationTimestamp.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds)); now.Before(at) {
-		return t, at
-	}
-	t.GiveUp = true
-	return t, time.Time{}
+// stuckSuspended returns a Stuck for a suspended Job. Kubernetes does not enforce the Job's own deadline while it is suspended.
+func stuckSuspended() *Stuck {
+	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
 }
 
 // stuckUnscheduled quotes the scheduler, and adds the selector that the scheduler's message lacks.
 func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 	for _, c := range pod.Status.Conditions {
-		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse {
+		wasGated := c.Reason == corev1.PodReasonSchedulingGated && len(pod.Spec.SchedulingGates) == 0 // the scheduler has yet to look at it
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || wasGated {
 			continue
 		}
 		note := "no node takes its pod: " + c.Message
@@ -131,7 +170,7 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
+		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: !HasStarted([]*corev1.Pod{pod})}
 	}
 	return nil
 }

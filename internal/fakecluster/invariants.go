@@ -1,7 +1,6 @@
 package fakecluster
 
 import (
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,9 +54,9 @@ func (r *replay) follow(change Change) {
 
 func (r *replay) checkWrite(change Change) {
 	switch obj := change.Now.(type) {
-	case *batchv1.Job:
-		if change.Verb == "create" {
-			r.checkOneRun(obj)
+	case *corev1.Pod:
+		if before, existed := r.now[change.Key].(*corev1.Pod); existed && isGated(before) && !isGated(obj) {
+			r.checkOneRun(change.Key, obj)
 			r.checkWanted(obj)
 		}
 	case *corev1.PersistentVolumeClaim:
@@ -77,39 +76,37 @@ func uidsOf(job *batchv1.Job) []string {
 	return uids
 }
 
-// checkOneRun checks that a UID has at most one unfinished Job, whatever the verb.
-func (r *replay) checkOneRun(job *batchv1.Job) {
-	for _, uid := range uidsOf(job) {
-		for _, at := range r.jobs[uid] {
-			if r.isUnfinished(at) {
-				r.c.T.Errorf("%s is made while %s is unfinished", job.Name, at.Name)
+// checkOneRun checks that no two pods of a UID may run at a time, whatever their verbs. A pod that was deleted by force is judged by the kubelet, see checkAlone.
+func (r *replay) checkOneRun(own Key, starts *corev1.Pod) {
+	for _, uid := range r.c.membersOf(starts) {
+		for _, job := range r.jobs[uid] {
+			for _, at := range r.pods[job] {
+				if pod, exists := r.now[at].(*corev1.Pod); exists && at != own && mayRun(pod) {
+					r.c.T.Errorf("%s starts while %s may run", starts.Name, pod.Name)
+				}
 			}
 		}
 	}
 }
 
-// isUnfinished reports whether a Job is neither Complete nor Failed, nor deleted with no pod that may still run.
-func (r *replay) isUnfinished(at Key) bool {
-	job, exists := r.now[at].(*batchv1.Job)
-	if !exists || FinishedCondition(job) != nil {
-		return false
-	}
-	return job.DeletionTimestamp == nil || slices.ContainsFunc(r.pods[at], func(at Key) bool {
-		pod, exists := r.now[at].(*corev1.Pod)
-		return exists && !hasEnded(pod)
-	})
+func mayRun(pod *corev1.Pod) bool {
+	forced := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	return !hasEnded(pod) && !isGated(pod) && !forced && (pod.DeletionTimestamp == nil || pod.Spec.NodeName != "")
 }
 
-// checkWanted checks that no provision starts for a claim that is terminating or no longer exists.
-func (r *replay) checkWanted(job *batchv1.Job) {
-	if verbOf(&job.Spec.Template.Spec) != string(contract.Provision) {
+// checkWanted checks that no provision starts for a claim that is terminating or no longer exists. With a watch that is behind the
+// dispatcher cannot know.
+func (r *replay) checkWanted(pod *corev1.Pod) {
+	if verbOf(&pod.Spec) != string(contract.Provision) || r.c.Server.WasDelayed("persistentvolumeclaims") {
 		return
 	}
-	for _, uid := range uidsOf(job) {
+	wanted := false
+	for _, uid := range r.c.membersOf(pod) {
 		claim, exists := r.now[r.claims[uid]].(*corev1.PersistentVolumeClaim)
-		if !exists || string(claim.UID) != uid || claim.DeletionTimestamp != nil {
-			r.c.T.Errorf("%s is made for a claim that is terminating or has gone", job.Name)
-		}
+		wanted = wanted || exists && string(claim.UID) == uid && claim.DeletionTimestamp == nil
+	}
+	if !wanted {
+		r.c.T.Errorf("%s starts for claims that are terminating or have gone", pod.Name)
 	}
 }
 

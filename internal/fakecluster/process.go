@@ -136,7 +136,7 @@ func (p *Process) Requests() []clienttesting.Action { return p.requests.Actions(
 func (p *Process) DelayWatches(resource string, delayed bool) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	p.delayed[resource] = delayed
+	p.delayed[resource], p.server.everDelayed[resource] = delayed, true
 	p.server.notifyWatches(resource)
 }
 

@@ -38,9 +38,12 @@ type Server struct {
 	written chan struct{}
 	watches map[*cursor]bool
 	// delayed are the resources whose watches bring nothing for now.
-	delayed  map[string]bool
-	refuse   func(by, verb string, obj Object) error
-	overtake func(verb string, at Key, patch []byte) func(Object)
+	delayed map[string]bool
+	// everDelayed are those of which any watch ever brought nothing.
+	everDelayed map[string]bool
+	refuse      func(by, verb string, obj Object) error
+	lose        func(obj Object) bool
+	overtake    func(verb string, at Key, patch []byte) func(Object)
 }
 
 // Key is where an object is stored.
@@ -56,7 +59,7 @@ type Change struct {
 
 func newServer(clk clock.PassiveClock) *Server {
 	return &Server{
-		clock: clk, stored: map[string]*shelf{}, written: make(chan struct{}, 1), watches: map[*cursor]bool{}, delayed: map[string]bool{},
+		clock: clk, stored: map[string]*shelf{}, written: make(chan struct{}, 1), watches: map[*cursor]bool{}, delayed: map[string]bool{}, everDelayed: map[string]bool{},
 	}
 }
 
@@ -111,6 +114,13 @@ func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = refuse
+}
+
+// LoseAnswer sets for which objects that clients create no answer arrives although they are stored; nil: none.
+func (s *Server) LoseAnswer(lose func(obj Object) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = lose
 }
 
 // Overtake sets what comes in between a client's decision to patch or delete an object and the request: the change

@@ -42,8 +42,15 @@ func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Inter
 func (s *Server) DelayWatches(resource string, delayed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.delayed[resource] = delayed
+	s.delayed[resource], s.everDelayed[resource] = delayed, true
 	s.notifyWatches(resource)
+}
+
+// WasDelayed reports whether a watch of a resource was ever delayed.
+func (s *Server) WasDelayed(resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.everDelayed[resource]
 }
 
 func (s *Server) notifyWatches(resource string) {
