@@ -59,7 +59,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 	}
 	how, result, err := a.patchJob(ctx, job, patch)
 	if how == changed || err != nil {
-		return result, err
+		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
 	for i, one := range all {
 		if i > 0 {
@@ -167,7 +167,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		answer, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+		answer, _, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
 			fields{"metadata": fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
 		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {

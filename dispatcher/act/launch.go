@@ -42,7 +42,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
-	if IsRefused(err) && len(others) == 0 {
+	if IsRefused(err) && !IsStripped(err) && len(others) == 0 {
 		a.reportProblem(first.O, decide.Problem{
 			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
 		})
@@ -95,6 +95,9 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 		}
 	}()
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
+	if err == nil {
+		err = a.cancelIfStripped(ctx, job, created)
+	}
 	switch {
 	case err == nil:
 		release = nil

@@ -37,6 +37,8 @@ const (
 	keyDataSources    = "data-sources"
 	keyWritePV        = "write-pv"
 	keyBatchSize      = "batch-size"
+	keyRequestKeys    = "request-keys"
+	keyAttributes     = "volume-attributes-classes"
 )
 
 // Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault the Config must not
@@ -54,6 +56,8 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.limits()
 	p.podTemplate()
 	p.dataSources()
+	p.attributesClasses()
+	p.requestKeys()
 	p.properties()
 	return p.cfg, p.faults
 }
@@ -63,7 +67,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV, keyBatchSize,
+		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes,
 	}
 }
 
@@ -226,6 +230,7 @@ func (p *parser) podTemplate() {
 		p.checkNoToken(template)
 	}
 	p.cfg.Template = []byte(text)
+	p.checkMeta(template)
 	p.checkLabels(template)
 	p.checkContainers(template)
 }
@@ -316,6 +321,31 @@ func (p *parser) dataSources() {
 		p.faults = append(p.faults, field.NotSupported(path(keyDataSources), text, []string{contract.SourceClaim}))
 	}
 }
+
+// attributesClasses parses whether the image's PVs can have a volumeAttributesClassName. Kubernetes accepts one only on
+// PVs with a csi source, so that any other image would make the volume, fail to write its PV, and be run again for ever.
+func (p *parser) attributesClasses() {
+	switch text := p.get(keyAttributes); text {
+	case "", "false":
+	case "true":
+		p.cfg.AttributesClasses = true
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyAttributes), text, []string{"true", "false"}))
+	}
+}
+
+// checkMeta reports what a template's metadata and priority may not have.
+func (p *parser) checkMeta(template corev1.PodTemplateSpec) {
+	if len(template.Finalizers) > 0 {
+		p.invalid(keyPodTemplate, template.Finalizers[0], "may not set finalizers: nothing would ever remove them from the pods")
+	}
+	if name := template.Spec.PriorityClassName; strings.HasPrefix(name, systemPriority) {
+		p.invalid(keyPodTemplate, name, "may not use the priority of Kubernetes' own components: its pods would preempt others")
+	}
+}
+
+// systemPriority is how the names of Kubernetes' own PriorityClasses begin.
+const systemPriority = "system-"
 
 func (p *parser) number(key string, value, least int) int {
 	text := p.get(key)

@@ -184,9 +184,13 @@ func (c *Controller) processNext(ctx context.Context) bool {
 // decided upon at once: the UID may have a slot now that it would lose otherwise.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	for range 2 {
-		o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
+		hint := c.hints.get(uid, c.clock.Now())
+		o, action, err := c.observeAndDecide(ctx, uid, hint, func(*decide.View) {})
 		if err != nil {
 			return 0, err
+		}
+		if hint.IsRefused(action) {
+			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
 		switch a := action.(type) {
 		case decide.Launch:
@@ -201,7 +205,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		result, err := c.actor.Do(ctx, o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
 		if err != nil || result.Hint == nil {
-			return result.RequeueAfter, err
+			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err
 		}
 	}
 	return time.Nanosecond, nil

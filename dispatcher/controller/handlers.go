@@ -24,12 +24,13 @@ import (
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
 	h := cluster.Handlers{
-		Claim: c.claimChanged, ClaimUpdated: c.claimUpdated, PV: c.pvChanged, Class: c.classChanged, Node: c.nodeChanged,
-		Config: c.configChanged, Account: c.accountChanged, Revision: c.revisionChanged,
-		Job: c.jobChanged, JobUpdated: c.jobUpdated, Pod: c.podChanged,
+		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged),
+		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Config: guarded(c, c.configChanged),
+		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
+		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged),
 	}
 	if c.opts.PublishCapacity {
-		h.Capacity = c.capacityChanged
+		h.Capacity = guarded(c, c.capacityChanged)
 	}
 	return h
 }

@@ -107,7 +107,7 @@ func recordOutcome(v View) Action {
 				return CreatePV{Run: r}
 			}
 			success := hasSucceeded(v, r)
-			action := RecordOutcome{Run: r, Success: success, Release: isReleasedWith(r, success)}
+			action := RecordOutcome{Run: r, Success: success, Release: v.isReleasedWith(r, success)}
 			if !success {
 				action.Retry = v.retryAt(&r)
 			}
@@ -137,11 +137,15 @@ func hasSucceeded(v View, r Run) bool {
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
 // PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
 // released before.
-func isReleasedWith(r Run, success bool) bool {
-	if r.Verb == contract.Provision {
-		return success && !r.Terminating
+func (v View) isReleasedWith(r Run, success bool) bool {
+	switch {
+	case r.Terminating || r.IsUndo():
+		return false
+	case success || r.Verb == contract.Provision:
+		return success
+	default: // one that never ran keeps the next one to its backoff, and a volume whose PV was removed by hand is reported
+		return r.Outcome.Verdict != contract.NotStarted && v.whyKept(&r) == ""
 	}
-	return !r.IsUndo() && !r.Terminating && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
@@ -258,7 +262,7 @@ func undoOrRelease(v View) Action {
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
 		if r := v.newestHeld(verb); r != nil {
-			return ReleaseRecord{Run: *r}
+			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
 	return Wait{Why: "nothing is left of it"}
@@ -357,7 +361,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot || await.Behind != nil {
+	if !t.mayLaunch(await) {
 		return await
 	}
 	return launch

@@ -91,3 +91,12 @@ func (v View) whyNotUndone() string {
 	}
 	return ""
 }
+
+// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
+// more, nothing will delete it.
+func (v View) whyKept(r *Run) string {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists && v.Volume.UID == r.Volume {
+		return ""
+	}
+	return "its PersistentVolume was removed before its volume was deleted"
+}

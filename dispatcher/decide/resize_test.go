@@ -107,7 +107,7 @@ func expandLaws(out *broken, v View) {
 	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
 	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
-	out.law("launched before the retry is due", e != nil && v.Now.Before(dueAfter(e, v.Expand)))
+	out.law("launched before the retry is due", e != nil && v.Now.Before(v.dueAfter(e, v.Expand)))
 	out.law("launched after the last attempt", e != nil && hasExhaustedAttempts(e, v.Expand))
 }
 

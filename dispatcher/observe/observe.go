@@ -73,6 +73,8 @@ type Hint struct {
 	NotBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
+	// Refused names the writes that were refused, or that the object did not show afterwards, by WriteOf.
+	Refused []string
 }
 
 // Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
@@ -106,6 +108,7 @@ func (o *Observation) apply(hint Hint) {
 			r.Refused = hint.RefusedWhy
 		}
 	}
+	o.applyRefused(hint)
 }
 
 // readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as ended while the PV

@@ -138,9 +138,7 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
-	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
-		out.Reason = Cancelled
-	}
+	readCancelled(&out, c, job)
 	switch until := mayRunUntil(job, pod); {
 	case pod != nil && !until.IsZero(): // also when it has passed: the node may be lost
 		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
@@ -148,6 +146,13 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		out.MayRunUntil = until
 	}
 	return out
+}
+
+// readCancelled completes the outcome of a run that never started because its Job was deleted.
+func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
+	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
+		out.Reason = Cancelled
+	}
 }
 
 // mayRunUntil returns until when a container of an ended Job may still be running without a report from its node:
@@ -359,6 +364,13 @@ func shorten(text string) string {
 	return kept + tail
 }
 
+func (o Outcome) whyNotStarted() string {
+	if o.Reason == Cancelled {
+		return "its Job was deleted, and its container never started"
+	}
+	return "its container never started"
+}
+
 // String returns how a run ended in a few words, such as "exit code 75".
 func (o Outcome) String() string {
 	switch {
@@ -366,10 +378,8 @@ func (o Outcome) String() string {
 		return "it left no pod to read"
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
-	case o.Verdict == contract.NotStarted && o.Reason == Cancelled:
-		return "its Job was deleted, and its container never started"
 	case o.Verdict == contract.NotStarted:
-		return "its container never started"
+		return o.whyNotStarted()
 	case o.Verdict == contract.Unlisted:
 		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch says nothing of this request"
 	case o.Reason != "" && o.ExitCode != nil:

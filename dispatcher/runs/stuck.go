@@ -98,14 +98,19 @@ func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}
+	return stuckPending(pod, warning, now)
+}
+
+// stuckPending returns why no container of a pod has started yet, or nil if an init container is at work.
+func stuckPending(pod *corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if t := stuckUnscheduled(pod); t != nil {
 		return t, time.Time{}
 	}
 	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
 	}
-	if HasStarted(pods) {
-		return nil, time.Time{} // an init container is at work
+	if HasStarted([]*corev1.Pod{pod}) {
+		return nil, time.Time{}
 	}
 	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }

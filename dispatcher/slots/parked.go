@@ -1,6 +1,11 @@
 package slots
 
 import (
+	"iter"
+	"maps"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -54,23 +59,21 @@ func (s *Slots) unparkNext(at ClassKey, p *parked) {
 
 // isStarting reports whether a run with a start is about to be launched, or has not started yet.
 func (s *Slots) isStarting(at ClassKey, start Start, p *parked) bool {
-	for _, uid := range p.unparked {
-		if s.queueOf(at).Has(uid) {
-			return true
-		}
+	if slices.ContainsFunc(p.unparked, s.queueOf(at).Has) {
+		return true
 	}
-	for _, a := range s.assigned {
+	if hasStart(maps.Values(s.assigned), at, start) || hasStart(maps.Values(s.launched), at, start) {
+		return true
+	}
+	return slices.ContainsFunc(s.caches.StartingLike(start.Revision, start.Nodes), func(job *batchv1.Job) bool {
+		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job))
+	})
+}
+
+// hasStart reports whether an assignment is for a run with a start.
+func hasStart(all iter.Seq[*Assignment], at ClassKey, start Start) bool {
+	for a := range all {
 		if a.ClassKey == at && a.start == start {
-			return true
-		}
-	}
-	for _, a := range s.launched {
-		if a.ClassKey == at && a.start == start {
-			return true
-		}
-	}
-	for _, job := range s.caches.StartingLike(start.Revision, start.Nodes) {
-		if KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job)) {
 			return true
 		}
 	}

@@ -37,7 +37,7 @@ func slotsWith(t *testing.T, objects ...metav1.Object) (*Slots, *clocktesting.Fa
 
 func jobOf(uid string) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "home", Name: "provision-" + uid + "-1", CreationTimestamp: metav1.NewTime(began),
+		Namespace: "home", Name: "provision-" + uid + "-1", UID: types.UID("job-" + uid), CreationTimestamp: metav1.NewTime(began),
 		Labels:      map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x"},
 		Annotations: map[string]string{jobs.AnnNamespace: "app", jobs.AnnUIDs: uid, contract.AnnRevision: start.Revision},
 	}}
@@ -48,7 +48,8 @@ func podOf(uid string, status corev1.PodStatus) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "home", Name: "pod-" + uid,
-			Labels: map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", batchv1.JobNameLabel: "provision-" + uid + "-1"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: types.UID("job-" + uid), Controller: new(true)}},
+			Labels:          map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", batchv1.JobNameLabel: "provision-" + uid + "-1"},
 		},
 		Spec: corev1.PodSpec{NodeName: "node-1"}, Status: status,
 	}
@@ -100,7 +101,7 @@ func another(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A batch is refused, and its first claim is launched alone: nobody gets the slot in between.
+// A batch is refused, and its first claim is launched alone: no other claim gets the slot in between.
 func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
 	s, _, enqueued := slotsWith(t)
 	s.Await(class, waiting("a", 1))

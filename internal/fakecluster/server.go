@@ -109,7 +109,8 @@ func (s *Server) History() []Change {
 	return slices.Clip(s.log)
 }
 
-// Refuse sets which creates and patches of clients are refused; nil: none.
+// Refuse sets which creates and patches of clients are refused; nil: none. Like a mutating webhook, refuse may also
+// change the object that is about to be stored, and the request is answered without an error.
 func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,8 +46,8 @@ func IsInitialising(pod *corev1.Pod) bool {
 // keepWaiting says why a container does not start, until the pod's deadline.
 func (c *Cluster) keepWaiting(pod *corev1.Pod, why string) {
 	created := pod.CreationTimestamp.Time
-	turn := c.clock.Now().Sub(created) / waitsFor
-	if why == "ErrImagePull" && turn%2 == 1 {
+	turn := c.clock.Now().Sub(created).Truncate(waitsFor)
+	if why == "ErrImagePull" && turn%(2*waitsFor) != 0 {
 		why = "ImagePullBackOff"
 	}
 	switch statuses := pod.Status.ContainerStatuses; {
@@ -62,7 +62,7 @@ func (c *Cluster) keepWaiting(pod *corev1.Pod, why string) {
 			}}
 		})
 	default:
-		c.due(created.Add((turn + 1) * waitsFor))
+		c.due(created.Add(turn + waitsFor))
 	}
 }
 
