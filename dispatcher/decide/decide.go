@@ -343,7 +343,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return v.reportProblem(*t.Problem)
 	}
 	if r := v.unconfirmedRun(); r != nil {
-		return ReportProblem{Problem: unconfirmedProblem(*r), Until: r.Outcome.MayRunUntil}
+		return v.reportUnconfirmed(*r)
 	}
 	if v.Now.Before(v.NotBefore) {
 		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started"}
