@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -39,6 +40,8 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 			b.observeGate(&run, job, gated)
 			return run, nil
+		} else if gated != nil {
+			run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 		}
 		return run, b.observeStuck(ctx, &run, job, pods)
 	}

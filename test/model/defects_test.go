@@ -18,9 +18,6 @@ var knownDefects = []defect{
 	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
 		return (b.law == lawData || b.storage == adopted) && !b.right && !b.undo && !b.other
 	}},
-	{"two leaders: a launch that was decided long ago starts a second container", func(b broken) bool {
-		return b.law == lawAlone && b.leaders == 2
-	}},
 }
 
 // nameOf returns the known defect of a finding, or nothing.
