@@ -192,7 +192,7 @@ func (s *state) letOrphansGo() {
 
 // object returns what a write on the Job itself changes.
 func (j job) object() job {
-	return job{cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
+	return job{forget: j.forget, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
 }
 
 // launch creates the Job of a launch, unless one of its name exists.

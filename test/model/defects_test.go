@@ -18,6 +18,10 @@ var knownDefects = []defect{
 	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
 		return (b.law == lawData || b.storage == adopted) && !b.right && !b.undo && !b.other
 	}},
+	{"two leaders: a pod that appears long after its Job was deleted is confirmed by a leader that does not see the deletion: the other has recorded " +
+		"that the run never ran, and its volume has no record", func(b broken) bool {
+		return b.law == lawRecord && b.leaders == 2 && b.late
+	}},
 }
 
 // nameOf returns the known defect of a finding, or nothing.

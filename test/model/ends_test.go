@@ -28,15 +28,23 @@ type ends struct {
 	e           *explorer
 	fair        []step
 	leaderFirst bool
-	known       map[state]broken // without a law: the end is good
+	helped      map[state]bool // whether an administrator can help with a rest
+	known       map[state]end
 }
 
 func newEnds(e *explorer, leaderFirst bool) *ends {
-	return &ends{e, fairSteps(), leaderFirst, map[state]broken{}}
+	return &ends{e: e, fair: fairSteps(), leaderFirst: leaderFirst, known: map[state]end{}}
 }
 
-// of returns the law that the end of a state breaks, if any, and the steps there.
-func (n *ends) of(s state) (found broken, steps []string) {
+// end is how a state ends: what it breaks, if anything, and the reason of the event that says what an administrator has to do, if one does.
+type end struct {
+	broken
+	told string
+	rest state
+}
+
+// of returns how a state ends, and the steps there.
+func (n *ends) of(s state) (found end, steps []string) {
 	s.second, s.freezes, s.failures, s.acts = second{}, 0, n.e.w.fails, n.e.w.most
 	s.tidy()
 	on := map[state]bool{}
@@ -47,13 +55,13 @@ func (n *ends) of(s state) (found broken, steps []string) {
 			break
 		}
 		if on[s] || len(on) > restWithin {
-			found = broken{law: lawRest, why: "it goes round"}
+			found = end{broken: broken{law: lawRest, why: "it goes round"}}
 			break
 		}
 		on[s] = true
-		after, how, end := n.step(s)
-		if end != nil {
-			found = *end
+		after, how, last := n.step(s)
+		if last != nil {
+			found = *last
 			break
 		}
 		s, steps = after, append(steps, how)
@@ -65,7 +73,7 @@ func (n *ends) of(s state) (found broken, steps []string) {
 }
 
 // step returns the next state, or what the end breaks. Where the model ends nothing is known, so nothing is broken.
-func (n *ends) step(s state) (after state, how string, end *broken) {
+func (n *ends) step(s state) (after state, how string, last *end) {
 	id := n.e.decide(&s, [kinds]uint32{}, [kinds]bool{})
 	d := &n.e.decisions[id]
 	if !n.leaderFirst {
@@ -80,16 +88,19 @@ func (n *ends) step(s state) (after state, how string, end *broken) {
 		case within && after != s:
 			return after, "the leader: " + brief(d.action), nil
 		case within:
-			return s, "", &broken{law: lawCycle, why: kind(d.action)}
+			return s, "", &end{broken: broken{law: lawCycle, why: kind(d.action)}}
 		}
 	}
 	if after, how, moved := n.take(s, n.fair); moved {
 		return after, how, nil
 	}
 	if d.writes() {
-		return s, "", &broken{}
+		return s, "", &end{}
 	}
-	found := n.e.w.rest(&s, d.action)
+	found := end{broken: n.e.w.rest(&s, d.action), rest: s}
+	if p, told := d.action.(decide.ReportProblem); told {
+		found.told = p.Problem.Reason
+	}
 	return s, "", &found
 }
 
@@ -149,6 +160,38 @@ func (s *state) accountedFor() bool {
 	return s.storage == nothing || s.storage == adopted || s.isAnyHeld() || s.pv.exists() || s.rescue.phase != noPV || s.told || s.spared
 }
 
+// remedied returns what is wrong with an end that an event tells of: nothing if an administrator can lead it to a good one, by one step or two.
+func (n *ends) remedied(last end) broken {
+	if n.helped == nil {
+		n.helped = map[state]bool{}
+	}
+	is, known := n.helped[last.rest]
+	if !known {
+		is = n.isHelped(last.rest, 2)
+		n.helped[last.rest] = is
+	}
+	if is {
+		return broken{}
+	}
+	return broken{law: lawRest, why: "nothing that an administrator does helps: " + last.told}
+}
+
+func (n *ends) isHelped(rest state, within int) (helped bool) {
+	w := n.e.w
+	w.acts, w.most = allActs, rest.acts+1
+	for _, step := range administratorSteps() {
+		step.take(&w, rest, func(after state) {
+			if helped {
+				return
+			}
+			after.tidy()
+			last, _ := n.of(after)
+			helped = last.law == noLaw && (last.told == "" || within > 1 && last.rest != rest && n.isHelped(last.rest, within-1))
+		})
+	}
+	return helped
+}
+
 // checkEnds adds what the ends of all states break that were reached.
 func (e *explorer) checkEnds() {
 	for _, leaderFirst := range []bool{true, false} {
@@ -158,8 +201,12 @@ func (e *explorer) checkEnds() {
 			if s.broken.law != noLaw {
 				continue
 			}
-			found, steps := n.of(s)
-			found.leaders = uint8(e.w.leaders)
+			last, steps := n.of(s)
+			found := last.broken
+			if found.law == noLaw && last.told != "" {
+				found = n.remedied(last)
+			}
+			found.leaders, found.late = uint8(e.w.leaders), e.w.late
 			if _, known := e.findings[found]; found.law != noLaw && !known {
 				e.findings[found], e.after[found] = int32(at), steps
 			}

@@ -80,7 +80,7 @@ func allSteps() []step {
 func (e *explorer) run() {
 	e.add(e.w.start(), -1, "the user creates the claim", 0)
 	for at := int32(0); int(at) < len(e.nodes); at++ {
-		if e.w.states > 0 && len(e.nodes) >= e.w.states || e.w.first && len(e.findings) > 0 {
+		if e.w.states > 0 && len(e.nodes) >= e.w.states || e.w.until != noLaw && e.finds(e.w.until) {
 			return
 		}
 		s := e.nodes[at].state
@@ -96,6 +96,16 @@ func (e *explorer) run() {
 		}
 	}
 	e.whole = true
+}
+
+// finds reports whether a law was broken.
+func (e *explorer) finds(l law) bool {
+	for b := range e.findings {
+		if b.law == l {
+			return true
+		}
+	}
+	return false
 }
 
 // extent reports whether every state was visited.
@@ -155,7 +165,7 @@ func (e *explorer) add(s state, from int32, how string, action uint32) {
 		s.broken = broken{law: lawRecord, storage: s.storage}
 	}
 	if s.broken.law != noLaw {
-		s.broken.leaders = uint8(e.w.leaders)
+		s.broken.leaders, s.broken.late = uint8(e.w.leaders), e.w.late
 	}
 	key := [2]uint64{maphash.Comparable(seeds[0], s), maphash.Comparable(seeds[1], s)}
 	if _, known := e.reached[key]; known {

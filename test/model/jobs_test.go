@@ -111,6 +111,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	if j.fresh {
 		out.DeletionTimestamp = new(ago(0))
 	}
+	if j.forget {
+		out.Annotations[jobs.AnnForget] = uid
+	}
 	if j.recorded != noEnd {
 		text, err := json.Marshal(outcomeOf(j))
 		if err != nil {
@@ -185,8 +188,12 @@ func (w *world) pod(j *job) *corev1.Pod {
 		return nil
 	}
 	from := w.create(*j)
+	age := time.Minute
+	if j.late {
+		age = 2 * time.Hour
+	}
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: from.Name + "-abcde", UID: uidOf("pod-", from.Name, j.birth), ResourceVersion: "6", CreationTimestamp: ago(time.Minute),
+		Namespace: namespace, Name: from.Name + "-abcde", UID: uidOf("pod-", from.Name, j.birth), ResourceVersion: "6", CreationTimestamp: ago(age),
 		Labels: maps.Clone(from.Spec.Template.Labels),
 	}, Spec: from.Spec.Template.Spec}
 	out.Labels[batchv1.JobNameLabel] = from.Name
@@ -195,11 +202,7 @@ func (w *world) pod(j *job) *corev1.Pod {
 	}}
 	if !j.gated {
 		out.Spec.SchedulingGates, out.Spec.NodeName = nil, "node-1"
-		started := time.Minute
-		if j.late {
-			started = 2 * time.Hour
-		}
-		out.Status.StartTime = new(ago(started))
+		out.Status.StartTime = new(ago(age))
 	}
 	if j.kept {
 		out.Finalizers = []string{jobs.FinalizerRecord}

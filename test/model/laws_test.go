@@ -33,6 +33,7 @@ type broken struct {
 	other   bool   // a claim was once bound to the rescued PV
 	right   bool   // there was a reason for the delete when it was confirmed
 	why     string // of an end
+	late    bool   // pods of deleted Jobs may appear long after
 	leaders uint8
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -146,15 +145,16 @@ func TestModelFindsAMutantOfEveryLaw(t *testing.T) {
 	}
 	for name, mutant := range mutants {
 		w := mutant.world
-		w.first, w.wrap = true, mutant.wrap
+		w.until, w.wrap = mutant.law, mutant.wrap
 		e := newExplorer(w)
 		e.run()
-		if len(e.findings) == 0 {
+		if !e.finds(mutant.law) {
 			e.checkEnds()
 		}
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.findings)), func(b broken) bool { return b.law == mutant.law }) {
+		if !e.finds(mutant.law) {
 			t.Errorf("%s: the model does not find it in %d states, %s: %v", name, len(e.nodes), e.extent(), e.findings)
 		}
+		t.Logf("mutant: %s: found in %d states", name, len(e.nodes))
 		delete(missing, mutant.law)
 	}
 	for l := range missing {

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"strings"
+)
+
 // acts is a set of groups of people's acts.
 type acts uint8
 
@@ -65,6 +70,13 @@ func (s *state) onNode() bool {
 		}
 	}
 	return false
+}
+
+// administratorSteps are what an administrator does about an event, and not the user.
+func administratorSteps() []step {
+	steps := slices.DeleteFunc(peopleSteps(), func(s step) bool { return strings.HasPrefix(s.name, "the user") })
+	return append(steps, actOnEach(rescues, "the administrator gives a record up", func(j *job) bool { return j.held && !j.orphan },
+		func(j *job) { j.forget = true }))
 }
 
 // act returns a step that counts as an act of people.

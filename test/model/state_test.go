@@ -117,6 +117,7 @@ type job struct {
 	verb                                verb
 	number, after, gen, rev, hash, node uint8
 	clean, held, terminating            bool
+	forget                              bool // an administrator has given its record up
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
