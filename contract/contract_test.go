@@ -46,7 +46,7 @@ func TestRequestOfANewerDispatcherIsReadIfItsVersionIsKnown(t *testing.T) {
 // An image in another language has these names written down. They can change only with the version.
 func TestNamesOfTheFirstVersionStayAsTheyAre(t *testing.T) {
 	for got, want := range map[string]string{
-		contract.Version: "flex-provisioner.io/v1", contract.ProvisionerName: "flex-provisioner.io/dispatcher",
+		contract.Version: "flex-provisioner.io/v1", contract.ProvisionerName: "flex-provisioner.io",
 		contract.OldPluginName: "kubernetes.io/flex-provisioner", contract.AnnClaimUID: "flex-provisioner.io/claim-uid",
 		contract.AnnRevision: "flex-provisioner.io/config-revision", contract.AnnProvisionedBy: "pv.kubernetes.io/provisioned-by",
 		contract.AnnFileSystem: "flex-provisioner.io/file-system-size", contract.AnnResizer: "volume.kubernetes.io/storage-resizer",

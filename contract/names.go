@@ -4,13 +4,14 @@ package contract
 const Version = "flex-provisioner.io/v1"
 
 // Domain is the prefix of every label, annotation and finalizer of this project.
-const Domain = "flex-provisioner.io/"
+const Domain = ProvisionerName + "/"
 
 // Names of provisioners.
 const (
 	// ProvisionerName is the provisioner that a StorageClass names, unless the dispatcher runs
-	// with another --provisioner-name.
-	ProvisionerName = Domain + "dispatcher"
+	// with another --provisioner-name. It has no slash, so that a CSIDriver can have the same name: the scheduler
+	// finds the storage capacity of a class by it.
+	ProvisionerName = "flex-provisioner.io"
 	// OldPluginName is accepted as a config's plugin-name, because the original design used it. It can
 	// never be a StorageClass's provisioner: the PV controller treats every kubernetes.io/ name as an
 	// in-tree plugin and fails the claim.

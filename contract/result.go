@@ -62,10 +62,13 @@ func (c Capacity) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(c))
 }
 
-// UnmarshalJSON reads a text or a number.
+// UnmarshalJSON reads a text or a number. Like Kubernetes it accepts no text with an escape, since no quantity needs one.
 func (c *Capacity) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
+	}
+	if strings.Contains(string(data), `\`) {
+		return fmt.Errorf("the capacity %s is no quantity", data)
 	}
 	var text string
 	if json.Unmarshal(data, &text) != nil {

@@ -44,6 +44,7 @@ func TestWhatIsNoResultIsForPeople(t *testing.T) {
 		`{"uid":"u","code":0,"capacity":""}`:             0,
 		`{"uid":"u","code":0,"capacity":true}`:           0,
 		`{"uid":"u","code":0,"capacity":{}}`:             0,
+		`{"uid":"u","code":0,"capacity":"\u0032Gi"}`:     0,
 		`{"uid":"u","code":0} done`:                      0,
 		`claim: {"uid":"u","code":0}`:                    0,
 		``:                                               0,

@@ -15,7 +15,7 @@ kind: PersistentVolume
 metadata:
   name: $FLEX_PV_NAME
   annotations:
-    pv.kubernetes.io/provisioned-by: flex-provisioner.io/dispatcher
+    pv.kubernetes.io/provisioned-by: flex-provisioner.io
     flex-provisioner.io/claim-uid: "$FLEX_CLAIM_UID"
 spec:
   claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: "$FLEX_CLAIM_NAMESPACE", name: "$FLEX_CLAIM_NAME", uid: "$FLEX_CLAIM_UID"}

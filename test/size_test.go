@@ -25,7 +25,7 @@ const (
 
 // tooLarge are the packages that are larger than maxPackage, each with the number of lines that it may have.
 var tooLarge = map[string]int{
-	"internal/fakecluster": 2076, // code of tests only
+	"internal/fakecluster": 2300, // code of tests only
 }
 
 // withoutDoc are the packages without a doc.go.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -22,6 +23,9 @@ import (
 
 // namespaceFile tells a pod its own namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// maxDriverName is the API server's limit on the name of a CSIDriver.
+const maxDriverName = 63
 
 // settings are the flags.
 type settings struct {
@@ -67,6 +71,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
+	f.BoolVar(&s.controller.PublishCapacity, "publish-capacity", false, "tell the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago; only with deploy/publish-capacity, which grants the permissions")
 	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
@@ -98,6 +103,9 @@ func (s *settings) complete(cfg *rest.Config) error {
 	}
 	if s.controller.KubeAPI == "" {
 		s.controller.KubeAPI = cfg.Host
+	}
+	if name := s.controller.Provisioner; s.controller.PublishCapacity && (len(name) > maxDriverName || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		return fmt.Errorf("--publish-capacity: no CSIDriver can have the name %q: let --provisioner-name be a DNS subdomain of at most %d characters", name, maxDriverName)
 	}
 	if s.controller.Workers < 1 {
 		return fmt.Errorf("--workers=%d: must be 1 or more", s.controller.Workers)

@@ -24,14 +24,14 @@ type waitingClaims struct {
 
 func newWaitingClaims(n int) *waitingClaims {
 	s := &waitingClaims{classes: []any{map[string]any{
-		"metadata": map[string]any{"name": "gold", "uid": "c", "resourceVersion": "1"}, "provisioner": "flex-provisioner.io/dispatcher",
+		"metadata": map[string]any{"name": "gold", "uid": "c", "resourceVersion": "1"}, "provisioner": "flex-provisioner.io",
 		"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
 	}}}
 	for i := range n {
 		s.claims = append(s.claims, map[string]any{
 			"metadata": map[string]any{
 				"name": fmt.Sprintf("c%d", i), "namespace": "app", "uid": fmt.Sprintf("00000000-0000-4000-8000-%012d", i), "resourceVersion": "1",
-				"annotations": map[string]string{"volume.kubernetes.io/storage-provisioner": "flex-provisioner.io/dispatcher"},
+				"annotations": map[string]string{"volume.kubernetes.io/storage-provisioner": "flex-provisioner.io"},
 			},
 			"spec": map[string]any{"storageClassName": "gold", "accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]string{"storage": "1Gi"}}},
 		})

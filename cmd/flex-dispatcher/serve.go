@@ -55,6 +55,11 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease); err != nil {
 		return err
 	}
+	if s.controller.PublishCapacity {
+		if err := admin.CheckCapacityAccess(ctx, client, s.namespace, s.controller.Provisioner); err != nil {
+			return err
+		}
+	}
 	limit := &eventlimit.Limit{Most: eventsWaiting}
 	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.controller.Provisioner)
 	if err != nil {

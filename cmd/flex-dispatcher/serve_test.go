@@ -155,7 +155,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 	lines := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--logging-format=json")
 	first, build := said(t, lines, "starting"), version.Get()
 	for key, want := range map[string]string{
-		"provisioner": "flex-provisioner.io/dispatcher", "version": build.Version, "commit": build.Commit, "go": build.Go,
+		"provisioner": "flex-provisioner.io", "version": build.Version, "commit": build.Commit, "go": build.Go,
 	} {
 		if first[key] != want {
 			t.Errorf("the first line has the %s %v, want %s", key, first[key], want)
@@ -180,7 +180,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 		}
 	}
 	code, body := get(t, url+"/metrics")
-	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `flex_dispatcher_jobs{class="",state="stuck",verb="provision"} 1`} {
+	for _, word := range []string{`workqueue_depth{name="claims"}`, "go_goroutines", `flex_dispatcher_jobs{class="",state="running",verb="provision"} 1`} {
 		if code != http.StatusOK || !strings.Contains(body, word) {
 			t.Errorf("/metrics answers %d without %s", code, word)
 		}

@@ -19,7 +19,8 @@ func uninstall() *cobra.Command {
 		Short: "Say what would stay behind in the storage, and with --yes release every finalizer",
 		Long: "uninstall lists every PersistentVolume and Job that carries a finalizer of the dispatcher. With --yes it takes\n" +
 			"the finalizers off: run it after the dispatcher's Deployment has been deleted, and before its namespaces are.\n" +
-			"Claims stay bound and volumes usable; but nobody deletes a volume from the storage any more.",
+			"Claims stay bound and volumes usable; but nobody deletes a volume from the storage any more. What --publish-capacity has\n" +
+			"made is deleted, the CSIDriver first: while it exists, the scheduler places no pod of a class without CSIStorageCapacity.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := s.connect()
@@ -34,7 +35,7 @@ func uninstall() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := held.Print(cmd.OutOrStdout()); err != nil || len(held.Jobs)+len(held.Volumes)+len(held.Pods) == 0 {
+			if err := held.Print(cmd.OutOrStdout()); err != nil || held.IsEmpty() {
 				return err
 			}
 			if !yes {

@@ -50,10 +50,8 @@ type Result struct {
 // learned makes the UID be observed again at once, with what was learned from a refused write.
 func learned(hint observe.Hint) Result { return Result{Hint: &hint} }
 
-// Do carries out one action: at most one write, then its event and log line.
-//
 //nolint:funlen,gocyclo // a line per action
-func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
+func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:
@@ -69,11 +67,11 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 	case decide.Launch:
 		return Result{}, a.Launch(ctx, Member{o, d})
 	case decide.AnnounceReschedule:
-		return a.announceReschedule(ctx, o, d.Run)
+		return a.announceReschedule(ctx, o, d)
 	case decide.Reschedule:
 		return Result{}, a.reschedule(ctx, o, d.Why)
 	case decide.Confirm:
-		return Result{}, a.Confirm(ctx, o, d.Run, o)
+		return a.Confirm(ctx, o, d.Run, o)
 	case decide.Cancel:
 		return Result{}, a.cancel(ctx, o.Jobs[d.Run.Name])
 	case decide.Waive:

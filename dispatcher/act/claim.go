@@ -14,7 +14,7 @@ import (
 )
 
 // publishResult writes a run's result on the claim. The UID is in the patch, so that another claim of the same name
-// does not get it. If an admission webhook or policy refuses the write, perhaps for good, an event on the Job says so
+// does not get it. If an admission webhook or policy refuses the write, perhaps for good, an event says so on both
 // and the record counts as published. Otherwise it would be held, and nothing retried, until an administrator
 // noticed.
 func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d decide.PublishResult) (Result, error) {
@@ -23,6 +23,9 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 		WithAnnotations(observe.Result(d.Run, d.Success, o.PV))
 	answer, err := a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err == nil {
+		err = unlessMissing(missingKeys("annotation", claim.Annotations, answer.Annotations))
+	}
 	if IsRefused(err) {
 		a.emitUnpublished(o, d, err)
 		return learned(observe.Hint{Unpublishable: d.Run.Name, Success: d.Success}), nil

@@ -17,7 +17,11 @@ import (
 // Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV of each claim that it serves, as it was
 // judged: while a PV that is not terminating might be bound or handed on, no container may delete its volume. It stops at the first PV that has
 // changed, and the watch enqueues that claim.
-func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) error {
+func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) (Result, error) {
+	return a.unlessRefused(ctx, o, decide.Confirm{Run: run}, Result{}, a.confirm(ctx, o, run, members))
+}
+
+func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) error {
 	pod := runs.GatedPod(o.Pods[run.Name])
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
@@ -33,7 +37,7 @@ func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	gate := fields{"$patch": "delete", "name": jobs.GateConfirm}
-	answer, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+	answer, _, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
 		fields{"spec": fields{"schedulingGates": []any{gate}}})
 	how, err := outcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	if how == written && err == nil {

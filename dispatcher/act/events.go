@@ -239,7 +239,9 @@ func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why str
 }
 
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {
-	a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeWarning, reason.ResultNotShown, fmt.Sprintf(
-		"its result cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
-		o.At, contract.Domain, cause))
+	note := fmt.Sprintf("the result of the Job %s cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+		d.Run.Name, o.At, contract.Domain, cause)
+	for _, about := range []runtime.Object{o.Jobs[d.Run.Name], o.Claim} {
+		a.emit(about, nil, corev1.EventTypeWarning, reason.ResultNotShown, note)
+	}
 }

@@ -23,7 +23,7 @@ func TestAnotherCauseIsAnotherEvent(t *testing.T) {
 		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		a := &Actor{Recorder: broadcaster.NewRecorder(scheme.Scheme, "flex-provisioner.io/dispatcher")}
+		a := &Actor{Recorder: broadcaster.NewRecorder(scheme.Scheme, "flex-provisioner.io")}
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "1"}}
 		for _, note := range []string{"a quota", "a quota", "a policy", "a quota"} {
 			a.emit(claim, nil, corev1.EventTypeWarning, "FailedCreate", note)

@@ -59,7 +59,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 	}
 	how, result, err := a.patchJob(ctx, job, patch)
 	if how == changed || err != nil {
-		return result, err
+		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
 	for i, one := range all {
 		if i > 0 {
@@ -136,9 +136,13 @@ func (a *Actor) waive(ctx context.Context, o *observe.Observation, run decide.Ru
 }
 
 // announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
-func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
-	_, result, err := a.patchJob(ctx, o.Jobs[run.Name],
-		annotate(map[string]string{jobs.AnnRescheduled(string(o.UID)): o.Claim.ResourceVersion}))
+func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) (Result, error) {
+	job := o.Jobs[d.Run.Name]
+	annotations, err := jobs.Announcement(job, string(o.UID), o.Claim.ResourceVersion, d.Returns)
+	if err != nil {
+		return Result{}, err
+	}
+	_, result, err := a.patchJob(ctx, job, annotate(annotations))
 	return result, err
 }
 
@@ -163,7 +167,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		answer, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+		answer, _, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
 			fields{"metadata": fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
 		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {

@@ -42,15 +42,12 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
-	if IsRefused(err) && len(others) == 0 {
+	if IsRefused(err) && !IsStripped(err) && len(others) == 0 {
 		a.reportProblem(first.O, decide.Problem{
 			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
 		})
 	}
 	if err != nil {
-		if alone := len(others) == 0; alone || !IsRefused(err) { // otherwise the first is launched alone, with this slot
-			a.Slots.Assign(slots.KeyOf(plan.Config.Source))
-		}
 		return err
 	}
 	a.Writes.createdJob(job)
@@ -91,17 +88,38 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 		return nil, fmt.Errorf("build the Job of the claim %s: %w", o.At, err)
 	}
 	a.Slots.Use(o.UID, job)
-	used := false
-	defer func() { // also after a panic
-		if !used {
-			a.Slots.Unused(job)
+	release := a.Slots.Unused // also after a panic
+	defer func() {
+		if release != nil {
+			release(o.UID, job)
 		}
 	}()
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
-	if used = err == nil; !used {
+	if err == nil {
+		err = a.cancelIfStripped(ctx, job, created)
+	}
+	switch {
+	case err == nil:
+		release = nil
+	case mayHaveCreated(err):
+		release = a.Slots.Unanswered
+	}
+	if err != nil {
 		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	return created, nil
+}
+
+// mayHaveCreated reports whether an object may exist although its creation failed: another leader has created it, or the
+// API server did not say.
+func mayHaveCreated(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonAlreadyExists, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
+		return true
+	default:
+		return false
+	}
 }
 
 // planOf joins the plans of all members. The Job's number is unused for each of them.
@@ -183,8 +201,11 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: GroupOf(o, d.Verb, d.MayBatch),
+		Group: GroupOf(o, d.Verb, d.MayBatch), Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
+	if d.Behind != nil {
+		a.reportProblem(o, *d.Behind)
+	}
 }
 
 // requestedAt returns when the first run of a verb was asked for, as far as the objects show it.

@@ -20,7 +20,7 @@ type Patcher[T metav1.Object] interface {
 type fields = map[string]any
 
 // mergePatch writes on an object as it was observed. The API server answers with a conflict if the object has changed
-// since, or if it is another one of the same name.
+// since, or if it is another one of the same name. It is an error if the object does not show what was written.
 func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch fields, subresources ...string) (T, error) {
 	metadata, _ := patch["metadata"].(fields)
 	if metadata == nil {
@@ -28,25 +28,33 @@ func mergePatch[T metav1.Object](ctx context.Context, client Patcher[T], obj T, 
 	}
 	metadata["resourceVersion"] = obj.GetResourceVersion()
 	patch["metadata"] = metadata
-	return patchSame(ctx, client, obj, types.MergePatchType, patch, subresources...)
+	answer, body, err := patchSame(ctx, client, obj, types.MergePatchType, patch, subresources...)
+	if err != nil {
+		return answer, err
+	}
+	missing, err := missingAfter(obj, answer, body)
+	if err != nil {
+		return answer, err
+	}
+	return answer, unlessMissing(missing)
 }
 
-// patchSame writes on an object whatever has changed since it was observed, but not on another one of the same name.
-func patchSame[T metav1.Object](ctx context.Context, client Patcher[T], obj T, kind types.PatchType, patch fields, subresources ...string) (T, error) {
+// patchSame writes on an object whatever has changed since it was observed, but not on another one of the same name. It returns what was sent, too.
+func patchSame[T metav1.Object](ctx context.Context, client Patcher[T], obj T, kind types.PatchType, patch fields, subresources ...string) (answer T, body []byte, err error) {
 	metadata, _ := patch["metadata"].(fields)
 	if metadata == nil {
 		metadata = fields{}
 	}
 	metadata["uid"] = obj.GetUID()
 	patch["metadata"] = metadata
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return obj, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
+	if body, err = json.Marshal(patch); err != nil {
+		return obj, nil, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
 	}
-	return client.Patch(ctx, obj.GetName(), kind, b, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+	answer, err = client.Patch(ctx, obj.GetName(), kind, body, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+	return answer, body, err
 }
 
-// patchObserved is mergePatch, and remembers the write until the caches show it.
+// patchObserved is mergePatch, and keeps the write in mind until the caches show it.
 func patchObserved[T metav1.Object](ctx context.Context, w *Writes, client Patcher[T], obj T, patch fields, subresources ...string) error {
 	answer, err := mergePatch(ctx, client, obj, patch, subresources...)
 	if err == nil {
@@ -85,9 +93,10 @@ func outcomeOf(err error, format string, args ...any) (outcome, error) {
 }
 
 // IsRefused reports whether the API server refused a write and would refuse it again: by an admission webhook or
-// policy, by validation, or by RBAC. A webhook that gives no reason answers 400.
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400. One that takes away what was written
+// refuses it as well.
 func IsRefused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsStripped(err)
 }
 
 // withoutFinalizer returns the patch that removes a finalizer from an object.

@@ -17,7 +17,7 @@ import (
 // BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
 const BehindFor = 30 * time.Second
 
-// Writes remembers what was written until the caches show it. What is decided on older objects would be written once more, and refused.
+// Writes keeps what was written until the caches show it. What is decided on older objects would be written once more, and refused.
 // Losing it at a restart costs such a write.
 type Writes struct {
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type Writes struct {
 	swept   time.Time
 }
 
-// NewWrites returns Writes that remember nothing yet.
+// NewWrites returns Writes that keep nothing yet.
 func NewWrites(clk clock.PassiveClock) *Writes {
 	return &Writes{byObject: map[types.UID]write{}, created: map[types.UID]creation{}, now: clk.Now}
 }
@@ -44,15 +44,15 @@ type creation struct {
 	at  time.Time
 }
 
-// Wrote remembers that an object has been written, by the API server's answer.
+// Wrote notes that an object has been written, by the API server's answer.
 func (w *Writes) Wrote(answer metav1.Object) {
-	w.remember(answer.GetUID(), write{version: answer.GetResourceVersion()})
+	w.note(answer.GetUID(), write{version: answer.GetResourceVersion()})
 }
 
-// deletedObject remembers that an object has been deleted.
-func (w *Writes) deletedObject(obj metav1.Object) { w.remember(obj.GetUID(), write{deleted: true}) }
+// deletedObject notes that an object has been deleted.
+func (w *Writes) deletedObject(obj metav1.Object) { w.note(obj.GetUID(), write{deleted: true}) }
 
-func (w *Writes) remember(uid types.UID, what write) {
+func (w *Writes) note(uid types.UID, what write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
@@ -60,7 +60,7 @@ func (w *Writes) remember(uid types.UID, what write) {
 	w.byObject[uid] = what
 }
 
-// createdJob remembers that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
+// createdJob notes that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
 func (w *Writes) createdJob(job *batchv1.Job) (overdue bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Caches are the watched objects: those of the whole cluster, and those of each config namespace.
@@ -22,11 +23,13 @@ type Caches struct {
 	grants Grants
 
 	claims, pvs, classes, nodes cache.Indexer
+	capacities                  cache.Indexer // nil where no capacity is published
 	namespaces                  map[string]namespaced
 
 	factories []informers.SharedInformerFactory
 	synced    []cache.InformerSynced // of the cluster-wide informers
 	access    access
+	warnings  warnings
 }
 
 // namespaced is what is watched in one config namespace.
@@ -41,6 +44,7 @@ func New(client kubernetes.Interface, namespaces []string, grants Grants, h Hand
 	c := &Caches{client: client, grants: grants, namespaces: map[string]namespaced{}}
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)
+	b.published(namespaces[0], h)
 	for _, ns := range namespaces {
 		c.namespaces[ns] = b.namespaced(ns, h)
 	}
@@ -204,7 +208,25 @@ func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 	return out
 }
 
-// UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed.
+// JobNamed returns the Job of a namespace, or nil.
+func (c *Caches) JobNamed(namespace, name string) *batchv1.Job {
+	return byKey[*batchv1.Job](c.in(namespace).jobs, namespace+"/"+name)
+}
+
+// UnfinishedPods returns the pods of a class in a namespace that may still run.
+func (c *Caches) UnfinishedPods(namespace, label string) []*corev1.Pod {
+	return typed[*corev1.Pod](c.in(namespace).pods.ByIndex(byUnfinished, label))
+}
+
+// StartingLike returns the unfinished Jobs of a config revision, "namespace/name", that go to the same nodes.
+func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
+	ns, _, _ := cache.SplitMetaNamespaceKey(revision)
+	all := typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byStart, revision))
+	return slices.DeleteFunc(all, func(job *batchv1.Job) bool { return job.Annotations[jobs.AnnNodes] != nodes })
+}
+
+// UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed, or that were recorded
+// without a report from their node.
 func (c *Caches) UnfinishedJobs(namespace, label string) []*batchv1.Job {
 	return typed[*batchv1.Job](c.in(namespace).jobs.ByIndex(byUnfinished, label))
 }

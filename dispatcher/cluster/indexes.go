@@ -26,8 +26,10 @@ const (
 	byJob   = "job"
 	// byConfig finds a config's revisions.
 	byConfig = "config"
-	// byUnfinished finds a class's Jobs that have not finished.
+	// byUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	byUnfinished = "unfinished"
+	// byStart finds the Jobs that have not finished by their config revision.
+	byStart = "start"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
 	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
@@ -46,8 +48,8 @@ var (
 	nodeIndexers     = cache.Indexers{byNode: namesOfNode}
 	configIndexers   = cache.Indexers{byClass: classOfConfig}
 	revisionIndexers = cache.Indexers{byConfig: configOfRevision}
-	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
-	podIndexers      = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod}
+	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	podIndexers      = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
 )
 
 func uidOf(obj any) ([]string, error) {
@@ -81,10 +83,25 @@ func classOfJob(obj any) ([]string, error) {
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
-	if runs.IsFinished(obj.(*batchv1.Job)) {
+	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classOfJob(obj)
+}
+
+func classOfRunningPod(obj any) ([]string, error) {
+	pod := obj.(*corev1.Pod)
+	if runs.IsOver(pod) {
+		return nil, nil
+	}
+	return []string{pod.Labels[config.LabelClass]}, nil
+}
+
+func revisionOfUnfinished(obj any) ([]string, error) {
+	if runs.IsFinished(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return revisionNamed(obj)
 }
 
 func configOfRevision(obj any) ([]string, error) {

@@ -32,6 +32,8 @@ type Handlers struct {
 	Job          func(*batchv1.Job) // added and deleted ones
 	JobUpdated   func(old, now *batchv1.Job)
 	Pod          func(*corev1.Pod)
+	// Capacity is nil where no capacity is published: then it is not watched either.
+	Capacity func(*storagev1.CSIStorageCapacity)
 }
 
 // builder adds informers one by one and keeps the first error.
@@ -139,13 +141,15 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyLabels keeps only what the dispatcher needs of a node.
+// onlyLabels keeps only what the dispatcher needs of a node: its labels, and whether pods may go there.
 func onlyLabels(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
-	}}, nil
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
+	}, nil
 }

@@ -26,10 +26,13 @@ type Config struct {
 	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
-	MaxParallel    int           // unfinished Jobs of the class
+	MaxParallel    int           // Jobs of the class whose containers may be at work
 	BatchSize      int           // requests that one Job may serve
 	Clones         bool          // the image can clone a claim
 	Writer         Writer        // who writes the PV
+	// AttributesClasses is set if the image's PVs can have a volumeAttributesClassName.
+	AttributesClasses bool
+	RequestKeys       []string // labels and annotations of the claim that are part of its request, sorted
 	// Properties of the config and parameters of the class, for the container.
 	Properties map[string]string
 	// Warnings are not faults: the config is used, but its administrator should know them.

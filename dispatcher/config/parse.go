@@ -37,6 +37,8 @@ const (
 	keyDataSources    = "data-sources"
 	keyWritePV        = "write-pv"
 	keyBatchSize      = "batch-size"
+	keyRequestKeys    = "request-keys"
+	keyAttributes     = "volume-attributes-classes"
 )
 
 // Parse parses a source. provisioner is the name under which the dispatcher runs. With any fault the Config must not
@@ -51,9 +53,11 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.runOn()
 	p.nodeGone()
 	p.secrets()
-	p.podTemplate()
 	p.limits()
+	p.podTemplate()
 	p.dataSources()
+	p.attributesClasses()
+	p.requestKeys()
 	p.properties()
 	return p.cfg, p.faults
 }
@@ -63,7 +67,7 @@ func Keys() []string {
 	return []string{
 		keyPluginName, keyImage, keyPullPolicy, keyVerbs, keyServiceAccount, keyNodeSelector, keyRunOn, keyNodeGone,
 		keyEnvSecret, keyFilesSecret, keyPodTemplate, keyTimeout, keyMaxAttempts, keyMaxParallel,
-		keyDataSources, keyWritePV, keyBatchSize,
+		keyDataSources, keyWritePV, keyBatchSize, keyRequestKeys, keyAttributes,
 	}
 }
 
@@ -215,6 +219,10 @@ func (p *parser) podTemplate() {
 	if template.Spec.RestartPolicy != "" {
 		p.invalid(keyPodTemplate, string(template.Spec.RestartPolicy), "may not set restartPolicy")
 	}
+	if template.Spec.NodeName != "" {
+		p.invalid(keyPodTemplate, template.Spec.NodeName, "may not set nodeName, which the API server refuses on a pod with a scheduling gate: %s selects nodes", keyNodeSelector)
+	}
+	p.checkGracePeriod(template.Spec.TerminationGracePeriodSeconds)
 	if template.Spec.ServiceAccountName != "" || template.Spec.DeprecatedServiceAccount != "" {
 		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
@@ -222,12 +230,21 @@ func (p *parser) podTemplate() {
 		p.checkNoToken(template)
 	}
 	p.cfg.Template = []byte(text)
+	p.checkMeta(template)
 	p.checkLabels(template)
 	p.checkContainers(template)
 }
 
 // checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on the Job as well,
 // and the dispatcher finds a claim's Jobs by its own labels.
+// checkGracePeriod limits how long a pod may take to end beyond its deadline: so long the next run waits if the pod is deleted by force.
+func (p *parser) checkGracePeriod(seconds *int64) {
+	limit := max(p.cfg.Timeout, 30*time.Second)
+	if seconds != nil && time.Duration(*seconds)*time.Second > limit {
+		p.invalid(keyPodTemplate, strconv.FormatInt(*seconds, 10), "terminationGracePeriodSeconds may not be longer than %s and 30 s", keyTimeout)
+	}
+}
+
 func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
@@ -304,6 +321,31 @@ func (p *parser) dataSources() {
 		p.faults = append(p.faults, field.NotSupported(path(keyDataSources), text, []string{contract.SourceClaim}))
 	}
 }
+
+// attributesClasses parses whether the image's PVs can have a volumeAttributesClassName. Kubernetes accepts one only on
+// PVs with a csi source, so that any other image would make the volume, fail to write its PV, and be run again for ever.
+func (p *parser) attributesClasses() {
+	switch text := p.get(keyAttributes); text {
+	case "", "false":
+	case "true":
+		p.cfg.AttributesClasses = true
+	default:
+		p.faults = append(p.faults, field.NotSupported(path(keyAttributes), text, []string{"true", "false"}))
+	}
+}
+
+// checkMeta reports what a template's metadata and priority may not have.
+func (p *parser) checkMeta(template corev1.PodTemplateSpec) {
+	if len(template.Finalizers) > 0 {
+		p.invalid(keyPodTemplate, template.Finalizers[0], "may not set finalizers: nothing would ever remove them from the pods")
+	}
+	if name := template.Spec.PriorityClassName; strings.HasPrefix(name, systemPriority) {
+		p.invalid(keyPodTemplate, name, "may not use the priority of Kubernetes' own components: its pods would preempt others")
+	}
+}
+
+// systemPriority is how the names of Kubernetes' own PriorityClasses begin.
+const systemPriority = "system-"
 
 func (p *parser) number(key string, value, least int) int {
 	text := p.get(key)

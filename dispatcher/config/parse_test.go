@@ -51,7 +51,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
 		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
 		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
-		"max-parallel":      {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
+		"request-keys": {"tier, example.com/Replicas,\nexample.com/backup", func(c config.Config) bool {
+			return slices.Equal(c.RequestKeys, []string{"example.com/Replicas", "example.com/backup", "tier"})
+		}},
+		"volume-attributes-classes": {"true", func(c config.Config) bool { return c.AttributesClasses }},
+		"max-parallel":              {"1", func(c config.Config) bool { return c.MaxParallel == 1 }},
 	}
 	if got, want := slices.Sorted(maps.Keys(checks)), slices.Sorted(slices.Values(config.Keys())); !slices.Equal(got, want) {
 		t.Fatalf("checked are the keys %v, read are %v", got, want)
@@ -100,6 +104,8 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"template restartPolicy":      {set("pod-template", "spec: {restartPolicy: OnFailure}"), "pod-template", []string{"restartPolicy"}},
 		"template takes the verdict":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, args: [other]}"), "pod-template", []string{"exit is the verdict"}},
 		"template hides the message":  {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, terminationMessagePath: /x}"), "pod-template", []string{"exit is the verdict"}},
+		"template names a node":       {set("pod-template", "spec: {nodeName: node-1}"), "pod-template", []string{"nodeName", "node-selector"}},
+		"template grace of a day":     {set("pod-template", "spec: {terminationGracePeriodSeconds: 86400}"), "pod-template", []string{"terminationGracePeriodSeconds"}},
 		"template restarts it":        {set("pod-template", "spec:\n  containers:\n  - {name: provisioner, restartPolicy: Always}"), "pod-template", []string{"exit is the verdict"}},
 		"template sets our variable":  {set("pod-template", "spec:\n  containers:\n  - name: provisioner\n    env: [{name: FLEX_SIZE, value: \"1\"}]"), "pod-template", []string{"FLEX_SIZE", "the dispatcher's"}},
 		"template labels as we do":    {set("pod-template", "metadata: {labels: {flex-provisioner.io/claim-uid: x}}"), "pod-template", []string{"flex-provisioner.io/claim-uid", "the dispatcher's"}},
@@ -108,6 +114,16 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"timeout too short":           {set("timeout", "999ms"), "timeout", []string{"a second or more"}},
 		"attempts below 0":            {set("max-attempts", "-1"), "max-attempts", []string{"0 or more"}},
 		"attempts in words":           {set("max-attempts", "three"), "max-attempts", []string{"whole number"}},
+		"request key is no name":      {set("request-keys", "tier,a b"), "request-keys", []string{"a b", "labels or annotations"}},
+		"request key: a comma":        {set("request-keys", "tier,"), "request-keys", []string{"must be non-empty"}},
+		"request key: a pattern":      {set("request-keys", "example.com/*"), "request-keys", []string{"example.com/*"}},
+		"request key twice":           {set("request-keys", "tier,tier"), "request-keys", []string{"tier", "twice"}},
+		"request key of ours":         {set("request-keys", contract.AnnAttempts), "request-keys", []string{contract.AnnAttempts, "written by the dispatcher"}},
+		"request key below ours":      {set("request-keys", "x."+contract.AnnAttempts), "request-keys", []string{"written by the dispatcher"}},
+		"request key of Kubernetes":   {set("request-keys", "volume.kubernetes.io/selected-node"), "request-keys", []string{"Kubernetes' controllers"}},
+		"attributes classes in words": {set("volume-attributes-classes", "csi"), "volume-attributes-classes", []string{"csi", "true"}},
+		"template finalizers":         {set("pod-template", "metadata: {finalizers: [example.com/x]}"), "pod-template", []string{"example.com/x", "remove"}},
+		"template preempts the node":  {set("pod-template", "spec: {priorityClassName: system-node-critical}"), "pod-template", []string{"system-node-critical"}},
 		"no Job at a time":            {set("max-parallel", "0"), "max-parallel", []string{"1 or more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +175,7 @@ func broken() config.Source {
 		set("service-account-name", ""), set("node-selector", "x,a b=c d"), set("run-on", "selected-node"),
 		set("node-gone", "x"), set("env-from-secret", "X"), set("files-from-secret", "X"),
 		set("pod-template", "spec: {restartPolicy: Always}"), set("timeout", "x"), set("max-attempts", "x"), set("max-parallel", "x"),
-		set("nodeSelector", "zone=west"), set("size", "1"), param("Size", "1"))
+		set("request-keys", "a b,,"+contract.AnnResult), set("nodeSelector", "zone=west"), set("size", "1"), param("Size", "1"))
 }
 
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
@@ -170,8 +186,8 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	want := []string{
 		"data[plugin-name]", "data[image]", "data[image-pull-policy]", "data[verbs]", "data[verbs]", "data[service-account-name]",
 		"data[node-selector]", "data[node-selector]", "data[node-selector]", "data[run-on]", "data[node-gone]", "data[env-from-secret]",
-		"data[files-from-secret]", "data[pod-template]", "data[timeout]", "data[max-attempts]", "data[max-parallel]",
-		"data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
+		"data[files-from-secret]", "data[timeout]", "data[max-attempts]", "data[max-parallel]", "data[pod-template]",
+		"data[request-keys]", "data[request-keys]", "data[request-keys]", "data[nodeSelector]", "data[size]", "storageClass.parameters[Size]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

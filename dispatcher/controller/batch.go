@@ -34,11 +34,24 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 			return nil
 		}
 		c.dismiss(members)
-		if !act.IsRefused(err) {
-			return err
+		if !act.IsRefused(err) || act.IsStripped(err) {
+			return c.afterStripped(err, append(members, first)...)
 		}
 	}
-	return c.actor.Launch(ctx, first)
+	return c.afterStripped(c.actor.Launch(ctx, first), first)
+}
+
+// afterStripped reports a Job that was deleted again since it was not stored as it was created, and holds up the launches
+// of its members. Otherwise creating and deleting the Job, which both enqueue them, would follow one another without a
+// pause.
+func (c *Controller) afterStripped(err error, members ...act.Member) error {
+	if act.IsStripped(err) {
+		for _, m := range members {
+			c.actor.ReportRefused(m.O, m.Launch, err)
+			c.hints.put(m.O.UID, &observe.Hint{Refused: []string{observe.WriteOf(m.Launch)}}, c.clock.Now())
+		}
+	}
+	return err
 }
 
 // chooseMembers returns the members that share the Job of a first UID: as many as fit.

@@ -37,7 +37,9 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	if wanted == 0 {
 		return 0, c.cancel(ctx, o, run)
 	}
-	return 0, c.actor.Confirm(ctx, o, run, members...)
+	result, err := c.actor.Confirm(ctx, o, run, members...)
+	c.hints.put(o.UID, result.Hint, c.clock.Now())
+	return c.hints.recheck(o.UID, c.clock.Now(), 0), err
 }
 
 // cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
@@ -95,5 +97,11 @@ func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, 
 		}
 	}
 	result, err := c.actor.RecordOutcomes(ctx, all...)
+	for _, one := range all {
+		c.hints.put(one.O.UID, result.Hint, c.clock.Now())
+		if result.Hint != nil {
+			c.queue.Add(one.O.UID) // what does not depend on it goes on
+		}
+	}
 	return result.RequeueAfter, err
 }

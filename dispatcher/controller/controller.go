@@ -44,6 +44,8 @@ type Options struct {
 	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for none. It is asked about
 	// all but the first. Nil means that none are missing.
 	MissingIn func(ctx context.Context, namespace string) (string, error)
+	// PublishCapacity tells the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago.
+	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
 }
@@ -62,7 +64,9 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions workqueue.TypedRateLimitingInterface[string]
-	hints     hints
+	// capacities is the queue of the classes whose capacity is published, by their labels.
+	capacities workqueue.TypedRateLimitingInterface[string]
+	hints      hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
@@ -82,6 +86,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		revisions: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
+		capacities: newCapacities(clk),
 	}
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
@@ -133,9 +138,14 @@ func (c *Controller) Run(ctx context.Context) {
 		for c.processNextRevision(ctx) {
 		}
 	})
+	workers.Go(func() {
+		for c.processNextCapacity(ctx) {
+		}
+	})
 	<-ctx.Done()
 	c.queue.ShutDown()
 	c.revisions.ShutDown()
+	c.capacities.ShutDown()
 	workers.Wait()
 }
 
@@ -174,9 +184,13 @@ func (c *Controller) processNext(ctx context.Context) bool {
 // decided upon at once: the UID may have a slot now that it would lose otherwise.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	for range 2 {
-		o, action, err := c.observeAndDecide(ctx, uid, c.hints.get(uid, c.clock.Now()), func(*decide.View) {})
+		hint := c.hints.get(uid, c.clock.Now())
+		o, action, err := c.observeAndDecide(ctx, uid, hint, func(*decide.View) {})
 		if err != nil {
 			return 0, err
+		}
+		if hint.IsRefused(action) {
+			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
 		switch a := action.(type) {
 		case decide.Launch:
@@ -191,7 +205,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		result, err := c.actor.Do(ctx, o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
 		if err != nil || result.Hint == nil {
-			return result.RequeueAfter, err
+			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err
 		}
 	}
 	return time.Nanosecond, nil

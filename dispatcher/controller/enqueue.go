@@ -50,6 +50,7 @@ func (c *Controller) enqueueAll() {
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)
 	}
+	c.enqueueCapacities()
 }
 
 // isOfOurClass reports whether a claim's class names our provisioner. The claims of others are looked at in no time,

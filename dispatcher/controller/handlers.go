@@ -23,11 +23,16 @@ import (
 
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
-	return cluster.Handlers{
-		Claim: c.claimChanged, ClaimUpdated: c.claimUpdated, PV: c.pvChanged, Class: c.classChanged, Node: c.nodeChanged,
-		Config: c.configChanged, Account: c.accountChanged, Revision: c.revisionChanged,
-		Job: c.jobChanged, JobUpdated: c.jobUpdated, Pod: c.podChanged,
+	h := cluster.Handlers{
+		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged),
+		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Config: guarded(c, c.configChanged),
+		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
+		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged),
 	}
+	if c.opts.PublishCapacity {
+		h.Capacity = guarded(c, c.capacityChanged)
+	}
+	return h
 }
 
 // claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
@@ -86,6 +91,7 @@ func (c *Controller) enqueueJob(job *batchv1.Job) {
 // jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are annotations
 // about that claim. If the other claims were reconciled at each, the work would grow with their square.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
+	c.enqueueFull(now)
 	annotated, only := annotatedClaims(old, now)
 	if !only {
 		c.jobChanged(old) // an index that it has left needs the old one
@@ -117,19 +123,25 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	return uids, true
 }
 
+// podChanged also assigns slots: a pod that has ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, uid := range jobs.Members(pod.Labels) {
 		c.enqueue(types.UID(uid))
+	}
+	if runs.IsOver(pod) || pod.DeletionTimestamp != nil {
+		c.slots.Assign(slots.KeyOfPod(pod))
 	}
 }
 
 func (c *Controller) classChanged(class *storagev1.StorageClass) {
 	c.enqueueClass(config.ClassLabel(class.Name))
+	c.enqueueCapacity(config.ClassLabel(class.Name))
 }
 
 func (c *Controller) configChanged(cm *corev1.ConfigMap) {
 	c.enqueueRevisions(cm.Namespace, config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName())
 	c.enqueueClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
+	c.enqueueCapacity(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
 }
 
 func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ const maxCancelPause = 5 * time.Minute
 
 // hints holds what actions have learned for the next observations of a UID. Hints may be lost at any time.
 type hints struct {
-	mu    sync.Mutex
-	byUID map[types.UID]hint
+	mu     sync.Mutex
+	byUID  map[types.UID][]hint
+	pruned time.Time
 }
 
 type hint struct {
@@ -28,38 +30,65 @@ type hint struct {
 	until time.Time
 }
 
-// put stores a hint, if there is one, and removes those of every UID that are too old.
+// put stores a hint, if there is one, beside those that the UID has.
 func (h *hints) put(uid types.UID, learned *observe.Hint, now time.Time) {
 	if learned == nil {
 		return
 	}
+	h.putUntil(uid, *learned, now, now.Add(hintFor))
+}
+
+func (h *hints) putUntil(uid types.UID, learned observe.Hint, now, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byUID == nil {
-		h.byUID = map[types.UID]hint{}
+		h.byUID = map[types.UID][]hint{}
 	}
-	maps.DeleteFunc(h.byUID, func(_ types.UID, old hint) bool { return !now.Before(old.until) })
-	h.byUID[uid] = hint{*learned, now.Add(hintFor)}
+	h.prune(now)
+	h.byUID[uid] = append(validAt(h.byUID[uid], now), hint{learned, until})
 }
 
-// cancelled remembers that a run of a UID was cancelled when it was to be confirmed.
+// cancelled notes that a run of a UID was cancelled when it was to be confirmed.
 func (h *hints) cancelled(uid types.UID, now time.Time) {
-	before := h.get(uid, now)
-	before.Cancelled++
-	pause := min(time.Second<<min(before.Cancelled-1, 8), maxCancelPause)
-	before.NotBefore = now.Add(pause)
-	h.put(uid, &before, now)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.byUID[uid] = hint{before, before.NotBefore.Add(hintFor)}
+	count := h.get(uid, now).Cancelled + 1
+	notBefore := now.Add(min(time.Second<<min(count-1, 8), maxCancelPause))
+	h.putUntil(uid, observe.Hint{Cancelled: count, NotBefore: notBefore}, now, notBefore.Add(hintFor))
 }
 
-// get returns the hint for a UID, or an empty one.
+// prune removes the hints of every UID that are too old. It looks at all of them, so it does so only now and then.
+func (h *hints) prune(now time.Time) {
+	if now.Sub(h.pruned) < hintFor {
+		return
+	}
+	h.pruned = now
+	maps.DeleteFunc(h.byUID, func(_ types.UID, old []hint) bool { return len(validAt(old, now)) == 0 })
+}
+
+// validAt returns the hints that are not too old.
+func validAt(all []hint, now time.Time) []hint {
+	return slices.DeleteFunc(slices.Clone(all), func(old hint) bool { return !now.Before(old.until) })
+}
+
+// get returns what all hints for a UID say together, or an empty one.
 func (h *hints) get(uid types.UID, now time.Time) observe.Hint {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if kept := h.byUID[uid]; now.Before(kept.until) {
-		return kept.Hint
+	var out observe.Hint
+	for _, kept := range validAt(h.byUID[uid], now) {
+		out = out.Merge(kept.Hint)
 	}
-	return observe.Hint{}
+	return out
+}
+
+// recheck returns when to observe a UID again: after the given time, zero for when something changes, or when a refused
+// write of its is to be tried again.
+func (h *hints) recheck(uid types.UID, now time.Time, after time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, kept := range validAt(h.byUID[uid], now) {
+		if left := kept.until.Sub(now); len(kept.Refused) > 0 && (after == 0 || left < after) {
+			after = left
+		}
+	}
+	return after
 }

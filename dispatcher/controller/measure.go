@@ -80,8 +80,12 @@ func (c *Controller) backlog() series.Backlog {
 	for _, ns := range c.caches.Namespaces() {
 		for _, label := range c.caches.ClassesWithUnfinishedJobs(ns) {
 			for _, job := range c.caches.UnfinishedJobs(ns, label) {
+				if !c.slots.HoldsSlot(job) {
+					continue
+				}
 				r := runs.RecordOf(job, job.Labels[contract.LabelClaimUID])
-				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: r.IsUndo(), Running: c.slots.HoldsSlot(job)}]++
+				running := c.caches.StuckOf(job, c.clock.Now()).Cause() == ""
+				out.Jobs[series.Jobs{Class: names[label], Verb: r.Verb, Undo: r.IsUndo(), Running: running}]++
 			}
 		}
 	}

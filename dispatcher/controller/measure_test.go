@@ -137,13 +137,14 @@ func TestACloneIsCountedByItsSource(t *testing.T) {
 
 func TestWaitingClaimsAndUnfinishedJobsAreCountedByClass(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.SetUpGold(fakecluster.Works, "max-parallel", "2")
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: time.Minute, Does: fakecluster.Works}
 		w.NoPodFor["stuck"] = true
 		w.Start()
 		gauges := []string{"flex_dispatcher_queue", "flex_dispatcher_jobs"}
 		w.mustCount(gauges, nil)
 		w.CreateClaim("stuck")
+		w.failCreate()
 		w.Advance(time.Minute)
 		w.CreateClaim("one")
 		w.Advance(time.Second)

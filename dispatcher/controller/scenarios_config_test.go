@@ -273,3 +273,16 @@ func TestWhoAskedIsPassedOnOnlyWhereItCanBeTrusted(t *testing.T) {
 		})
 	}
 }
+
+func TestAVolumeAttributesClassNeedsAnImageThatSupportsIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("fast") })
+		w.Advance(time.Hour)
+		w.MustCreateNoJob()
+		w.MustEmitSome("PersistentVolumeClaim/data", "AttributesClassNotSupported", "fast", "volume-attributes-classes: true", "csi")
+		w.UpdateConfig("volume-attributes-classes", "true")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+	})
+}

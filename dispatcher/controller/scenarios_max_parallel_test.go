@@ -1,35 +1,69 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// most is the highest number of Jobs that were unfinished at a time, over the whole log.
+// most is the highest number at a time of Jobs that have no pod yet and pods that have not ended, over the whole log.
 func (w *world) most() int {
-	live, most := map[string]bool{}, 0
+	waiting, pods, most := map[string]bool{}, map[string]bool{}, 0
 	for _, c := range w.Server.History() {
-		if c.Resource != "jobs" {
-			continue
-		}
-		job, exists := c.Now.(*batchv1.Job)
-		live[c.Name] = exists && fakecluster.FinishedCondition(job) == nil
-		n := 0
-		for _, l := range live {
-			if l {
-				n++
+		switch obj := c.Now.(type) {
+		case *batchv1.Job:
+			if c.Verb == "create" {
+				waiting[c.Name] = true
 			}
+			if fakecluster.FinishedCondition(obj) != nil || obj.DeletionTimestamp != nil {
+				delete(waiting, c.Name)
+			}
+		case *corev1.Pod:
+			delete(waiting, obj.Labels[batchv1.JobNameLabel])
+			if pods[c.Name] = true; obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed {
+				delete(pods, c.Name)
+			}
+		case nil:
+			delete(waiting, c.Name)
+			delete(pods, c.Name)
 		}
-		most = max(most, n)
+		most = max(most, len(waiting)+len(pods))
 	}
 	return most
+}
+
+// mostAtWork is the highest number of pods at a time of which a container was at work.
+func (w *world) mostAtWork() int {
+	at, most := map[string]bool{}, 0
+	for _, c := range w.Server.History() {
+		if c.Resource != "pods" {
+			continue
+		}
+		delete(at, c.Name)
+		if pod, exists := c.Now.(*corev1.Pod); exists && (pod.Status.Phase == corev1.PodRunning || fakecluster.IsInitialising(pod)) {
+			at[c.Name] = true
+		}
+		most = max(most, len(at))
+	}
+	return most
+}
+
+// unfinished returns the Jobs that have neither finished nor been deleted.
+func (w *world) unfinished() []*batchv1.Job {
+	return slices.DeleteFunc(fakecluster.List[*batchv1.Job](w), func(job *batchv1.Job) bool {
+		return fakecluster.FinishedCondition(job) != nil || job.DeletionTimestamp != nil
+	})
 }
 
 func TestMaxParallelIsNeverExceeded(t *testing.T) {
@@ -97,17 +131,112 @@ func TestOneClassDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-func TestAJobThatCannotStartFreesItsSlot(t *testing.T) {
+// Whatever makes pods slow: no more of them are at work than max-parallel says.
+func TestMaxParallelCountsContainersAtWork(t *testing.T) {
+	for name, image := range map[string]fakecluster.Image{
+		"that start late":                  {StartsAfter: time.Minute},
+		"after an init container":          {InitTakes: 2 * time.Minute, Takes: 10 * time.Second},
+		"that work on after their PV":      {Takes: 3 * time.Minute},
+		"that were deleted, and end later": {Takes: time.Minute, EndsAfter: 5 * time.Minute},
+	} {
+		for _, parallel := range []int{1, 5} {
+			t.Run(fmt.Sprint(name, " ", parallel), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.SetUpGold(fakecluster.Works, "max-parallel", fmt.Sprint(parallel))
+					image.Does = fakecluster.Works
+					w.Images[fakecluster.GoldImage] = image
+					w.Start()
+					w.burst("app", 3*parallel)
+					w.Advance(90 * time.Second)
+					for _, pod := range fakecluster.List[*corev1.Pod](w) {
+						if image.EndsAfter > 0 {
+							fakecluster.Delete(w, fakecluster.Admin, pod)
+						}
+					}
+					w.Until("all are bound", time.Hour, w.AllBound)
+					if most, atWork := w.most(), w.mostAtWork(); most != parallel || atWork != parallel {
+						w.T.Errorf("%d Jobs at a time and %d containers at work, want %d", most, atWork, parallel)
+					}
+				})
+			})
+		}
+	}
+}
+
+// With one slot, a Job that cannot start keeps it: it may start at any moment, and 1 means one.
+func TestMaxParallelOfOneMeansOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Waits: "CreateContainerConfigError"}
 		w.Start()
-		w.NoPodFor["data"] = true
+		w.burst("app", 10)
+		w.Advance(5 * time.Minute)
+		if n := len(w.CreatedJobs("")); n != 1 {
+			w.T.Errorf("%d Jobs while the first cannot start", n)
+		}
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.Until("all are bound", time.Hour, w.AllBound)
+		if most := w.most(); most != 1 {
+			w.T.Errorf("%d at a time", most)
+		}
+	})
+}
+
+// The API server refuses the Job of a batch, and the first claim of it is launched alone, with the same slot.
+func TestMaxParallelHoldsWhenABatchIsRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.options.Workers = 10
+		w.SetUpGold(fakecluster.Works, "max-parallel", "2", "batch-size", "4")
+		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
+			if job, ok := obj.(*batchv1.Job); ok && len(jobs.UIDs(job)) > 1 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("too large"))
+			}
+			return nil
+		})
+		w.Start()
+		w.burst("app", 40)
+		w.Until("all are bound", time.Hour, w.AllBound)
+		if most := w.most(); most != 2 {
+			w.T.Errorf("%d at a time, want 2", most)
+		}
+	})
+}
+
+// The API server does not answer, and the Job exists.
+func TestMaxParallelHoldsWhenTheAnswerIsLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
+		w.options.Workers = 10
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
+		w.Server.LoseAnswer(func(obj fakecluster.Object) bool {
+			_, is := obj.(*batchv1.Job)
+			return is
+		})
+		w.Start()
+		w.burst("app", 10)
+		w.Until("all are bound", time.Hour, w.AllBound)
+		if most := w.most(); most != 1 {
+			w.T.Errorf("%d at a time, want 1", most)
+		}
+	})
+}
+
+// A pod was deleted by force, and its node is silent: its container may be at work until its deadline.
+func TestMaxParallelWaitsForAPodThatWasDeletedByForce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "timeout", "10m")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
+		w.Start()
 		w.CreateClaim("data")
-		w.Until("its Job is there", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		w.Until("it runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		begun := time.Now()
+		w.NodeLost = true
+		w.force(w.RunningPods()[0])
 		w.CreateClaim("other")
-		w.Until("the other is bound", time.Minute, w.IsBound("other"))
-		w.NoPodFor["data"] = false
-		w.Until("both are bound", time.Minute, w.AllBound)
+		w.Until("the other is launched", time.Hour, func() bool { return len(w.CreatedJobs("")) == 2 })
+		if waited := time.Since(begun); waited < 10*time.Minute {
+			w.T.Errorf("it was launched after %s, and the pod may run for ten minutes", waited)
+		}
 	})
 }
 

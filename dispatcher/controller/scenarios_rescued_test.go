@@ -187,3 +187,24 @@ func TestFinalizerWayOutByTheRemedyOfVolumeInDoubt(t *testing.T) {
 		w.Until("the PV no longer exists", time.Hour, func() bool { return w.PVOf(claim) == nil })
 	})
 }
+
+// The finalizer was removed by hand while the delete still waited for its image.
+func TestAVolumeWhosePVWasRemovedByHandIsReportedAsLeftBehind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.provisioned("data")
+		w.NoPodFor["data"] = true
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("a delete waits", time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 1 })
+		name := w.CreatedJobs(contract.Delete)[0].Name
+		pv := w.PVOf(claim)
+		fakecluster.Delete(w, fakecluster.Admin, pv)
+		fakecluster.RemoveFinalizer(w, fakecluster.Admin, pv, contract.FinalizerStorage)
+		w.Until("its record is released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+		w.MustEmit("Job/"+name, "LeftBehind", 1, "app/data", "PersistentVolume was removed")
+		if !w.Storage[string(claim.UID)] {
+			w.T.Error("the volume was deleted after all")
+		}
+	})
+}

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func bornAndDeleted(w *world, last int64) string {
 	if !w.Storage[string(claim.UID)] || !w.heldByUs(claim) {
 		w.T.Error("the volume is not there, or not held")
 	}
+	w.Until("its result is shown", 3*time.Hour, func() bool { return w.Claim("data").Annotations[contract.AnnResult] != "" })
 	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
 	fakecluster.Delete(w, fakecluster.User, claim)
 	w.Until("nothing is left", 3*time.Hour, w.Empty)
@@ -167,7 +169,7 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 	for last := range writes {
 		inWorld(t, func(w *world) {
 			w.Downtime = downtime
-			if got := story(w, last+1); got != want {
+			if got := story(w, last+1); got != want && (downtime == 0 || ranOf(got) != ranOf(want)) {
 				w.T.Errorf("killed after write %d:\ngot  %s\nwant %s", last+1, got, want)
 			}
 			deaths += w.Deaths
@@ -177,6 +179,9 @@ func everyDeath(t *testing.T, story life, downtime time.Duration) {
 		t.Errorf("%d deaths for %d writes", deaths, writes)
 	}
 }
+
+// ranOf returns what ran, without the Jobs. One that waits for its confirmation for as long as no dispatcher runs is replaced.
+func ranOf(sum string) string { return sum[strings.Index(sum, "runs"):] }
 
 // A dispatcher dies after every single write: no two steps are ever made by the same process.
 func TestDeathAtEveryWriteChangesNothing(t *testing.T) {

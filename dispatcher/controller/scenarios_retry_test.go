@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -68,7 +70,7 @@ func TestARefusedClaimIsNoRetryStorm(t *testing.T) {
 	}
 }
 
-func TestARefusedClaimIsTriedAgainAtOnceWhenItsRequestChanges(t *testing.T) {
+func TestARefusedClaimIsTriedAgainSoonWhenItsRequestChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
 			if r.Verb == contract.Provision && r.Request.Size > 1<<30 {
@@ -120,7 +122,7 @@ func TestOwnAnswerIsNotReadFromTheClaimsAnnotations(t *testing.T) {
 
 func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "3")
+		w.SetUpGold(fakecluster.Always(fakecluster.Fails(75, "")), "max-attempts", "3", "request-keys", "again")
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Advance(time.Hour)
@@ -131,10 +133,56 @@ func TestAfterMaxAttemptsTheClaimIsStalledUntilItChanges(t *testing.T) {
 		if last := w.Events.About("PersistentVolumeClaim/data", "ProvisioningFailed")[2]; strings.Contains(last.Note, "next attempt") {
 			w.T.Errorf("after the last attempt it says %q", last.Note)
 		}
+		fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"other": "label"} })
+		w.Advance(time.Hour)
+		if n := len(w.CreatedJobs("")); n != 3 {
+			w.T.Errorf("%d Jobs after a label changed that is no part of the request, want 3", n)
+		}
 		fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"again": "please"} })
 		w.Advance(time.Hour)
 		if n := len(w.CreatedJobs("")); n != 6 {
 			w.T.Errorf("%d Jobs, want 3 more", n)
 		}
+	})
+}
+
+// An operator writes its heartbeat on the claim every ten seconds: on an annotation of its own, or on one that the
+// config makes part of the request.
+func TestAnAnnotationThatAlwaysChangesIsNoRetryStorm(t *testing.T) {
+	for keys, most := range map[string]int{"": 3, "operator.example.com/last-seen": 21} {
+		inWorld(t, func(w *world) {
+			w.SetUpGold(fakecluster.Always(fakecluster.Fails(65, "claim: no")), "max-attempts", "3", "request-keys", keys)
+			w.Start()
+			claim := w.CreateClaim("data")
+			for i := range 360 {
+				w.Advance(10 * time.Second)
+				fakecluster.Update(w, fakecluster.User, claim, func(c *corev1.PersistentVolumeClaim) {
+					fakecluster.Annotate(c, "operator.example.com/last-seen", strconv.Itoa(i))
+				})
+			}
+			if n := len(w.CreatedJobs("")); n > most || n < 3 {
+				w.T.Errorf("request-keys %q: %d runs in an hour, want 3 to %d", keys, n, most)
+			}
+		})
+	}
+}
+
+// The hash on the Job of an older dispatcher covers something else.
+func TestAnUpgradeIsNoNewRequest(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Fails(65, "claim: no")))
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the first run is recorded", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
+		w.Stop()
+		fakecluster.Update(w, fakecluster.Admin, fakecluster.List[*batchv1.Job](w)[0], func(job *batchv1.Job) {
+			job.Annotations[jobs.AnnRequestHash] = "b2c4a0f1e3d5a697"
+		})
+		w.Start()
+		w.Advance(9 * time.Minute)
+		w.MustRun("provision")
+		w.Advance(2 * time.Minute)
+		w.MustRun("provision", "provision")
+		w.MustShow(map[string]string{"attempts": "2"})
 	})
 }

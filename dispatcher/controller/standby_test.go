@@ -70,6 +70,7 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		}
 		c.queue.ShutDown()
 		c.revisions.ShutDown()
+		c.capacities.ShutDown()
 		stop()
 		c.Stopped()
 		time.Sleep(time.Second)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // Action is the one thing to do next. Each action makes at most one write.
@@ -26,13 +27,16 @@ type ReportProblem struct {
 // StoreRevision stores the config's revision. It comes before the first Job that names the revision.
 type StoreRevision struct{}
 
-// AwaitSlot waits for a slot of the class. Nothing else is in the way of a launch of this verb.
+// AwaitSlot waits for a slot of the class, if need be behind a Job that cannot start. Nothing else is in the way of a
+// launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
 	// Since is when the retry was due, zero for a first attempt.
 	Since time.Time
 	// MayBatch is set as in Launch.
 	MayBatch bool
+	// Behind is set if the run is to wait behind a Job that cannot start: why that does not.
+	Behind *Problem
 }
 
 // Launch creates a Job.
@@ -57,8 +61,12 @@ type Launch struct {
 	LeftBehind string
 }
 
-// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler.
-type AnnounceReschedule struct{ Run Run }
+// AnnounceReschedule writes on a run's Job that its claim, as it is now, returns to the scheduler. Returns counts this
+// return.
+type AnnounceReschedule struct {
+	Run     Run
+	Returns jobs.Returns
+}
 
 // Reschedule removes the selected node from the claim, unless the claim has changed since, so that the scheduler
 // selects again.
@@ -72,7 +80,8 @@ type Confirm struct {
 	NeedsLive bool
 }
 
-// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more.
+// Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more, or when another
+// finds out when it would start.
 type Cancel struct{ Run Run }
 
 // Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.

@@ -71,7 +71,7 @@ func batchLaws(out *broken, v View, action Action) {
 		out.law("batched an undo", a.MayBatch && a.Undo)
 		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
 	case Cancel:
-		out.law("cancelled a Job that another claim of its batch needs", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp)
+		out.law("cancelled a Job that another claim of its batch needs", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp && a.Run.Probe == "")
 	case Waive:
 		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Stuck.Unstarted && !a.Run.Stuck.NodeLost)
 		out.law("waived twice", a.Run.Waived)

@@ -56,6 +56,8 @@ func handleStuck(v View, r Run) Action {
 		return reportStuck(r)
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
+	case isSurplus(r):
+		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)
 	default:
@@ -107,7 +109,7 @@ func recordOutcome(v View) Action {
 				return CreatePV{Run: r}
 			}
 			success := hasSucceeded(v, r)
-			action := RecordOutcome{Run: r, Success: success, Release: isReleasedWith(r, success)}
+			action := RecordOutcome{Run: r, Success: success, Release: v.isReleasedWith(r, success)}
 			if !success {
 				action.Retry = v.retryAt(&r)
 			}
@@ -137,11 +139,15 @@ func hasSucceeded(v View, r Run) bool {
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
 // PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
 // released before.
-func isReleasedWith(r Run, success bool) bool {
-	if r.Verb == contract.Provision {
-		return success && !r.Terminating
+func (v View) isReleasedWith(r Run, success bool) bool {
+	switch {
+	case r.Terminating || r.IsUndo():
+		return false
+	case success || r.Verb == contract.Provision:
+		return success
+	default: // one that never ran keeps the next one to its backoff, and a volume whose PV was removed by hand is reported
+		return r.Outcome.Verdict != contract.NotStarted && v.whyKept(&r) == ""
 	}
-	return !r.IsUndo() && !r.Terminating && r.Outcome.Verdict != contract.NotStarted // which keeps the next one to its backoff
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
@@ -175,23 +181,29 @@ func publishResult(v View) Action {
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
 // been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
-	p := v.newestConfirmed(contract.Provision)
 	for _, r := range v.Runs {
-		last := v.newestConfirmed(r.Verb)
-		superseded := last != nil && last.Number > r.Number
-		undone := r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-		never := r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number
-		if r.Held && !r.Unfinished && (superseded || undone || never) {
+		if r.Held && !r.Unfinished && v.isSuperseded(r) {
 			return ReleaseRecord{Run: r}
 		}
 	}
 	return nil
 }
 
+func (v View) isSuperseded(r Run) bool {
+	if r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number {
+		return true
+	}
+	if last := v.newestConfirmed(r.Verb); last != nil && last.Number > r.Number {
+		return true
+	}
+	p := v.newestConfirmed(contract.Provision)
+	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
+}
+
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
 // is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
@@ -247,12 +259,12 @@ func reclaimVolume(v View) Action {
 // undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
 // records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
-	if p := v.heldProvision(); p != nil {
+	if p := v.newestHeld(contract.Provision); p != nil {
 		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.Newest(verb); r != nil && r.Held {
-			return ReleaseRecord{Run: *r}
+		if r := v.newestHeld(verb); r != nil {
+			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
 	return Wait{Why: "nothing is left of it"}
@@ -339,7 +351,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started"}
 	}
 	launch.MayBatch = mayBatch(launch, last)
-	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch}
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: stalledProblem(last)}
@@ -351,7 +363,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	if launch.Verb == contract.Provision && !t.RevisionStored {
 		return StoreRevision{}
 	}
-	if !t.HasSlot {
+	if !t.mayLaunch(await) {
 		return await
 	}
 	return launch

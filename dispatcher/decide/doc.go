@@ -26,7 +26,9 @@
 // its Job is cancelled. The pod is kept for that, and from it the state ended finds out whether the container was ever
 // created. A pod that was deleted by force is not waited for and may still run, so nothing is launched from any state
 // until the pod's own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own. It is
-// cancelled when all of them have waived it.
+// cancelled when all of them have waived it. Of runs that cannot start for the same reason, with the same config revision
+// and nodes, only the oldest stays, the probe. The others are cancelled, and their claims wait behind the probe: they are
+// launched when it has started or has ended.
 //
 // Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the scheduler when the
 // node has no room, when no run could start there, or when the node no longer exists:
@@ -34,7 +36,8 @@
 //	failed ──► undoing ──► announced (on the Job) ──► unscheduled (without a node) ──► untouched
 //	failed or untouched, the node no longer exists ──► undoing if needed ──┘
 //
-// On another node the next run starts at once, on the same one when it is due.
+// On another node the next run starts at once, on the same one when it is due. A claim that comes back to a full node
+// before that is announced again without a run, at growing pauses, while another node may have room.
 //
 // Missing nodes. Where the node of the volume no longer exists, reclaiming and undoing follow the config: they wait for
 // the node, run on any other, or give the volume up. Giving it up releases the record, or removes the PV's finalizer

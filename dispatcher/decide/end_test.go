@@ -6,6 +6,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -29,7 +30,7 @@ func (s *simulation) step() bool {
 		}
 		return false
 	case ReportProblem:
-		if !a.Until.IsZero() {
+		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed {
 			s.v.Now = a.Until
 			return true
 		}
@@ -40,12 +41,14 @@ func (s *simulation) step() bool {
 		s.v.Provision.RevisionStored = true
 	case Launch:
 		s.launch(a)
+	case Confirm:
+		s.confirm(s.at(a.Run))
 	case Cancel:
-		s.at(a.Run).Terminating = true
+		s.cancel(s.at(a.Run))
 	case Waive:
 		s.at(a.Run).Waived = true
 	case AnnounceReschedule:
-		s.at(a.Run).Reschedule = RescheduleAnnounced
+		s.at(a.Run).Reschedule, s.at(a.Run).Returns = RescheduleAnnounced, a.Returns
 	case Reschedule:
 		s.reschedule()
 	case RemovePodFinalizer:
@@ -54,7 +57,8 @@ func (s *simulation) step() bool {
 		s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
 	case RecordOutcome:
 		outcome := a.Run.Outcome
-		s.at(a.Run).Recorded = &outcome
+		r := s.at(a.Run)
+		r.Recorded, r.Held = &outcome, r.Held && !a.Release
 	case PublishResult:
 		s.at(a.Run).Published = true
 	case ReleaseRecord:
@@ -80,18 +84,39 @@ func (s *simulation) step() bool {
 }
 
 func (s *simulation) launch(a Launch) {
-	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Unfinished: true, Record: runs.Record{
-		Verb: a.Verb, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, Held: true,
-		Hash: s.v.Provision.Hash, Revision: s.v.Provision.Revision, Node: s.v.Provision.Node,
+	s.v.Runs = append(s.v.Runs, launched(s.v, a))
+}
+
+// launched returns the run of a Job that has just been created, as the Job records it. Its pod has not appeared yet.
+func launched(v View, a Launch) Run {
+	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, First: true, Unfinished: true, Unstarted: true, Record: runs.Record{
+		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode, Held: true,
 	}}
-	if a.Verb == contract.Expand {
-		r.Hash, r.Revision = s.v.Expand.Hash, s.v.Expand.Revision
+	switch a.Verb {
+	case contract.Provision:
+		r.Hash, r.Revision, r.Node = v.Provision.Hash, v.Provision.Revision, v.Provision.Node
+	case contract.Expand:
+		r.Hash, r.Revision = v.Expand.Hash, v.Expand.Revision
+	case contract.Delete, contract.List:
+		r.Revision = v.Delete.Revision
 	}
-	r.AnyNode = a.AnyNode
 	if a.Verb == contract.Delete && !a.Undo {
-		r.Volume = s.v.Volume.UID
+		r.Volume = v.Volume.UID
 	}
-	s.v.Runs = append(s.v.Runs, r)
+	return r
+}
+
+// confirm starts a gated run. The PV whose volume it deletes is deleted before, and our finalizer keeps it.
+func (s *simulation) confirm(r *Run) {
+	r.Gated, r.Unstarted = false, false
+	if r.Verb == contract.Delete && r.Volume != "" {
+		s.v.Volume.Terminating = true
+	}
+}
+
+// cancel deletes a Job. A pod that is being deleted is not gated any more: it will never have a node.
+func (s *simulation) cancel(r *Run) {
+	r.Terminating, r.Gated, r.OtherPod, r.ForeignGate, r.RecheckAt = true, false, "", false, time.Time{}
 }
 
 func (s *simulation) at(r Run) *Run {
@@ -103,22 +128,44 @@ func (s *simulation) at(r Run) *Run {
 	return nil
 }
 
+// moveRun makes one change of an unfinished run. Its pod appears with the gate. What is in the way of its confirmation ends, and another claim
+// that it serves lets it start. From then on it ends.
+func (s *simulation) moveRun(r *Run) bool {
+	switch {
+	case r.OtherPod != "" || r.ForeignGate:
+		r.OtherPod, r.ForeignGate, r.RecheckAt = "", false, time.Time{}
+	case r.Unstarted && !r.Gated && !r.Terminating:
+		r.Gated, r.GatedSince = true, s.v.Now
+	case r.Gated && !r.First:
+		s.confirm(r)
+	case r.Gated:
+		return false
+	default:
+		s.end(r)
+	}
+	return true
+}
+
+// end ends a run, with the result that an image has that succeeds.
+func (s *simulation) end(r *Run) {
+	r.Unfinished = false
+	r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: s.v.Now}
+	switch {
+	case r.Terminating && (r.Unstarted || r.Stuck != nil && r.Stuck.Unstarted):
+		r.Outcome.Verdict, r.Outcome.Reason = contract.NotStarted, runs.Cancelled
+	case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
+		r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, s.v.Now.Add(time.Minute)
+	case r.Verb == contract.Provision:
+		s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
+	case r.Verb == contract.Expand:
+		r.Grew = s.v.Resize.Stage.Wanted()
+	}
+}
+
 // move makes one change that the dispatcher does not make. It returns false when there is none left.
 func (s *simulation) move() bool {
 	for i := range s.v.Runs {
-		if r := &s.v.Runs[i]; r.Unfinished {
-			r.Unfinished = false
-			r.Outcome = runs.Outcome{Verdict: contract.Done, Finished: s.v.Now}
-			switch {
-			case r.Terminating && r.Stuck != nil && r.Stuck.Unstarted:
-				r.Outcome.Verdict = contract.NotStarted
-			case r.Terminating && r.Stuck != nil && r.Stuck.GiveUp:
-				r.Outcome.Verdict, r.Outcome.MayRunUntil = contract.Disrupted, s.v.Now.Add(time.Minute)
-			case r.Verb == contract.Provision:
-				s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
-			case r.Verb == contract.Expand:
-				r.Grew = s.v.Resize.Stage.Wanted()
-			}
+		if r := &s.v.Runs[i]; r.Unfinished && s.moveRun(r) {
 			return true
 		}
 	}
@@ -140,6 +187,8 @@ func (s *simulation) move() bool {
 		vol.Released, vol.Orphaned, vol.Unbound, s.v.Resize = true, true, false, Resize{}
 	case vol.Exists && vol.Released && !vol.Orphaned && s.v.Claim.Abandoned():
 		vol.Orphaned = true
+	case s.v.Provision.Probe != nil || s.v.Delete.Probe != nil:
+		s.v.Provision.Probe, s.v.Delete.Probe = nil, nil // it has started
 	case !s.v.Provision.HasSlot && s.v.Provision.Problem == nil:
 		s.v.Provision.HasSlot = true
 	default:

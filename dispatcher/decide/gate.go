@@ -79,14 +79,24 @@ func (v View) gatedRuns() (first, later *Run) {
 	return first, later
 }
 
-// readiness reports whether a gated run may start. It returns another action that comes before.
+// readiness reports whether a gated run may start. It returns another action that comes before. A run that is not wanted any more does not wait
+// for what is in its way, since nothing of it has started.
 func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	switch {
-	case r.OtherPod != "" || r.ForeignGate || v.unconfirmedRun() != nil:
+	case v.unconfirmedRun() != nil:
 		return Blocked, nil
 	case !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore):
 		return Unwanted, nil
 	}
+	readiness, instead := v.wouldLaunch(r)
+	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate) {
+		return Blocked, nil
+	}
+	return readiness, instead
+}
+
+// wouldLaunch reports whether a gated run would be launched again as it is. It returns another action that comes before.
+func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	action := Decide(v.asIfDue(r))
 	switch a := action.(type) {
 	case Launch:
@@ -120,16 +130,18 @@ func (v View) asIfDue(r Run) View {
 // isSameRun reports whether a launch that is decided now is the one that a gated run was created by. Numbers of runs and attempts may differ,
 // since older Jobs expire.
 func (v View) isSameRun(r Run, l Launch) bool {
-	same := r.Verb == l.Verb && r.AnyNode == l.AnyNode && (l.NothingBefore || !r.NothingBefore)
+	return r.Verb == l.Verb && r.AnyNode == l.AnyNode && (l.NothingBefore || !r.NothingBefore) && v.isSameRequest(r, l)
+}
+
+// isSameRequest reports whether a launch hands the container what a gated run does. An undo has the request of the newest provision.
+func (v View) isSameRequest(r Run, l Launch) bool {
 	switch {
-	case !same:
-		return false
 	case r.Verb == contract.Provision:
 		return !hasChanged(&r, v.Provision)
 	case r.Verb == contract.Expand:
 		return !hasChanged(&r, v.Expand)
-	case r.IsUndo() || l.Undo:
-		return r.IsUndo() && l.Undo && r.Revision == v.Delete.Revision
+	case l.Undo:
+		return r.IsUndo() && r.After >= l.After && r.Revision == v.Delete.Revision
 	default:
 		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision
 	}

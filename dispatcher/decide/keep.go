@@ -12,20 +12,26 @@ import (
 // Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
 // changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
 func (v View) isRescued(r Run) bool {
-	vol := v.Volume
 	switch {
 	case r.Verb != contract.Delete:
 		return false
 	case v.Rival != "":
 		return true
 	case r.IsUndo():
-		return vol.Exists
-	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
-		return true
+		return v.Volume.Exists
 	default:
-		unbound := vol.Unbound && (vol.Terminating || vol.NeverBound && vol.Mismatch != "")
-		return !unbound && (!vol.Released || !vol.Orphaned)
+		return !v.isToBeDeleted(r.Volume)
 	}
+}
+
+// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
+// to it.
+func (v View) isToBeDeleted(uid string) bool {
+	vol := v.Volume
+	if !vol.Exists || vol.UID != uid || !vol.PolicyDelete {
+		return false
+	}
+	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
 }
 
 // releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
@@ -50,8 +56,8 @@ func (v View) isUnneeded() bool { return v.Claim.Abandoned() && v.reclaimRun() =
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || !d.Held || v.Volume.PolicyDelete && v.Volume.Released {
+	d := v.newestHeld(contract.Delete)
+	if d == nil || v.Volume.PolicyDelete && v.Volume.Released {
 		return nil
 	}
 	return d
@@ -84,4 +90,13 @@ func (v View) whyNotUndone() string {
 		return "its image does not serve the verb delete"
 	}
 	return ""
+}
+
+// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
+// more, nothing will delete it.
+func (v View) whyKept(r *Run) string {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists && v.Volume.UID == r.Volume {
+		return ""
+	}
+	return "its PersistentVolume was removed before its volume was deleted"
 }

@@ -56,11 +56,13 @@ func laws(out *broken, v View, action Action) {
 		resizeStatusLaws(out, v, a)
 	case SetPVCapacity:
 		out.law("set a PV's capacity to what its volume does not have", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
-	case DeleteUnboundPV:
-		deleteUnboundPVLaws(out, v)
+	case Confirm:
+		confirmLaws(out, v, a)
 	case DeletePV:
 		out.law("deleted a PV whose volume was not deleted", !isDone(v.reclaimRun()) && v.Delete.whyGivenUp() == "")
-		out.law("deleted a PV in use", !v.Volume.Released || !v.Volume.Orphaned)
+		if !v.Volume.Released || !v.Volume.Orphaned {
+			deleteUnboundPVLaws(out, v)
+		}
 		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
 	case Wait:
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
@@ -68,6 +70,7 @@ func laws(out *broken, v View, action Action) {
 		awaitSlotLaws(out, v, a)
 	case ReportProblem, StoreRevision, Waive:
 	}
+	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
 	if writesResize(action) {
 		resizeLaws(out, v, action)
@@ -94,6 +97,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
 		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
+	out.law("launched again while the Job cannot start for which its own was cancelled", isHeldBack(v, a))
 	switch {
 	case a.Verb == contract.Expand:
 		expandLaws(out, v)
@@ -116,24 +120,29 @@ func launchLaws(out *broken, v View, a Launch) {
 	default:
 		out.law("deleted without the verb delete", !v.Delete.Supported)
 		deletedUnbound := v.Volume.Unbound && v.Volume.Terminating
-		out.law("deleted a volume in use", !deletedUnbound && (!v.Volume.Released || !v.Volume.Orphaned))
+		out.law("deleted a volume in use, or one to be kept", !mayDelete(v, launched(v, a)))
 		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaimRun() == nil)
-		out.law("deleted a retained volume", !v.Volume.PolicyDelete)
 		// No finalizer can be added to a terminating PV, and its volume must not stay behind.
 		out.law("deleted without our finalizer on the PV", !v.Volume.HasFinalizer && !v.Volume.Terminating)
 	}
 }
 
 func cancelLaws(out *broken, v View, a Cancel) {
+	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating)
 	t := a.Run.Stuck
-	if t == nil {
+	switch {
+	case a.Run.Gated:
+		return // no container of it has started, see gatedLaws
+	case a.Run.Unstarted && a.Run.Verb == contract.Delete && !mayDelete(v, a.Run):
+		return
+	case t == nil:
 		out.law("cancelled a Job that is not stuck", true)
 		return
 	}
-	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating)
 	out.law("cancelled a Job that may have started and may make progress", !t.Unstarted && !t.NodeLost && !t.GiveUp)
-	out.law("cancelled a Job that is still needed", !t.GiveUp && !isPointless(v, a.Run))
-	out.law("cancelled a delete that may still start", !t.GiveUp && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
+	surplus := t.Unstarted && (a.Run.Probe != "" || v.isRescued(a.Run))
+	out.law("cancelled a Job that is still needed", !t.GiveUp && !surplus && !isPointless(v, a.Run))
+	out.law("cancelled a delete that may still start", !t.GiveUp && !surplus && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
 }
 
 func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
@@ -147,7 +156,9 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	case contract.Delete, contract.List:
 	}
 	out.law("awaited a slot in spite of a problem: others would wait behind it", target.Problem != nil)
-	out.law("awaited a slot that it has", target.HasSlot)
+	out.law("awaited a slot that it has", target.HasSlot && a.Behind == nil)
+	out.law("waits behind a Job that is not there", a.Behind != nil && target.Probe == nil)
+	out.law("waits behind a Job that cannot start although its own was not cancelled", a.Behind != nil && !wasCancelled(v, a.Verb))
 	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Since))
 	for i := range v.Runs {
 		r := &v.Runs[i]

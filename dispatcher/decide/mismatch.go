@@ -8,13 +8,12 @@ import (
 // is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
-	released := vol.Released && vol.Orphaned
 	switch {
 	case vol.HasFinalizer && !vol.PolicyDelete:
 		return RemoveFinalizer{} // or its deletion, which the event below names as a remedy, would never end
 	case v.Claim != ClaimPending:
 		return Wait{Why: "the claim asks for nothing now, and its PersistentVolume serves nobody"}
-	case vol.PolicyDelete && (vol.NeverBound || released):
+	case v.isReplaceable():
 		return deleteUnbound(v)
 	case vol.NeverBound:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; its policy is Retain, so it is kept: " +
@@ -23,6 +22,12 @@ func replaceVolume(v View) Action {
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; it may be in use, so nothing is undone: " +
 			"delete whatever uses it, or mend it by hand"}}
 	}
+}
+
+// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
+func (v View) isReplaceable() bool {
+	vol := v.Volume
+	return v.Claim == ClaimPending && vol.Mismatch != "" && vol.PolicyDelete && (vol.NeverBound || vol.Released && vol.Orphaned)
 }
 
 // deleteUnbound deletes a PV that was never bound, with its volume. The PV is deleted when that run is confirmed: no claim is bound to a

@@ -8,26 +8,24 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced, unscheduled), once what
-// was made there has been undone. It returns nil if the claim keeps its node. The scheduler may select the same node
+// rescheduleClaim returns a claim to the scheduler if its node cannot serve it (announced, unscheduled), once what was
+// made there has been undone. It returns nil if the claim keeps its node. The scheduler may select the same node
 // again. The run's Job records that the scheduler was asked, so that the node is tried again at the usual pace, and
-// the scheduler is asked only once a run.
+// the scheduler is asked only once a run, unless another node may have room.
 func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
 	}
-	missing := v.Provision.MissingNode != ""
+	missing, full := v.Provision.MissingNode != "", v.cameBackTo(p)
 	switch {
-	case !missing && (p == nil || !isNodeUnsuitable(p, v.Provision)):
+	case !missing && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
 	case p != nil && v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
 	case missing:
 		return Reschedule{Why: v.Provision.MissingNode + " does not exist any more"}
-	case p.Reschedule == RescheduleNone:
-		return AnnounceReschedule{Run: *p}
 	default:
-		return Reschedule{Why: fmt.Sprintf("the node %s cannot serve it: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)}
+		return v.returnClaim(p, full)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -40,19 +41,21 @@ func everyNode(t *testing.T, f func(View)) {
 
 func selectedNodeTargets() []Target {
 	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
-	problem, other, updated, onNode, missing, last := base, base, base, base, base, base
+	problem, other, updated, onNode, missing, last, roomy, occupied := base, base, base, base, base, base, base, base
 	problem.Problem = &Problem{Reason: "WaitingForConfig"}
 	other.Node = "n2"
 	updated.Revision = "r2"
 	onNode.OnSelectedNode = true
 	missing.MissingNode = "the selected node n1"
 	last.MaxAttempts = 2
-	return []Target{problem, base, other, updated, onNode, missing, last}
+	roomy.OtherNodes = []string{"n2", "n3"}
+	occupied.OtherNodes = []string{"n2"}
+	return []Target{problem, base, other, updated, onNode, missing, last, roomy, occupied}
 }
 
 func missingNodeTargets() []Target {
-	base := Target{RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
-	out := []Target{base, {RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
+	base := Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true, OnSelectedNode: true}
+	out := []Target{base, {Revision: "r1", RevisionStored: true, HasSlot: true}, {Problem: &Problem{Reason: "RevisionMissing"}}}
 	for _, policy := range []config.NodeGone{config.WaitForNode, config.AnyNode, config.ForgetVolume} {
 		missing := base
 		missing.MissingNode, missing.NodeGonePolicy = "the volume's node n1", policy
@@ -78,6 +81,10 @@ func nodeHistories() [][]Run {
 					p := recorded(run(contract.Provision, 2), verdict, ago)
 					p.Published, p.NothingBefore, p.Reschedule = true, nothingBefore, stage
 					out = append(out, []Run{p}, []Run{full, p})
+					if stage == RescheduleDone {
+						p.Returns = jobs.Returns{Count: 2, At: now.Add(-2 * time.Second)}
+						out = append(out, []Run{p})
+					}
 					for _, d := range nodeDeletes() {
 						out = append(out, []Run{p, d})
 					}
@@ -123,18 +130,47 @@ func nodeLaws(out *broken, v View, a Launch) {
 	}
 }
 
-// giveUpLaws checks that a volume is given up only if the config says so.
+// giveUpLaws checks that a volume is given up only if the config says so, or if a person has removed its PV before it was deleted.
 func giveUpLaws(out *broken, v View, left string) {
-	out.law("gave up a volume although the config does not say so", left != "" && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
+	d := v.Newest(contract.Delete)
+	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
+	out.law("gave up a volume although the config does not say so", left != "" && !removed && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {
-	out.law("announced a rescheduling twice", a.Run.Reschedule != RescheduleNone)
+	out.law("announced a rescheduling again while the first is not carried out", a.Run.Reschedule == RescheduleAnnounced)
 	out.law("announced a rescheduling while a run has no recorded outcome", a.Run.Unfinished || a.Run.Recorded == nil)
-	out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
-	out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
 	out.law("announced a rescheduling after the last attempt", hasExhaustedAttempts(&a.Run, v.Provision))
+	out.law("announced a rescheduling without counting it", !a.Returns.At.Equal(v.Now) || a.Returns.Count < 1)
+	if v.cameBackTo(&a.Run) != nil {
+		returnLaws(out, v, a)
+	} else {
+		out.law("announced a rescheduling twice", a.Run.Reschedule != RescheduleNone)
+		out.law("announced a rescheduling for a node that did not fail", a.Run.Outcome.Verdict != contract.NoCapacity && a.Run.Outcome.Verdict != contract.NotStarted)
+		out.law("announced a rescheduling although another run is due at once", hasChanged(&a.Run, v.Provision))
+	}
 	rescheduledClaimLaws(out, v)
+}
+
+// returnLaws checks a return to the scheduler that no run preceded.
+func returnLaws(out *broken, v View, a AnnounceReschedule) {
+	out.law("did not count a return", a.Returns.Count != a.Run.Returns.Count+1)
+	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(backoff(a.Run.Returns.Count))))
+	roomy, full := false, false
+	for _, node := range v.Provision.OtherNodes {
+		said := false
+		for i := range v.Runs {
+			r := &v.Runs[i]
+			said = said || r.Node == node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < capacityPause
+		}
+		roomy = roomy || !said
+	}
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		full = full || r.Node == v.Provision.Node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < capacityPause
+	}
+	out.law("returned a claim although every node is full", !roomy)
+	out.law("returned a claim from a node that is not full", !full)
 }
 
 func rescheduleLaws(out *broken, v View) {
@@ -192,6 +228,8 @@ func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 			seen[fmt.Sprintf("RemoveFinalizer left=%t", a.LeftBehind != "")]++
 		case ReportProblem:
 			seen["ReportProblem "+a.Problem.Reason]++
+		case AnnounceReschedule:
+			seen[fmt.Sprintf("AnnounceReschedule again=%t", a.Returns.Count > 1)]++
 		case Cancel:
 			seen["Cancel "+string(a.Run.Verb)]++
 		default:
@@ -199,7 +237,7 @@ func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
-		"decide.AnnounceReschedule", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "RemoveFinalizer left=true",
+		"AnnounceReschedule again=false", "AnnounceReschedule again=true", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "RemoveFinalizer left=true",
 		"Launch anyNode=true left=false undo=true", "Launch anyNode=true left=false undo=false", "Launch anyNode=false left=true undo=false",
 	} {
 		if seen[what] == 0 {

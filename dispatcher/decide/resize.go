@@ -56,8 +56,8 @@ func resizeVolume(v View) Action {
 	if action := setResizeStatus(resize); action != nil {
 		return action
 	}
-	if e != nil && e.Held {
-		return ReleaseRecord{Run: *e}
+	if held := v.newestHeld(contract.Expand); held != nil {
+		return ReleaseRecord{Run: *held}
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func setResizeStatus(g Resize) Action {
 // reports that about this very size.
 func expandVolume(v View, e *Run) Action {
 	refused := e != nil && e.Outcome.Verdict == contract.BadRequest && !hasChanged(e, v.Expand)
-	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(dueAfter(e, v.Expand)) {
+	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(v.dueAfter(e, v.Expand)) {
 		return SetResizeStatus{To: ResizeInfeasible, Run: *e}
 	}
 	launch := Launch{Verb: contract.Expand, Number: 1, Attempt: 1}

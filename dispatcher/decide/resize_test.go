@@ -20,7 +20,7 @@ func everyResize(t *testing.T, f func(View)) {
 					for _, runs := range histories {
 						f(View{
 							Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Runs: runs,
-							Delete: Target{RevisionStored: true, HasSlot: true, Supported: true},
+							Delete: Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true},
 						})
 					}
 				}
@@ -107,7 +107,7 @@ func expandLaws(out *broken, v View) {
 	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
 	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
-	out.law("launched before the retry is due", e != nil && v.Now.Before(dueAfter(e, v.Expand)))
+	out.law("launched before the retry is due", e != nil && v.Now.Before(v.dueAfter(e, v.Expand)))
 	out.law("launched after the last attempt", e != nil && hasExhaustedAttempts(e, v.Expand))
 }
 
@@ -116,7 +116,7 @@ func writesResize(action Action) bool {
 	switch action.(type) {
 	case SetPVCapacity, SetResizeStatus:
 		return true
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, DeleteUnboundPV, DeletePV:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, Confirm, DeletePV:
 	}
 	return false
 }
@@ -124,7 +124,7 @@ func writesResize(action Action) bool {
 func resizeLaws(out *broken, v View, action Action) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		out.law("wrote of a resize while a run has no recorded outcome", r.Unfinished || r.Recorded == nil)
+		out.law("wrote of a resize while a run has no recorded outcome", !r.Gated && (r.Unfinished || r.Recorded == nil))
 	}
 	_, setsCapacity := action.(SetPVCapacity)
 	out.law("wrote on a claim that no longer exists", v.Volume.Released && !setsCapacity)
@@ -146,7 +146,8 @@ func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
 }
 
 func inProgressLaws(out *broken, v View) {
-	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot)
+	first, _ := v.gatedRuns()
+	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot && first == nil)
 	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
 }
 

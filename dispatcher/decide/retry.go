@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -17,24 +18,38 @@ const (
 	uncounted     = 10 * time.Second // the run was disrupted from outside
 )
 
-// dueAfter returns when a run may follow another: at once if what the storage refused has changed. If only the node
-// has changed since a full one, the pace is that of any failure. Otherwise a claim would try every node of a full
-// cluster without a pause.
-func dueAfter(r *Run, t Target) time.Time {
-	switch {
-	case t.Problem != nil || !hasChanged(r, t):
-		return r.Outcome.Finished.Add(pause(r))
-	case r.Outcome.Verdict == contract.NoCapacity && !hasRequestChanged(r, t):
-		return r.Outcome.Finished.Add(backoff(r.Attempt))
-	default:
-		return r.Outcome.Finished
+// dueAfter returns when a run may follow another. If the request, the config or the node has changed, the longer pause
+// after a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the time, or every
+// node of a full cluster, would be tried without a pause.
+func (v View) dueAfter(r *Run, t Target) time.Time {
+	failures := v.failuresUntil(r)
+	after := pause(r, failures)
+	if t.Problem == nil && hasChanged(r, t) {
+		after = min(after, backoff(failures))
 	}
+	return r.Outcome.Finished.Add(after)
+}
+
+// failuresUntil returns after how many failures the backoff of a run is. A change of the request begins a new count of
+// attempts, and no new backoff: the Jobs of the earlier ones, which are kept for an hour, are counted as well.
+func (v View) failuresUntil(r *Run) int {
+	if r.Verb == contract.Delete {
+		return r.Attempt // an undo after each of several attempts is not one that fails
+	}
+	failures := 0
+	for _, q := range v.Runs {
+		failed := q.Outcome.Verdict != contract.Done || q.Verb == contract.Provision // without its PV: otherwise none would follow
+		if q.Verb == r.Verb && q.Number <= r.Number && !q.Unfinished && q.Outcome.Verdict.Counted() && failed {
+			failures++
+		}
+	}
+	return max(failures, r.Attempt)
 }
 
 // due returns when a run may follow the newest of its verb. It is not before the pause of a node that had no room,
 // which an earlier run may have found.
 func (v View) due(r *Run, t Target) time.Time {
-	at := dueAfter(r, t)
+	at := v.dueAfter(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
 		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
@@ -44,8 +59,8 @@ func (v View) due(r *Run, t Target) time.Time {
 	return at
 }
 
-// pause returns how long to wait after a run that failed.
-func pause(r *Run) time.Duration {
+// pause returns how long to wait after a run that failed, if nothing has changed since.
+func pause(r *Run, failures int) time.Duration {
 	switch r.Outcome.Verdict {
 	case contract.BadConfig, contract.BadRequest:
 		return refusedPause
@@ -56,11 +71,11 @@ func pause(r *Run) time.Duration {
 	case contract.Unlisted:
 		return firstBackoff // the next run goes alone and finds out
 	case contract.NotStarted:
-		return backoff(max(r.Attempt, r.Number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
+		return backoff(max(failures, r.Number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
 	case contract.Done, contract.TryAgain:
-		return backoff(r.Attempt)
+		return backoff(failures)
 	default:
-		return backoff(r.Attempt)
+		return backoff(failures)
 	}
 }
 
@@ -75,7 +90,7 @@ func nextAttempt(last *Run) int {
 	switch {
 	case last == nil:
 		return 1
-	case !last.Outcome.Verdict.Counted():
+	case !last.Outcome.Counted():
 		return max(last.Attempt, 1)
 	default:
 		return last.Attempt + 1
@@ -92,7 +107,9 @@ func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision |
 
 // hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
 // serves it.
-func hasRequestChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Hash != t.Hash }
+func hasRequestChanged(r *Run, t Target) bool {
+	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
+}
 
 // hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
 // and an expand goes to the volume's nodes, whichever node the claim names.
@@ -145,7 +162,7 @@ func unconfirmedProblem(r Run) Problem {
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
-	return t.MaxAttempts > 0 && r.Outcome.Verdict.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
 
 // stalledProblem returns why nothing is launched after the last attempt.

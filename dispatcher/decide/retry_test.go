@@ -31,3 +31,53 @@ func TestUnlistedRequestIsRetriedAloneAfterASecond(t *testing.T) {
 		t.Errorf("got %#v, want %#v", got, want)
 	}
 }
+
+// A change of the request shortens the longer pause after a refusal, and never the ordinary backoff.
+func TestAChangedRequestKeepsTheOrdinaryBackoff(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		verdict contract.Verdict
+		attempt int
+		change  func(*Target)
+		want    time.Duration
+	}{
+		{"refused, unchanged", contract.BadRequest, 1, func(*Target) {}, 10 * time.Minute},
+		{"refused, another request", contract.BadRequest, 1, func(t *Target) { t.Hash = "h2" }, time.Second},
+		{"refused again, another request", contract.BadRequest, 4, func(t *Target) { t.Hash = "h2" }, 8 * time.Second},
+		{"another config", contract.BadConfig, 2, func(t *Target) { t.Revision = "r2" }, 2 * time.Second},
+		{"failed, another request", contract.TryAgain, 7, func(t *Target) { t.Hash = "h2" }, 64 * time.Second},
+		{"full, another node", contract.NoCapacity, 3, func(t *Target) { t.Node = "n2" }, 4 * time.Second},
+		{"disrupted, another request", contract.Disrupted, 9, func(t *Target) { t.Hash = "h2" }, 10 * time.Second},
+		{"a hash of another version", contract.BadRequest, 1, func(t *Target) { t.Hash = "9-h1" }, 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := recorded(run(contract.Provision, 1), tt.verdict, 0)
+			r.Attempt = tt.attempt
+			v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Runs: []Run{r}}
+			tt.change(&v.Provision)
+			if got := v.dueAfter(&r, v.Provision).Sub(now); got != tt.want {
+				t.Errorf("the next run is due after %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Each change begins a new count of attempts. The backoff is that of all the runs that failed one after another.
+func TestARequestThatChangesAllTheTimeIsBackedOffFrom(t *testing.T) {
+	v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1]}
+	v.Provision.Hash = "next"
+	for i := range 10 {
+		r := recorded(run(contract.Provision, i+1), contract.TryAgain, 0)
+		r.Attempt, r.Published, r.Held = 1, true, i == 9
+		v.Runs = append(v.Runs, r)
+		want := min(time.Second<<i, lastBackoff)
+		if got, waits := Decide(v).(Wait); !waits || got.Until.Sub(now) != want {
+			t.Errorf("after %d failures: %#v, want to wait for %s", i+1, Decide(v), want)
+		}
+		v.Now = now.Add(want)
+		if got, launches := Decide(v).(Launch); !launches || got.Attempt != 1 {
+			t.Errorf("%s after %d failures: %#v, want the first attempt at the new request", want, i+1, Decide(v))
+		}
+		v.Now = now
+	}
+}

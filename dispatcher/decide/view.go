@@ -116,6 +116,8 @@ type Run struct {
 	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
 	Stuck     *runs.Stuck
 	RecheckAt time.Time
+	// Probe names the Job that is kept, of those that cannot start for the same reason, if that is another one.
+	Probe string
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
 	// Output is the container's output. In a batch only the first claim whose outcome is recorded has it.
@@ -133,7 +135,7 @@ type Run struct {
 type RescheduleStage int
 
 // The stages of a rescheduling. Between the last two is one write on the claim. It is made on the claim as it was when
-// the rescheduling was announced, or never, so that no claim is rescheduled twice after one run.
+// the rescheduling was announced, or never, so that no claim is rescheduled twice after one announcement.
 const (
 	RescheduleNone      RescheduleStage = iota
 	RescheduleAnnounced                 // the run's Job says that the claim, as it is, returns to the scheduler
@@ -148,6 +150,8 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
+	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
+	Probe *Probe
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
 	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
@@ -158,6 +162,11 @@ type Target struct {
 	// NodeSelected is set if the scheduler has selected the node and can select another. OnSelectedNode is set if
 	// runs go only there.
 	NodeSelected, OnSelectedNode bool
+	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one without room.
+	OtherNodes []string
+	// Unpublished is set if the dispatcher publishes capacity, and what it has published still lets the scheduler
+	// select the node.
+	Unpublished bool
 	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
 	// then.
 	MissingNode    string
@@ -205,11 +214,11 @@ func (v View) MayHaveMade() *Run {
 	return v.Newest(contract.Provision)
 }
 
-// heldProvision returns the newest provision whose record is held, or nil.
-func (v View) heldProvision() *Run {
+// newestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+func (v View) newestHeld(verb contract.Verb) *Run {
 	var last *Run
 	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Verb == contract.Provision && r.Held && (last == nil || r.Number > last.Number) {
+		if r := &v.Runs[i]; r.Verb == verb && r.Held && (last == nil || r.Number > last.Number) {
 			last = r
 		}
 	}

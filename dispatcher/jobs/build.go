@@ -100,6 +100,9 @@ func annotations(p Plan) map[string]string {
 	if p.AnyNode {
 		out[AnnAnywhere] = "true"
 	}
+	if nodes := Nodes(p); nodes != "" {
+		out[AnnNodes] = nodes
+	}
 	for _, one := range p.all() {
 		for name, value := range one.record() {
 			out[keyOf(uids, one.Request.UID, name)] = value

@@ -173,7 +173,7 @@ func TestOnePodPerJobRunsOnce(t *testing.T) {
 
 func TestTimeoutIsOnTheJobAndOnThePod(t *testing.T) {
 	job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"timeout": "1m30.9s"}), fixture.Claim()))
-	if *job.Spec.ActiveDeadlineSeconds != 150 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
+	if *job.Spec.ActiveDeadlineSeconds != 690 || *job.Spec.Template.Spec.ActiveDeadlineSeconds != 90 {
 		t.Errorf("%d and %d seconds", *job.Spec.ActiveDeadlineSeconds, *job.Spec.Template.Spec.ActiveDeadlineSeconds)
 	}
 	if job.Spec.TTLSecondsAfterFinished != nil || *job.Spec.BackoffLimit != 0 {

@@ -33,6 +33,8 @@ const (
 	AnnWriter = contract.Domain + "write-pv"
 	// AnnNode is the node that the run was meant for, if the claim or the volume names one.
 	AnnNode = contract.Domain + "node"
+	// AnnNodes is a hash of the nodes that the run must go to, absent if it may go to any.
+	AnnNodes = contract.Domain + "nodes"
 	// AnnAnywhere is "true" on a Job that runs on any node because the volume's node no longer exists.
 	AnnAnywhere = contract.Domain + "any-node"
 	// AnnOutcome is the recorded outcome of the run, as JSON.

@@ -74,17 +74,46 @@ func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 	return out
 }
 
-// Hash returns a hash of what a claim asks for. It changes when the user changes the request, not when a controller
-// writes its own annotations or the scheduler selects a node.
-func Hash(r contract.Request) string {
+// hashVersion is the version of what Hash covers.
+const hashVersion = "2"
+
+// Hash returns a hash of what a claim asks for: its spec, what the class says beside its parameters, and those labels and annotations of
+// the claim that the config's request-keys name. Everything else may be written by controllers at any time: an annotation that
+// was renewed every ten seconds once was a new request each time. Parameters are part of the config revision.
+func Hash(r contract.Request, claim *corev1.PersistentVolumeClaim, requestKeys []string) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
+	r.Labels, r.Annotations = only(claim.Labels, requestKeys), only(claim.Annotations, requestKeys)
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings, numbers and maps of strings: cannot fail
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8])
+	return hashVersion + "-" + hex.EncodeToString(sum[:8])
+}
+
+// SameRequest reports whether two hashes are of the same request. Hashes of different versions cannot be compared, and count as the same:
+// an upgrade of the dispatcher is no new request of every claim.
+func SameRequest(a, b string) bool { return a == b || versionOf(a) != versionOf(b) }
+
+// versionOf returns the version of a hash. A size, which is an expand's, has none, and neither has a hash of the first version.
+func versionOf(hash string) string {
+	version, _, found := strings.Cut(hash, "-")
+	if !found {
+		return ""
+	}
+	return version
+}
+
+// only returns the entries of a map with these keys.
+func only(all map[string]string, keys []string) map[string]string {
+	out := map[string]string{}
+	for _, key := range keys {
+		if value, found := all[key]; found {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // SizeHash returns what an expand asks for: a size in bytes. Unlike a claim's hash it can be parsed.

@@ -84,22 +84,26 @@ func TestLabelsAndAnnotationsOfAClaimAreCapped(t *testing.T) {
 func TestHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 	cfg := fixture.Config(t, "Retain", nil)
 	hash := func(changes ...func(*corev1.PersistentVolumeClaim)) string {
-		return jobs.Hash(jobs.Request(fixture.Claim(changes...), fixture.Class(), cfg, ""))
+		claim := fixture.Claim(changes...)
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), cfg, ""), claim, []string{"example.com/tier", "replicas"})
 	}
 	base := hash()
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
-		"the size":         sized("2Gi"),
-		"the access modes": func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany },
-		"the volume mode":  func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
-		"the VAC":          func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("fast") },
-		"a label":          labelled("app", "db"),
-		"an annotation":    fixture.Annotated("k8s.io/CloneRequest", "a/b"),
+		"the size":                      sized("2Gi"),
+		"the access modes":              func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes[0] = corev1.ReadWriteMany },
+		"the volume mode":               func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) },
+		"the VAC":                       func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("fast") },
+		"a label of request-keys":       labelled("replicas", "3"),
+		"a label of them, to nothing":   labelled("replicas", ""),
+		"an annotation of request-keys": fixture.Annotated("example.com/tier", "fast"),
 	} {
 		if hash(change) == base {
 			t.Errorf("%s changes, the hash does not", what)
 		}
 	}
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
+		"an operator":           fixture.Annotated("operator.example.com/last-seen", "12:00"),
+		"a label of no request": labelled("app", "db"),
 		"our own result":        fixture.Annotated(contract.AnnAttempts, "7"),
 		"the PV controller":     fixture.Annotated("volume.kubernetes.io/storage-provisioner", "x"),
 		"the scheduler":         fixture.Annotated("volume.kubernetes.io/selected-node", "node-2"),
@@ -121,21 +125,57 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 		change(sc)
 		return jobs.Request(fixture.Claim(), sc, fixture.Config(t, "Retain", keys), "zone")
 	}
-	base := jobs.Hash(request(func(*storagev1.StorageClass) {}, nil))
-	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.MountOptions = []string{"ro"} }, nil)) == base {
+	hash := func(r contract.Request) string { return jobs.Hash(r, fixture.Claim(), nil) }
+	base := hash(request(func(*storagev1.StorageClass) {}, nil))
+	if hash(request(func(sc *storagev1.StorageClass) { sc.MountOptions = []string{"ro"} }, nil)) == base {
 		t.Error("the class's mount options change, the hash does not")
 	}
 	where := request(func(*storagev1.StorageClass) {}, nil)
 	where.SelectedTopology = map[string]string{corev1.LabelTopologyZone: "west"}
-	if jobs.Hash(where) != base {
+	if hash(where) != base {
 		t.Error("the node's labels change the hash")
 	}
-	if jobs.Hash(request(func(sc *storagev1.StorageClass) { sc.AllowedTopologies = []corev1.TopologySelectorTerm{{}} }, nil)) == base {
+	if hash(request(func(sc *storagev1.StorageClass) { sc.AllowedTopologies = []corev1.TopologySelectorTerm{{}} }, nil)) == base {
 		t.Error("the class's topologies change, the hash does not")
 	}
 	// Properties change the revision's name, which a retry compares as well.
-	if jobs.Hash(request(func(*storagev1.StorageClass) {}, map[string]string{"zone": "west"})) != base {
+	if hash(request(func(*storagev1.StorageClass) {}, map[string]string{"zone": "west"})) != base {
 		t.Error("a property changes the hash")
+	}
+}
+
+// What a request carries of a claim's text is limited, and what it asks for is not.
+func TestHashSeesRequestKeysThatTheRequestHasNoRoomFor(t *testing.T) {
+	hash := func(tier string) string {
+		claim := fixture.Claim(fixture.Annotated("notes", strings.Repeat("x", 5000)), fixture.Annotated("tier", tier))
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, []string{"tier"})
+	}
+	if hash("slow") == hash("fast") {
+		t.Error("the annotation of request-keys changes, the hash does not")
+	}
+}
+
+func TestHashesOfDifferentVersionsAreOfTheSameRequest(t *testing.T) {
+	claim := fixture.Claim()
+	today := jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, nil)
+	if !strings.HasPrefix(today, "2-") {
+		t.Errorf("the hash %s has another version: is there a test of the upgrade?", today)
+	}
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{today, today, true},
+		{today, "2-0000000000000000", false},
+		{today, "b2c4a0f1e3d5a697", true}, // of the first version, which no prefix tells
+		{"b2c4a0f1e3d5a697", today, true},
+		{today, "3-0000000000000000", true},
+		{today, "", true},
+		{"1073741824", "2147483648", false}, // sizes, of expands
+	} {
+		if got := jobs.SameRequest(tt.a, tt.b); got != tt.same {
+			t.Errorf("%q and %q: same request %v, want %v", tt.a, tt.b, got, tt.same)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +18,10 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 	if p.Config.RunOn != config.RunOnSelected || p.AnyNode {
 		return nil
 	}
-	if need := pvs.NodesOf(p.PV); need != nil {
-		return need
+	if p.PV != nil {
+		if need := pvs.NodesOf(p.PV); need != nil {
+			return need
+		}
 	}
 	if p.Request.SelectedNode == "" {
 		return nil
@@ -26,6 +31,21 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{p.Request.SelectedNode}},
 		},
 	}}}
+}
+
+// Nodes returns a hash of the nodes that a plan's run must go to, empty if it may go to any. Two runs of one config
+// revision and with the same nodes start, or do not start, for the same reasons.
+func Nodes(p Plan) string {
+	need := nodesFor(p)
+	if need == nil {
+		return ""
+	}
+	b, err := json.Marshal(need)
+	if err != nil {
+		panic(err) // strings and lists of strings: cannot fail
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
 }
 
 // requireNodes adds a requirement to those that the pod has already. Terms are alternatives, so both requirements

@@ -30,6 +30,7 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	if o.View.Provision.Problem != nil {
 		return nil
 	}
+	b.observeOtherNodes(o)
 	src := o.Provision.Config.Source
 	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), newestNumber(b.siblings(src))+1
 	return nil

@@ -44,13 +44,16 @@ func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, 
 	if r.Source, r.Target.Problem, err = b.resolveSource(ctx, claim); r.Target.Problem != nil || err != nil {
 		return r, err
 	}
-	if b.resolveConfig(&r); r.Target.Problem != nil {
+	if b.resolveConfig(&r); r.Target.Problem == nil {
+		r.Target.Problem = attributesProblem(claim, r.Config)
+	}
+	if r.Target.Problem != nil {
 		return r, nil
 	}
 	request := jobs.Request(claim, r.Class, r.Config, "")
 	request.Source = r.Source
 	r.Target = decide.Target{
-		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request), Node: request.SelectedNode,
+		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, claim, r.Config.RequestKeys), Node: request.SelectedNode,
 		RevisionStored: b.isCurrent(r.Config.Source),
 		HasSlot:        b.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
 		NodeSelected: waitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
@@ -189,4 +192,15 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 		return nil
 	}
 	return problem(reason.SelectorNotSupported, "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
+}
+
+// attributesProblem returns the problem that the PV of a claim cannot have its VolumeAttributesClass.
+func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *decide.Problem {
+	name := claim.Spec.VolumeAttributesClassName
+	if name == nil || *name == "" || cfg.AttributesClasses {
+		return nil
+	}
+	return problem(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, and the config %s/%s does not say, by "+
+		"volume-attributes-classes: true, that its image writes PersistentVolumes with a csi source: Kubernetes accepts the class on no other",
+		*name, cfg.Source.Namespace, cfg.Source.Name)
 }

@@ -73,6 +73,8 @@ type Hint struct {
 	NotBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
+	// Refused names the writes that were refused, or that the object did not show afterwards, by WriteOf.
+	Refused []string
 }
 
 // Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
@@ -81,7 +83,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize,
+		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err
@@ -106,6 +108,7 @@ func (o *Observation) apply(hint Hint) {
 			r.Refused = hint.RefusedWhy
 		}
 	}
+	o.applyRefused(hint)
 }
 
 // readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as ended while the PV

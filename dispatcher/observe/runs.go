@@ -43,7 +43,9 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		} else if gated != nil {
 			run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 		}
-		return run, b.observeStuck(ctx, &run, job, pods)
+		err := b.observeStuck(ctx, &run, job, pods)
+		run.Probe = b.probeInsteadOf(job, run.Stuck)
+		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, run, pods)
@@ -88,6 +90,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 		return err
 	}
 	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
+	b.Caches.KeepWarning(job, warning)
 	if warning == nil && !run.Stuck.GiveUp {
 		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
 	}

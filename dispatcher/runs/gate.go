@@ -29,13 +29,11 @@ func hasGate(pod *corev1.Pod) bool {
 // node has reported the end, or when the pod was deleted before it had a node. Without a report from its node it may until its own deadline.
 func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 	switch {
-	case isDeletedUnscheduled(pod):
-		return false, time.Time{}
 	case isUnconfirmed(pod):
-		until = unconfirmedUntil(pod, pod.CreationTimestamp.Time)
+		until = podMayRunUntil(pod, pod.CreationTimestamp.Time)
 		return now.Before(until), until
 	default:
-		return !hasPodEnded(pod), time.Time{}
+		return !IsOver(pod), time.Time{}
 	}
 }
 

@@ -31,6 +31,18 @@ type Outcome struct {
 	MayRunUntil time.Time `json:"quiet,omitzero"`
 }
 
+// mayRunUntilKey is the key of MayRunUntil in JSON. An outcome without one lacks it.
+const mayRunUntilKey = `"quiet":`
+
+// Cancelled is the Reason of a run that was NotStarted because its Job was deleted before.
+const Cancelled = "Cancelled"
+
+// Counted reports whether a run with this outcome counts as an attempt. One that was disrupted from outside, or cancelled
+// before it started, does not.
+func (o Outcome) Counted() bool {
+	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
+}
+
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
@@ -124,10 +136,18 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 	if pod == nil && neverHadPod(job) && out.Verdict != contract.Done {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
+	readCancelled(&out, c, job)
 	if until := mayRunUntil(job, pod); until.After(out.Finished) {
 		out.MayRunUntil = until
 	}
 	return out
+}
+
+// readCancelled completes the outcome of a run that never started because its Job was deleted.
+func readCancelled(out *Outcome, c *batchv1.JobCondition, job *batchv1.Job) {
+	if out.Verdict == contract.NotStarted && c == nil && job.DeletionTimestamp != nil {
+		out.Reason = Cancelled
+	}
 }
 
 // mayRunUntil returns until when a container of an ended Job may still be running without a report from its node:
@@ -146,11 +166,11 @@ func mayRunUntil(job *batchv1.Job, pod *corev1.Pod) time.Time {
 	if pod == nil { // it was deleted, finalizer and all, by another client
 		return since.Add(deadlineOf(job.Spec.ActiveDeadlineSeconds) + defaultGracePeriod + clockSkew)
 	}
-	return unconfirmedUntil(pod, since)
+	return podMayRunUntil(pod, since)
 }
 
-// unconfirmedUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
-func unconfirmedUntil(pod *corev1.Pod, since time.Time) time.Time {
+// podMayRunUntil returns until when a pod may run of whose end no node will report. since is when its Job or the pod itself was created.
+func podMayRunUntil(pod *corev1.Pod, since time.Time) time.Time {
 	return lastBegin(pod, since).Add(deadlineOf(pod.Spec.ActiveDeadlineSeconds) + gracePeriodOf(pod) + clockSkew)
 }
 
@@ -339,6 +359,13 @@ func shorten(text string) string {
 	return kept + tail
 }
 
+func (o Outcome) whyNotStarted() string {
+	if o.Reason == Cancelled {
+		return "its Job was deleted, and its container never started"
+	}
+	return "its container never started"
+}
+
 // String returns how a run ended in a few words, such as "exit code 75".
 func (o Outcome) String() string {
 	switch {
@@ -347,7 +374,7 @@ func (o Outcome) String() string {
 	case o.Verdict == contract.Disrupted:
 		return "its pod was taken away"
 	case o.Verdict == contract.NotStarted:
-		return "its container never started"
+		return o.whyNotStarted()
 	case o.Verdict == contract.Unlisted:
 		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch says nothing of this request"
 	case o.Reason != "" && o.ExitCode != nil:

@@ -213,7 +213,7 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 		},
 		"a Job deleted by hand before it had a pod": {
 			terminating(jobThat("", "")), nil,
-			runs.Outcome{Verdict: contract.NotStarted, Finished: now},
+			runs.Outcome{Verdict: contract.NotStarted, Reason: runs.Cancelled, Finished: now},
 		},
 		"a Job deleted by hand whose pod nobody kept": {
 			unkept(terminating(jobThat("", ""))), nil, runs.Outcome{Verdict: contract.Unknown, Finished: now},

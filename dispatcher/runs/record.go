@@ -39,6 +39,8 @@ type Record struct {
 	Held bool
 	// Waived is set if the claim no longer needs the run.
 	Waived bool
+	// Returns is how often the claim has been returned to the scheduler since the run.
+	Returns jobs.Returns
 	// Others is what is recorded of the other claims that the Job serves.
 	Others Others
 }
@@ -76,6 +78,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		NothingBefore: own(jobs.AnnClean) == "true",
 		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
 		Waived:        own(jobs.AnnWaived) != "",
+		Returns:       jobs.ReturnsOf(job, uid),
 		Others:        othersOf(job, uid),
 		Since:         sinceOf(job, own(jobs.AnnSince)),
 	}

@@ -36,3 +36,12 @@ func StartTime(pods []*corev1.Pod) metav1.Time {
 	}
 	return metav1.Time{}
 }
+
+// AnyUnkept reports whether a pod of a run that has not ended lacks our finalizer. It is removed only from pods that
+// have ended.
+func AnyUnkept(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		return !ended && pod.DeletionTimestamp == nil && !HasFinalizer(pod)
+	})
+}

@@ -28,6 +28,27 @@ type Stuck struct {
 	GiveUp bool
 }
 
+// Cause names why Kubernetes says that the run cannot start: other runs with the same config and nodes cannot start
+// either. It is empty if nothing says so, if a queue holds the run back, or if a container of it has started.
+func (s *Stuck) Cause() string {
+	switch {
+	case s == nil || !s.Unstarted || s.GiveUp:
+		return ""
+	case s.Reason == reason.JobSuspended || s.Reason == corev1.PodReasonSchedulingGated:
+		return ""
+	case s.Reason == imagePullBackOff:
+		return errImagePull // the kubelet says the two in turn
+	default:
+		return s.Reason
+	}
+}
+
+// Reasons of the kubelet for a container that waits for its image.
+const (
+	errImagePull     = "ErrImagePull"
+	imagePullBackOff = "ImagePullBackOff"
+)
+
 // How long a Job may take before it counts as stuck. An API server or a kubelet under load needs a few seconds for what
 // it will do anyway.
 const (
@@ -44,7 +65,7 @@ type Warning struct{ Reason, Note string }
 // container has not started for the whole time that it may run is given up.
 func StuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	t, recheck := stuckOf(job, pods, warning, now)
-	if t == nil || !t.Unstarted {
+	if t == nil || !t.Unstarted || job.Spec.Template.Spec.ActiveDeadlineSeconds == nil {
 		return t, recheck
 	}
 	last := job.CreationTimestamp.Time
@@ -77,11 +98,19 @@ func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}
+	return stuckPending(pod, warning, now)
+}
+
+// stuckPending returns why no container of a pod has started yet, or nil if an init container is at work.
+func stuckPending(pod *corev1.Pod, warning *Warning, now time.Time) (*Stuck, time.Time) {
 	if t := stuckUnscheduled(pod); t != nil {
 		return t, time.Time{}
 	}
 	if t := stuckUnstarted(pod); t != nil {
 		return t, time.Time{}
+	}
+	if HasStarted([]*corev1.Pod{pod}) {
+		return nil, time.Time{}
 	}
 	return stuckWithoutCause(pod.CreationTimestamp.Time, "its pod does not start on the node "+pod.Spec.NodeName, warning, now)
 }
@@ -146,7 +175,7 @@ func stuckUnstarted(pod *corev1.Pod) *Stuck {
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: true}
+		return &Stuck{Reason: w.Reason, Note: fmt.Sprintf("its container %s does not start: %s", s.Name, w.Message), Unstarted: !HasStarted([]*corev1.Pod{pod})}
 	}
 	return nil
 }

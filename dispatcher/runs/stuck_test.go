@@ -16,7 +16,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	job := func(change func(*batchv1.Job)) *batchv1.Job {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}}
-		j.Spec.ActiveDeadlineSeconds = new(int64(600))
+		j.Spec.Template.Spec.ActiveDeadlineSeconds = new(int64(540))
 		if change != nil {
 			change(j)
 		}
@@ -35,6 +35,11 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 				Name: "provisioner", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
 			}}
 		}
+	}
+	initialising := func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name: "copy", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
 	}
 	byForce := func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(start)), new(int64(0))
@@ -90,6 +95,14 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			warning: &runs.Warning{Reason: "FailedMount", Note: `secret "f" not found`},
 			want:    &runs.Stuck{Reason: "FailedMount", Note: `its pod does not start on the node node7: secret "f" not found`, Unstarted: true},
 		},
+		"an init container is at work": {job: job(nil), pods: pod(initialising), after: time.Hour},
+		"an init container has worked, and the image cannot be pulled": {
+			job: job(nil), pods: pod(func(p *corev1.Pod) {
+				waiting("ErrImagePull", "not found")(p)
+				initialising(p)
+			}),
+			want: &runs.Stuck{Reason: "ErrImagePull", Note: "its container provisioner does not start: not found"},
+		},
 		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
 		"its pod terminates": {
 			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), look: 30 * time.Second,
@@ -131,8 +144,37 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			if (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
+			if tt.want != nil && tt.want.Unstarted && !tt.want.GiveUp && tt.look == 0 {
+				tt.look = 600 * time.Second // when it is given up
+			}
 			if want := start.Add(tt.look); tt.look != 0 && !look.Equal(want) || tt.look == 0 && !look.IsZero() {
 				t.Errorf("look again at %s, want %s", look, want)
+			}
+		})
+	}
+}
+
+// Only what Kubernetes says, and not silence or a queue, is a reason for other Jobs to wait.
+func TestCauseIsTheSameForJobsThatCannotStart(t *testing.T) {
+	for name, test := range map[string]struct {
+		stuck *runs.Stuck
+		want  string
+	}{
+		"it makes progress":         {},
+		"silence":                   {&runs.Stuck{Unstarted: true}, ""},
+		"no node takes it":          {&runs.Stuck{Reason: "Unschedulable", Unstarted: true}, "Unschedulable"},
+		"the image":                 {&runs.Stuck{Reason: "ErrImagePull", Unstarted: true}, "ErrImagePull"},
+		"the image, a moment later": {&runs.Stuck{Reason: "ImagePullBackOff", Unstarted: true}, "ErrImagePull"},
+		"a quota":                   {&runs.Stuck{Reason: "FailedCreate", Unstarted: true}, "FailedCreate"},
+		"after an init container":   {&runs.Stuck{Reason: "ErrImagePull"}, ""},
+		"a scheduling gate":         {&runs.Stuck{Reason: "SchedulingGated", Unstarted: true}, ""},
+		"a queue":                   {&runs.Stuck{Reason: "JobSuspended", Unstarted: true}, ""},
+		"a queue, for too long":     {&runs.Stuck{Reason: "JobSuspended", Unstarted: true, GiveUp: true}, ""},
+		"a node that is lost":       {&runs.Stuck{Reason: "WaitingForNode", NodeLost: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.stuck.Cause(); got != test.want {
+				t.Errorf("the cause is %q, want %q", got, test.want)
 			}
 		})
 	}

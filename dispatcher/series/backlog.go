@@ -6,17 +6,17 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// The states of a Job that has not ended.
+// The states of a Job that has not ended. In either it uses one of its class's slots.
 const (
-	stateRunning = "running" // it uses one of its class's slots
-	stateStuck   = "stuck"   // it cannot start, and uses none
+	stateRunning = "running"
+	stateStuck   = "stuck" // Kubernetes says that it cannot start
 )
 
 var (
 	queueDesc = metrics.NewDesc("flex_dispatcher_queue",
 		"Runs that wait for one of their class's max-parallel slots", []string{labelClass, labelVerb}, nil, metrics.ALPHA, "")
 	jobsDesc = metrics.NewDesc("flex_dispatcher_jobs",
-		"Jobs that have not ended", []string{labelClass, labelVerb, labelState}, nil, metrics.ALPHA, "")
+		"Jobs that use one of their class's max-parallel slots", []string{labelClass, labelVerb, labelState}, nil, metrics.ALPHA, "")
 )
 
 // Backlog is what waits and what runs at a moment, by the class's name.
@@ -31,7 +31,7 @@ type Waiting struct {
 	Verb  contract.Verb
 }
 
-// Jobs are the Jobs of a class and verb that have not ended. Running is set if they use a slot.
+// Jobs are the Jobs of a class and verb that have not ended. Running is set unless they cannot start.
 type Jobs struct {
 	Class         string
 	Verb          contract.Verb

@@ -26,7 +26,15 @@ type Waiter struct {
 	Limit int
 	// Group names the waiters that may share a Job. It is empty if it shares none.
 	Group string
+	// Start is what its run would start with. Behind is set if another Job with the same cannot start, and its own
+	// could not either.
+	Start  Start
+	Behind bool
 }
+
+// Start is what decides whether a run can start: its config revision, "namespace/name", and its nodes, as its Job names
+// them.
+type Start struct{ Revision, Nodes string }
 
 // Load is what a class runs now, and when each flow was last served, as far as its Jobs still show it.
 type Load struct {

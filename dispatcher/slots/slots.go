@@ -1,10 +1,12 @@
 package slots
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -23,15 +25,26 @@ func KeyOf(src config.Source) ClassKey {
 	return ClassKey{src.Namespace, config.ClassLabel(src.Class)}
 }
 
+// StartOf returns what a Job starts with.
+func StartOf(job *batchv1.Job) Start {
+	return Start{job.Annotations[contract.AnnRevision], job.Annotations[jobs.AnnNodes]}
+}
+
 // KeyOfJob returns where a Job is counted.
 func KeyOfJob(job *batchv1.Job) ClassKey {
 	return ClassKey{job.Namespace, job.Labels[config.LabelClass]}
 }
 
+// KeyOfPod returns where a pod of a Job is counted.
+func KeyOfPod(pod *corev1.Pod) ClassKey {
+	return ClassKey{pod.Namespace, pod.Labels[config.LabelClass]}
+}
+
 // Assignment is a slot that is in use although the cache does not have its Job yet.
 type Assignment struct {
 	ClassKey
-	flow Flow
+	flow  Flow
+	start Start
 }
 
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
@@ -44,10 +57,12 @@ type Slots struct {
 
 	mu       sync.Mutex
 	queues   map[ClassKey]*Queue
+	parked   map[ClassKey]map[Start]*parked
 	served   map[ClassKey]map[Flow]time.Time
 	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
+	kept     map[types.UID]time.Time
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
 	// queue.
 	joined map[types.UID]types.UID
@@ -57,8 +72,8 @@ type Slots struct {
 func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
-		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
+		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, joined: map[types.UID]types.UID{},
 	}
 }
 
@@ -78,13 +93,17 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 	for _, queue := range s.queues {
 		queue.Remove(string(uid))
 	}
+	for _, starts := range s.parked {
+		for _, p := range starts {
+			p.waiting.Remove(string(uid))
+		}
+	}
 	return s.assigned[uid]
 }
 
 // End reassigns the slot that a UID had and did not use, because something else had to be done first or the API
 // server refused the Job: a UID that cannot be launched now must not hold up another. Then the free slots of every
-// class in which the UID has Jobs are assigned, since a stuck Job does not use its slot, and only time shows that it
-// is stuck. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still
+// class in which the UID has Jobs are assigned, since one of them may have started or ended. It reports whether the UID waits, or has been assigned a slot since. UIDs that have joined and are still
 // neither launched nor dismissed, since the work has panicked, wait again.
 func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	s.dismissJoined(uid)
@@ -106,7 +125,7 @@ func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
 			return true
 		}
 	}
-	return s.assigned[uid] != nil
+	return s.assigned[uid] != nil || s.isParked(uid)
 }
 
 // revoke takes back a slot that a UID had, and reports whether it was still unused.
@@ -133,16 +152,26 @@ func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	if s.joined[types.UID(w.UID)] != "" {
 		return // it gets that Job, or is enqueued
 	}
+	if w.Behind {
+		s.park(at, w)
+	} else {
+		s.queueOf(at).Add(w)
+	}
+}
+
+// queueOf returns the queue of a class.
+func (s *Slots) queueOf(at ClassKey) *Queue {
 	if s.queues[at] == nil {
 		s.queues[at] = &Queue{}
 	}
-	s.queues[at].Add(w)
+	return s.queues[at]
 }
 
 // Assign assigns the free slots of a class to the next waiters, and enqueues those and no others.
 func (s *Slots) Assign(at ClassKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unpark(at)
 	queue := s.queues[at]
 	if queue == nil || queue.Len() == 0 {
 		return
@@ -150,7 +179,7 @@ func (s *Slots) Assign(at ClassKey) {
 	load := s.load(at)
 	for _, w := range queue.Next(load, queue.Limit()-load.Busy()) {
 		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow}
+		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start}
 		s.enqueue(types.UID(w.UID))
 	}
 }
@@ -164,11 +193,7 @@ func (s *Slots) load(at ClassKey) Load {
 			load.Running[a.flow]++
 		}
 	}
-	for _, job := range s.caches.UnfinishedJobs(at.Namespace, at.Label) {
-		if s.HoldsSlot(job) {
-			load.Running[flowOf(job)]++
-		}
-	}
+	s.countJobs(at, load.Running)
 	for _, a := range s.assigned {
 		if a.ClassKey == at {
 			load.Running[a.flow]++
@@ -177,29 +202,74 @@ func (s *Slots) load(at ClassKey) Load {
 	return load
 }
 
-// HoldsSlot reports whether a Job uses a slot of its class. A Job that cannot start does not.
-func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
-	pods, now := s.caches.PodsOf(job), s.clock.Now()
-	if runs.HasEnded(job, pods, now) {
-		return false
+// countJobs counts the Jobs that hold a slot, and the pods at work whose Job has finished or no longer exists.
+func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
+	counted := map[string]bool{}
+	for _, job := range s.caches.UnfinishedJobs(at.Namespace, at.Label) {
+		if s.HoldsSlot(job) {
+			counted[job.Name] = true
+			running[flowOf(job)]++
+		}
 	}
-	stuck, _ := runs.StuckOf(job, pods, nil, now)
-	return stuck == nil || !stuck.Unstarted
+	for _, pod := range s.caches.UnfinishedPods(at.Namespace, at.Label) {
+		name := pod.Labels[batchv1.JobNameLabel]
+		if counted[name] || !runs.IsAtWork(pod, s.clock.Now()) {
+			continue
+		}
+		counted[name] = true
+		flow := Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}
+		if job := s.caches.JobNamed(at.Namespace, name); job != nil {
+			flow = flowOf(job)
+		}
+		running[flow]++
+	}
+}
+
+// HoldsSlot reports whether a Job uses a slot of its class: until its pod has ended, also while it cannot start. It may
+// start at any moment, and then no more containers than the class allows may be at work.
+func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
+	return runs.HoldsSlot(job, s.caches.PodsOf(job), s.clock.Now())
 }
 
 // Use turns a UID's assignment into a Job that is about to be created.
 func (s *Slots) Use(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	a := s.assigned[uid]
+	if a == nil {
+		a = &Assignment{ClassKey: KeyOfJob(job), flow: flowOf(job), start: StartOf(job)}
+	}
 	delete(s.assigned, uid)
-	s.launched[jobKey(job)] = &Assignment{KeyOfJob(job), flowOf(job)}
+	s.launched[jobKey(job)] = a
 }
 
-// Unused releases the slot of a Job that was not created after all.
-func (s *Slots) Unused(job *batchv1.Job) {
+// Unused gives the slot of a Job that was not created back to the UID. The UID keeps it until End, for another Job.
+func (s *Slots) Unused(uid types.UID, job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if a := s.launched[jobKey(job)]; a != nil {
+		s.assigned[uid] = a
+	}
 	delete(s.launched, jobKey(job))
+}
+
+// keptOnce is how long after a UID has kept a slot for a Job that may exist it does not keep another.
+const keptOnce = 10 * time.Minute
+
+// Unanswered is Unused for a Job of which it is unknown whether it was created. The UID keeps the slot until the End of
+// its next reconcile, when the cache may show the Job. It does so once in a while only, since it must not hold up others.
+func (s *Slots) Unanswered(uid types.UID, job *batchv1.Job) {
+	s.Unused(uid, job)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	maps.DeleteFunc(s.kept, func(_ types.UID, at time.Time) bool { return now.Sub(at) > keptOnce })
+	a := s.assigned[uid]
+	if _, again := s.kept[uid]; again || a == nil {
+		return
+	}
+	other := *a // End takes back the one that Begin has returned
+	s.assigned[uid], s.kept[uid] = &other, now
 }
 
 // Observe records that the cache has a Job, and when its flows were served.
@@ -282,6 +352,16 @@ func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
 	out := map[ClassKey]map[Flow]int{}
 	for at, queue := range s.queues {
 		out[at] = queue.Flows()
+	}
+	for at, starts := range s.parked {
+		if out[at] == nil {
+			out[at] = map[Flow]int{}
+		}
+		for _, p := range starts {
+			for flow, n := range p.waiting.Flows() {
+				out[at][flow] += n
+			}
+		}
 	}
 	return out
 }

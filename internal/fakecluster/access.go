@@ -30,6 +30,8 @@ var resources = map[reflect.Type]string{
 	reflect.TypeFor[*corev1.Pod]():                   "pods",
 	reflect.TypeFor[*corev1.ServiceAccount]():        "serviceaccounts",
 	reflect.TypeFor[*storagev1.StorageClass]():       "storageclasses",
+	reflect.TypeFor[*storagev1.CSIDriver]():          "csidrivers",
+	reflect.TypeFor[*storagev1.CSIStorageCapacity](): "csistoragecapacities",
 }
 
 func resourceOf(obj any) string {

@@ -50,7 +50,7 @@ type Cluster struct {
 	NodeLost bool
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
-	// Cordoned is the name of a node that takes no pods.
+	// Cordoned is how the names of the nodes begin that take no pods.
 	Cordoned string
 	// Choices are the nodes that the scheduler selects for claims, one after the other, the last for ever.
 	Choices []string

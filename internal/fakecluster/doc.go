@@ -23,8 +23,8 @@
 //   - Dispatchers: [Cluster.Start], [Cluster.StartMortal], [Cluster.Stop].
 //   - Time: [Cluster.Until], [Cluster.Advance].
 //   - Objects, on anybody's behalf: [List], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
-//   - Trouble: [Server.Refuse] and [Server.Overtake] requests, [Server.Forbidden] namespaces, [Server.DelayWatches] of all clients or
-//     [Process.DelayWatches] of one.
+//   - Trouble: [Server.Refuse] (or change), [Server.Overtake] and [Server.LoseAnswer] for requests, [Server.Forbidden] namespaces,
+//     [Server.DelayWatches] of all clients or [Process.DelayWatches] of one.
 //   - What an image does in the storage: [Run.CreateVolume], [Run.DeleteVolume], [Run.ExpandVolume], [Run.WritePV].
 //   - Ask: [Cluster.Claim], [Cluster.IsBound], [Cluster.AllBound], [Cluster.PVOf], [Cluster.CreatedJobs],
 //     [Cluster.RunsOf], [Cluster.RunningPods], [Cluster.HeldRecords], [Cluster.Empty], [Recorder.About], [Log.Lines].

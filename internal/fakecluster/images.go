@@ -13,7 +13,12 @@ import (
 // Image is what a container does. It takes its time and then does it all at once.
 type Image struct {
 	Takes time.Duration // 0: a second
-	Does  func(*Run) Exit
+	// Waits is why the kubelet does not start the container, empty if it does.
+	Waits string
+	// StartsAfter is how long after its pod's creation it starts, InitTakes how long an init container works before,
+	// EndsAfter how long it goes on when its pod is deleted.
+	StartsAfter, InitTakes, EndsAfter time.Duration
+	Does                              func(*Run) Exit
 	// Batch, when set, does several requests at once. Without it a batch does each as if it were alone, and writes a
 	// result line for each.
 	Batch func([]*Run) Exit

@@ -26,10 +26,9 @@ func (c *Cluster) runKubelets() {
 		case pod.Spec.NodeName == "":
 			c.schedule(pod)
 		case pod.DeletionTimestamp != nil && !c.NodeLost:
-			c.terminate(pod, Exit{Code: sigkill}, "")
+			c.kill(pod)
 		case pod.Status.Phase == corev1.PodPending:
-			c.checkAlone(pod)
-			set(c, Kubelet, pod, func(p *corev1.Pod) { p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(c.now()) })
+			c.startContainer(pod)
 		}
 	}
 	for _, pod := range shared[*corev1.Pod](c) {

@@ -81,7 +81,7 @@ func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
 		return
 	case !waitsForConsumer(class):
 	case claim.Annotations[AnnSelectedNode] == "":
-		c.selectNode(claim)
+		c.selectNode(claim, class)
 		return
 	}
 	if claim.Annotations[AnnStorageProvisioner] == class.Provisioner {

@@ -1,10 +1,14 @@
 package fakecluster
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -13,11 +17,10 @@ const Scheduler = "kube-scheduler"
 
 // CreateNode adds a node, whose hostname label is its name unless another is given.
 func (c *Cluster) CreateNode(name string, hostname ...string) *corev1.Node {
-	host := name
-	if len(hostname) > 0 {
-		host = hostname[0]
-	}
-	return Create(c, Admin, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}})
+	return Create(c, Admin, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: append(slices.Clip(hostname), name)[0]}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	})
 }
 
 // SelectNode is a change of a claim: a node is selected.
@@ -25,15 +28,30 @@ func SelectNode(node string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) { Annotate(claim, AnnSelectedNode, node) }
 }
 
-// selectNode is the scheduler's choice for a claim whose pod it places. It does not know what the storage has.
-func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
-	if len(c.Choices) == 0 {
+// selectNode is the scheduler's choice for a claim whose pod it places. It knows of the storage only what is published.
+func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {
+	fits := slices.IndexFunc(c.Choices, func(node string) bool { return c.hasCapacity(claim, class, node) })
+	if fits < 0 {
 		return
 	}
-	set(c, Scheduler, claim, SelectNode(c.Choices[0]))
-	if len(c.Choices) > 1 {
-		c.Choices = c.Choices[1:]
+	set(c, Scheduler, claim, SelectNode(c.Choices[fits]))
+	if len(c.Choices) > fits+1 {
+		c.Choices = c.Choices[fits+1:]
 	}
+}
+
+// hasCapacity reports whether a node has the capacity for a claim, if a CSIDriver says that capacity is published.
+func (c *Cluster) hasCapacity(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, name string) bool {
+	driver, found := sharedOne[*storagev1.CSIDriver](c, "", class.Provisioner)
+	node, exists := sharedOne[*corev1.Node](c, "", name)
+	if !found || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity || !exists {
+		return true
+	}
+	return slices.ContainsFunc(shared[*storagev1.CSIStorageCapacity](c), func(o *storagev1.CSIStorageCapacity) bool {
+		nodes, err := metav1.LabelSelectorAsSelector(o.NodeTopology)
+		limit := cmp.Or(o.MaximumVolumeSize, o.Capacity)
+		return err == nil && o.StorageClassName == class.Name && nodes.Matches(labels.Set(node.Labels)) && limit.Cmp(*claim.Spec.Resources.Requests.Storage()) >= 0
+	})
 }
 
 // assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.
@@ -52,7 +70,7 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 	need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	pod.Spec.NodeName = ""
 	for _, node := range shared[*corev1.Node](c) {
-		if matches, err := need.Match(node); matches && err == nil && node.Name != c.Cordoned {
+		if matches, err := need.Match(node); matches && err == nil && (c.Cordoned == "" || !strings.HasPrefix(node.Name, c.Cordoned)) {
 			pod.Spec.NodeName = node.Name
 		}
 	}

@@ -42,6 +42,7 @@ type Server struct {
 	// everDelayed are those of which any watch ever brought nothing.
 	everDelayed map[string]bool
 	refuse      func(by, verb string, obj Object) error
+	lose        func(obj Object) bool
 	overtake    func(verb string, at Key, patch []byte) func(Object)
 }
 
@@ -108,11 +109,19 @@ func (s *Server) History() []Change {
 	return slices.Clip(s.log)
 }
 
-// Refuse sets which creates and patches of clients are refused; nil: none.
+// Refuse sets which creates and patches of clients are refused; nil: none. Like a mutating webhook, refuse may also
+// change the object that is about to be stored, and the request is answered without an error.
 func (s *Server) Refuse(refuse func(by, verb string, obj Object) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = refuse
+}
+
+// LoseAnswer sets for which objects that clients create no answer arrives although they are stored; nil: none.
+func (s *Server) LoseAnswer(lose func(obj Object) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = lose
 }
 
 // Overtake sets what comes in between a client's decision to patch or delete an object and the request: the change

@@ -63,7 +63,7 @@ func (w *world) checkPV(claim *corev1.PersistentVolumeClaim, pv *corev1.Persiste
 	for key, want := range map[string]string{
 		"flex-provisioner.io/claim-uid":        string(claim.UID),
 		"flex-provisioner.io/cinder-volume-id": vol.ID,
-		"pv.kubernetes.io/provisioned-by":      "flex-provisioner.io/dispatcher",
+		"pv.kubernetes.io/provisioned-by":      "flex-provisioner.io",
 	} {
 		equal(w.t, "the PV's annotation "+key, pv.Annotations[key], want)
 	}

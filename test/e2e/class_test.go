@@ -28,7 +28,7 @@ func (w *world) class(name string, change ...func(*storagev1.StorageClass)) *sto
 	w.t.Helper()
 	class := &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: name},
-		Provisioner: "flex-provisioner.io/dispatcher",
+		Provisioner: "flex-provisioner.io",
 		Parameters:  map[string]string{},
 	}
 	for _, c := range change {

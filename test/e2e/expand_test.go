@@ -74,7 +74,7 @@ func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	w.bound(claim)
 	w.ask(claim, "2Gi")
 	now := w.grown(claim, `has 2Gi allocated 2Gi "" []`)
-	equal(t, "who grows it", now.Annotations["volume.kubernetes.io/storage-resizer"], "flex-provisioner.io/dispatcher")
+	equal(t, "who grows it", now.Annotations["volume.kubernetes.io/storage-resizer"], "flex-provisioner.io")
 	equal(t, "the PV's capacity", w.capacity(claim), "2Gi")
 	w.event(claim, "Resizing", "to 2Gi", "expand-"+string(claim.UID)+"-1")
 	w.event(claim, "VolumeResizeSuccessful", "2Gi")

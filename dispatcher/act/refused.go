@@ -1,0 +1,76 @@
+package act
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Do carries out one action: at most one write, then its event and log line. A write that is refused for good, or that
+// the object does not show, is reported, and tried again a while later. Until then, what does not depend on it is
+// decided without it.
+func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
+	a.reportUnkeptPods(o)
+	result, err := a.carryOut(ctx, o, action)
+	return a.unlessRefused(ctx, o, action, result, err)
+}
+
+// unlessRefused returns how an action ended. A refused write is reported and learned from.
+func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, action decide.Action, result Result, err error) (Result, error) {
+	if !IsRefused(err) {
+		return result, err
+	}
+	klog.FromContext(ctx).Error(err, "A write was refused", "claim", o.At, "uid", o.UID)
+	a.ReportRefused(o, action, err)
+	return learned(observe.Hint{Refused: []string{observe.WriteOf(action)}}), nil
+}
+
+// ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV that was to be written.
+func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
+	a.emitRefused(o, o.Jobs[observe.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC accept what the dispatcher writes. "+
+		"It is tried again each minute, and what does not depend on it goes on")
+}
+
+func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note string) {
+	var about []runtime.Object
+	switch {
+	case o.Holder != nil:
+		about = append(about, o.Holder)
+	case o.Claim != nil:
+		about = append(about, o.Claim)
+	}
+	switch {
+	case job != nil:
+		about = append(about, job)
+	case o.PV != nil:
+		about = append(about, o.PV)
+	}
+	if len(about) == 0 {
+		for _, other := range o.Jobs {
+			about = append(about, other)
+		}
+	}
+	for _, obj := range about {
+		a.emit(obj, nil, corev1.EventTypeWarning, reason.WriteRefused, note)
+	}
+}
+
+// reportUnkeptPods reports each pod at work that does not have our finalizer. Its Job asks for it, so something takes it
+// away when pods are created. Such a pod can vanish before its outcome was read.
+func (a *Actor) reportUnkeptPods(o *observe.Observation) {
+	for _, r := range o.View.Runs {
+		if r.Unfinished && r.Recorded == nil && runs.AnyUnkept(o.Pods[r.Name]) {
+			a.emitRefused(o, o.Jobs[r.Name], "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
+				", which its Job sets: a mutating webhook or policy takes it off, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
+		}
+	}
+}

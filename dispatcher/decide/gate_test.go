@@ -1,0 +1,212 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// confirmLaws checks what must hold when a gated run is confirmed.
+func confirmLaws(out *broken, v View, a Confirm) {
+	out.law("confirmed a run that is not gated", !a.Run.Gated || !a.Run.Unfinished || a.Run.Terminating)
+	out.law("confirmed a run while another pod of its claim may run", a.Run.OtherPod != "")
+	out.law("confirmed a run before the gates of other controllers were removed", a.Run.ForeignGate)
+	out.law("confirmed a run for another claim than its first", !a.Run.First)
+	alone := len(a.Run.UIDs) < 2
+	out.law("confirmed a run that has too little time left", alone && !a.Run.ConfirmBefore.IsZero() && v.Now.After(a.Run.ConfirmBefore))
+	out.law("confirmed a run that would not be launched again as it is", (alone || a.Run.Verb == contract.Delete) && !isLaunchedAgain(v, a.Run))
+	out.law("confirmed a run on facts of caches that have no common order", v.Contested && !a.NeedsLive)
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		if r.Name == a.Run.Name {
+			continue
+		}
+		out.law("confirmed a run beside an unfinished one", r.Unfinished)
+		out.law("confirmed a run while the outcome of another is not recorded", r.Recorded == nil)
+		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+	}
+	if a.Run.Verb == contract.Delete {
+		confirmDeleteLaws(out, v, a)
+	}
+}
+
+// confirmDeleteLaws checks that a volume is deleted only if no claim is or can be bound to it. The confirmation of the delete of a PV deletes the PV.
+func confirmDeleteLaws(out *broken, v View, a Confirm) {
+	vol := v.Volume
+	out.law("confirmed a delete of a volume that is to be kept", !mayDelete(v, a.Run))
+	if a.Run.IsUndo() {
+		out.law("confirmed an undo on facts of the caches", !a.NeedsLive)
+		return
+	}
+	out.law("confirmed a delete of a PV that was handed over on facts of the caches", vol.HandedOver && !a.NeedsLive)
+	if !vol.Terminating && (!vol.Released || !vol.Orphaned) {
+		deleteUnboundPVLaws(out, v)
+	}
+	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer && !vol.Terminating)
+}
+
+// mayDelete reports whether what a delete deletes is not to be kept, and no claim is or will be bound to it.
+func mayDelete(v View, r Run) bool {
+	vol := v.Volume
+	switch {
+	case v.Rival != "":
+		return false
+	case r.IsUndo():
+		return !vol.Exists
+	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
+		return false
+	case vol.Unbound && vol.Terminating, vol.Released && vol.Orphaned:
+		return true
+	default:
+		return vol.Unbound && vol.NeverBound && vol.Mismatch != "" && v.Claim == ClaimPending
+	}
+}
+
+// isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist and a slot were free, by comparing it with that run.
+func isLaunchedAgain(v View, r Run) bool {
+	w := v
+	w.Runs = nil
+	for _, other := range v.Runs {
+		if other.Name == r.Name {
+			continue
+		}
+		other.Outcome.Finished = now.Add(-24 * time.Hour) // every pause has passed
+		w.Runs = append(w.Runs, other)
+	}
+	for _, target := range []*Target{&w.Provision, &w.Delete, &w.Expand} {
+		target.HasSlot = true
+	}
+	launch, launches := Decide(w).(Launch)
+	if !launches {
+		return false
+	}
+	again := launched(w, launch)
+	dirty := r.NothingBefore && !again.NothingBefore
+	older := r.IsUndo() && r.After < again.After
+	return fmt.Sprint(r.Verb, r.Hash, r.Revision, r.Node, r.AnyNode, r.Volume) == fmt.Sprint(again.Verb, again.Hash, again.Revision, again.Node, again.AnyNode, again.Volume) &&
+		!dirty && !older
+}
+
+// gatedLaws checks what must hold for any action while a run is gated.
+func gatedLaws(out *broken, v View, action Action) {
+	first, later := v.gatedRuns()
+	if first == nil {
+		return
+	}
+	cancel, cancels := action.(Cancel)
+	_, confirms := action.(Confirm)
+	switch {
+	case later != nil:
+		out.law("confirmed one of two gated runs", confirms)
+		reversed := v
+		reversed.Runs = slices.Clone(v.Runs)
+		slices.Reverse(reversed.Runs)
+		other, same := Decide(reversed).(Cancel)
+		out.law("cancelled one gated run or the other by their order in a list", cancels && cancel.Run.Gated && (!same || other.Run.Name != cancel.Run.Name))
+		out.law("cancelled the earlier of two gated runs", cancels && cancel.Run.Created.Before(first.Created))
+	case cancels && cancel.Run.Gated:
+		late := !first.ConfirmBefore.IsZero() && v.Now.After(first.ConfirmBefore)
+		out.law("cancelled a gated run that would be launched again as it is", !late && isLaunchedAgain(v, *first))
+		out.law("cancelled a gated run that other claims need", len(first.UIDs) > 1 && first.Verb != contract.Delete)
+	}
+	readinessLaws(out, v, action, *first)
+}
+
+// readinessLaws checks that what a claim says about a gated run is what is decided for it.
+func readinessLaws(out *broken, v View, action Action, r Run) {
+	readiness, needsLive := ReadinessOf(v, r.Name)
+	confirm, confirms := action.(Confirm)
+	cancel, cancels := action.(Cancel)
+	alone := len(r.UIDs) < 2
+	out.law("says that it is ready and is not confirmed", readiness == Ready && r.First && !confirms)
+	out.law("is confirmed and does not say that it is ready", confirms && alone && readiness != Ready)
+	out.law("is confirmed and says that something comes first", confirms && readiness == Blocked)
+	out.law("is confirmed and says another way to read", confirms && confirm.NeedsLive != needsLive)
+	_, later := v.gatedRuns()
+	out.law("is cancelled and does not say that it is unwanted", cancels && cancel.Run.Name == r.Name && later == nil && readiness != Unwanted)
+	other, _ := ReadinessOf(v, r.Name+"-of-another-claim")
+	out.law("says of a Job that does not exist that it is ready or unwanted", other != Blocked)
+}
+
+// A fact that changes no action would be missing from the walk.
+func TestWalkReachesEveryActionOnAGatedRun(t *testing.T) {
+	seen := map[string]int{}
+	everyGated(t, func(v View) {
+		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are named by their type
+		case Confirm:
+			seen[fmt.Sprintf("Confirm %s undo=%t live=%t alone=%t", a.Run.Verb, a.Run.IsUndo(), a.NeedsLive, len(a.Run.UIDs) < 2)]++
+		case Cancel:
+			seen[fmt.Sprintf("Cancel %s gated=%t", a.Run.Verb, a.Run.Gated)]++
+		case ReportProblem:
+			seen["ReportProblem "+a.Problem.Reason]++
+		default:
+			seen[fmt.Sprintf("%T", a)]++
+		}
+	})
+	for _, what := range []string{
+		"Confirm provision undo=false live=false alone=true", "Confirm provision undo=false live=true alone=true", "Confirm provision undo=false live=false alone=false",
+		"Confirm delete undo=true live=true alone=true", "Confirm delete undo=false live=false alone=true", "Confirm delete undo=false live=true alone=true",
+		"Confirm delete undo=false live=false alone=false", "Confirm expand undo=false live=false alone=true",
+		"Cancel provision gated=true", "Cancel delete gated=true", "Cancel expand gated=true",
+		"ReportProblem RunNotConfirmed", "decide.Wait", "decide.RecordOutcome", "decide.PublishResult", "decide.ReleaseRecord", "decide.AddFinalizer", "decide.StoreRevision", "decide.SetResizeStatus",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("no view leads to: %s", what)
+		}
+	}
+	t.Log(seen)
+}
+
+// endOthers ends the unfinished runs but one, and waits until no pod of an earlier one may run.
+func (s *simulation) endOthers(name string) bool {
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.Unfinished && r.Name != name {
+			r.Unfinished, r.Outcome = false, runs.Outcome{Verdict: contract.TryAgain, Finished: s.v.Now}
+			return true
+		}
+	}
+	r := s.v.unconfirmedRun()
+	if r != nil {
+		s.v.Now = r.Outcome.MayRunUntil
+	}
+	return r != nil
+}
+
+// The dispatcher itself cancels the delete, without a change by anybody else, before its container can start.
+func TestGatedDeleteOfAKeptVolumeIsCancelled(t *testing.T) {
+	cancelled, views := 0, 0
+	everyGated(t, func(v View) {
+		views++
+		first, later := v.gatedRuns()
+		if first.Verb != contract.Delete || later != nil || mayDelete(v, *first) {
+			return
+		}
+		const enough = 20
+		s := simulation{v: v}
+		s.v.Runs = slices.Clone(v.Runs)
+		for range enough {
+			action := Decide(s.v)
+			switch a := action.(type) { //nolint:gochecksumtype // the others change something else first
+			case Confirm:
+				t.Fatalf("confirmed %s\nfrom %s\nin %s", a.Run.Name, describe(v), describe(s.v))
+			case Cancel:
+				if a.Run.Name == first.Name {
+					cancelled++
+					return
+				}
+			}
+			if !s.step() && !s.endOthers(first.Name) {
+				t.Fatalf("waits for ever with %#v\nfrom %s\nin %s", action, describe(v), describe(s.v))
+			}
+		}
+		t.Fatalf("not cancelled after %d actions: %#v\nfrom %s\nin %s", enough, s.log[len(s.log)-1], describe(v), describe(s.v))
+	})
+	t.Logf("%d views, %d cancelled", views, cancelled)
+	if cancelled == 0 {
+		t.Error("no view leads to a cancellation: the walk lacks facts")
+	}
+}

@@ -1,0 +1,125 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+// stuckJob is a Job that Kubernetes says cannot start.
+type stuckJob struct {
+	*batchv1.Job
+	start slots.Start
+	cause string
+}
+
+// sameCause returns what two Jobs have in common of which only one is kept.
+func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: j.cause} }
+
+// probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this one is kept. The
+// oldest of each cause is kept, but the Jobs that are kept leave one slot of the class to others if it has more than
+// one. Each holds a slot.
+func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
+	cause := stuck.Cause()
+	if cause == "" {
+		return ""
+	}
+	own, probes := stuckJob{job, slots.StartOf(job), cause}, map[stuckJob]string{}
+	room := max(1, b.maxParallel(job)-1)
+	var oldest string
+	for _, other := range b.stuckJobs(own) {
+		oldest = cmp.Or(oldest, other.Name)
+		if probes[other.sameCause()] == "" && len(probes) < room {
+			probes[other.sameCause()] = other.Name
+		}
+	}
+	if probe := cmp.Or(probes[own.sameCause()], oldest); probe != job.Name {
+		return probe
+	}
+	return ""
+}
+
+// stuckJobs returns one Job and the others of its class that cannot start, the oldest first.
+func (b *Observer) stuckJobs(own stuckJob) []stuckJob {
+	all := []stuckJob{own}
+	for _, job := range b.Caches.UnfinishedJobs(own.Namespace, own.Labels[config.LabelClass]) {
+		if job.Name == own.Name || job.DeletionTimestamp != nil {
+			continue
+		}
+		if cause := b.Caches.StuckOf(job, b.Clock.Now()).Cause(); cause != "" {
+			all = append(all, stuckJob{job, slots.StartOf(job), cause})
+		}
+	}
+	slices.SortFunc(all, func(x, y stuckJob) int { return byAge(x.Job, y.Job) })
+	return all
+}
+
+func byAge(x, y *batchv1.Job) int {
+	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+}
+
+// maxParallel returns how many Jobs the config of a Job allows its class, 1 if that is unknown.
+func (b *Observer) maxParallel(job *batchv1.Job) int {
+	stored := b.Caches.Revision(job.Annotations[contract.AnnRevision])
+	if stored == nil {
+		return 1
+	}
+	src, err := config.StoredSource(stored)
+	if err != nil {
+		return 1
+	}
+	cfg, _ := config.Parse(src, b.Provisioner)
+	return cfg.MaxParallel
+}
+
+// StartOf returns what a run of a verb would start with.
+func (o *Observation) StartOf(verb contract.Verb) slots.Start {
+	plan, target := jobs.Plan{Config: o.Delete.Config}, o.View.Delete
+	switch {
+	case verb == contract.Provision:
+		plan.Config, target = o.Provision.Config, o.View.Provision
+		plan.Request.SelectedNode = target.Node
+	case o.PV != nil:
+		plan.PV, plan.Request.SelectedNode = o.PV, o.VolumeNode.Name
+	default: // an undo goes where the provision was
+		if p := o.View.Newest(contract.Provision); p != nil {
+			plan.Request.SelectedNode = p.Node
+		}
+	}
+	plan.AnyNode = target.MissingNode != "" && target.NodeGonePolicy == config.AnyNode
+	return slots.Start{Revision: plan.Config.Source.Revision(), Nodes: jobs.Nodes(plan)}
+}
+
+// observeProbes finds the Jobs that cannot start behind which a run of the UID would wait.
+func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observation) error {
+	o.View.Provision.Probe = b.probeBefore(o, contract.Provision, o.View.Provision)
+	o.View.Delete.Probe = b.probeBefore(o, contract.Delete, o.View.Delete)
+	o.View.Expand.Probe = b.probeBefore(o, contract.Expand, o.View.Expand)
+	return nil
+}
+
+// probeBefore returns the oldest Job that cannot start and has what a run of a verb would start with, or nil.
+func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Target) *decide.Probe {
+	if t.Problem != nil || !t.RevisionStored {
+		return nil
+	}
+	start := o.StartOf(verb)
+	all := b.Caches.StartingLike(start.Revision, start.Nodes)
+	slices.SortFunc(all, byAge)
+	for _, job := range all {
+		if stuck := b.Caches.StuckOf(job, b.Clock.Now()); stuck.Cause() != "" && job.DeletionTimestamp == nil {
+			return &decide.Probe{Job: job.Name, Reason: stuck.Reason, Note: stuck.Note}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+)
+
+// WriteOf names the write of an action, by the kind of the action and its run.
+func WriteOf(action decide.Action) string { return fmt.Sprintf("%T %s", action, RunOf(action)) }
+
+// RunOf returns the name of the run that an action is about, or nothing.
+//
+//nolint:gocyclo // a line per action
+func RunOf(action decide.Action) string {
+	switch a := action.(type) {
+	case decide.Cancel:
+		return a.Run.Name
+	case decide.Confirm:
+		return a.Run.Name
+	case decide.Waive:
+		return a.Run.Name
+	case decide.RemovePodFinalizer:
+		return a.Run.Name
+	case decide.CreatePV:
+		return a.Run.Name
+	case decide.RecordOutcome:
+		return a.Run.Name
+	case decide.PublishResult:
+		return a.Run.Name
+	case decide.ReleaseRecord:
+		return a.Run.Name
+	case decide.AnnounceReschedule:
+		return a.Run.Name
+	case decide.SetPVCapacity:
+		return a.Run.Name
+	case decide.Wait, decide.ReportProblem, decide.StoreRevision, decide.AwaitSlot, decide.Launch, decide.Reschedule,
+		decide.AddFinalizer, decide.RemoveFinalizer, decide.DeletePV, decide.SetResizeStatus:
+		return ""
+	default:
+		return ""
+	}
+}
+
+// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
+// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
+func (h Hint) IsRefused(action decide.Action) bool {
+	if release, releases := action.(decide.ReleaseRecord); releases && h.IsRefused(decide.RecordOutcome{Run: release.Run}) {
+		return true
+	}
+	return slices.Contains(h.Refused, WriteOf(action))
+}
+
+// Merge returns what two hints say together, where they differ what the later one says.
+func (h Hint) Merge(later Hint) Hint {
+	if later.Unpublishable != "" {
+		h.Unpublishable, h.Success = later.Unpublishable, later.Success
+	}
+	if later.RefusedPV != "" {
+		h.RefusedPV, h.RefusedWhy = later.RefusedPV, later.RefusedWhy
+	}
+	if later.UnseenRevision != "" {
+		h.UnseenRevision = later.UnseenRevision
+	}
+	if later.Cancelled > 0 {
+		h.Cancelled, h.NotBefore = later.Cancelled, later.NotBefore
+	}
+	h.Refused = append(slices.Clip(h.Refused), later.Refused...)
+	return h
+}
+
+// applyRefused makes the View show as done what was refused and what nothing safe depends on, so that the claim is
+// served all the same: a policy on old Jobs once kept a claim from its next attempt for ever.
+func (o *Observation) applyRefused(hint Hint) {
+	for i := range o.View.Runs {
+		o.applyRefusedRun(hint, &o.View.Runs[i])
+	}
+	vol := &o.View.Volume
+	switch {
+	case hint.IsRefused(decide.AddFinalizer{}) && !vol.Released:
+		vol.HasFinalizer = true // a volume in use can grow without it
+	case hint.IsRefused(decide.RemoveFinalizer{}) && !vol.PolicyDelete:
+		vol.HasFinalizer = false
+	}
+}
+
+func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
+	if hint.IsRefused(decide.RecordOutcome{Run: *r}) && r.Recorded == nil && !r.Unfinished {
+		r.Recorded, r.PodKept = &r.Outcome, false // the pod stays, and so the outcome can be read again
+	}
+	if hint.IsRefused(decide.RemovePodFinalizer{Run: *r}) {
+		r.PodKept = false
+	}
+	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) && o.isReplaced(*r) {
+		r.Held = false
+	}
+}
+
+// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
+// that has succeeded does not: if its own record were released first, it would be launched again.
+func (o *Observation) isReplaced(r decide.Run) bool {
+	return o.View.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && o.View.Volume.Proven()
+}

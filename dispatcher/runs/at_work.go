@@ -1,0 +1,57 @@
+package runs
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// HoldsSlot reports whether a container of a Job may be at work now or later, init containers included. One that cannot
+// start may start at any moment.
+func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
+	switch {
+	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(unconfirmedUntil(job)):
+		return true
+	default:
+		return len(pods) == 0 && !HasEnded(job, pods, now)
+	}
+}
+
+// IsAtWork reports whether a container of a pod may be running now or later. Without a report from its node
+// that the pod has ended it may until its own deadline.
+func IsAtWork(pod *corev1.Pod, now time.Time) bool {
+	may, _ := MayRun(pod, now)
+	return may
+}
+
+// IsOver reports whether no container of a pod can be running any more, as its node has said, or since it never had one.
+func IsOver(pod *corev1.Pod) bool {
+	return isDeletedUnscheduled(pod) || hasPodEnded(pod) && !isUnconfirmed(pod)
+}
+
+// HasReportedEnd reports whether a Job alone shows that no container of it can be running any more: it is Complete or
+// Failed, and no outcome was recorded without a report from its node.
+func HasReportedEnd(job *batchv1.Job) bool {
+	return IsFinished(job) && !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool {
+		return strings.Contains(job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)], mayRunUntilKey)
+	})
+}
+
+// unconfirmedUntil returns until when a container of a Job may still be running by its recorded outcome, zero if its
+// node has said that it ended.
+func unconfirmedUntil(job *batchv1.Job) time.Time {
+	for _, uid := range jobs.UIDs(job) {
+		if !strings.Contains(job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)], mayRunUntilKey) {
+			continue
+		}
+		if recorded := RecordOf(job, uid).Recorded; recorded != nil {
+			return recorded.MayRunUntil
+		}
+	}
+	return time.Time{}
+}

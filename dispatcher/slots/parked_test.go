@@ -1,0 +1,189 @@
+package slots
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+var (
+	class = ClassKey{"home", "x"}
+	began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	start = Start{Revision: "home/gold-1"}
+)
+
+// slotsWith returns Slots over some objects, the clock, and the UIDs that are enqueued.
+func slotsWith(t *testing.T, objects ...metav1.Object) (*Slots, *clocktesting.FakePassiveClock, *[]string) {
+	t.Helper()
+	caches, err := cluster.NewStatic(fake.NewClientset(), []string{"home"}, objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, enqueued := clocktesting.NewFakePassiveClock(began), &[]string{}
+	return New(caches, clock, func(uid types.UID) { *enqueued = append(*enqueued, string(uid)) }), clock, enqueued
+}
+
+func jobOf(uid string) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "home", Name: "provision-" + uid + "-1", UID: types.UID("job-" + uid), CreationTimestamp: metav1.NewTime(began),
+		Labels:      map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x"},
+		Annotations: map[string]string{jobs.AnnNamespace: "app", jobs.AnnUIDs: uid, contract.AnnRevision: start.Revision},
+	}}
+}
+
+// podOf returns the pod of a UID's Job, on a node.
+func podOf(uid string, status corev1.PodStatus) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "home", Name: "pod-" + uid,
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: types.UID("job-" + uid), Controller: new(true)}},
+			Labels:          map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", batchv1.JobNameLabel: "provision-" + uid + "-1"},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-1"}, Status: status,
+	}
+}
+
+func waiting(uid string, limit int) Waiter {
+	return Waiter{Flow: Flow{"app", contract.Provision}, UID: uid, Since: began, Limit: limit, Start: start}
+}
+
+func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
+	working, failed := corev1.PodStatus{Phase: corev1.PodRunning}, corev1.PodStatus{Phase: corev1.PodFailed}
+	finished := func(job *batchv1.Job) *batchv1.Job {
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		return job
+	}
+	recordedUnseen := finished(jobOf("a"))
+	recordedUnseen.Annotations[jobs.AnnOutcome] = `{"verdict":"Disrupted","quiet":"` + began.Add(time.Minute).Format(time.RFC3339) + `"}`
+	for name, test := range map[string]struct {
+		objects []metav1.Object
+		held    bool
+	}{
+		"no Job":                                    {},
+		"a Job without a pod":                       {[]metav1.Object{jobOf("a")}, true},
+		"its pod waits":                             {[]metav1.Object{jobOf("a"), podOf("a", corev1.PodStatus{Phase: corev1.PodPending})}, true},
+		"its pod works":                             {[]metav1.Object{jobOf("a"), podOf("a", working)}, true},
+		"its pod has ended":                         {[]metav1.Object{jobOf("a"), podOf("a", failed)}, false},
+		"the Job has failed, and its pod works":     {[]metav1.Object{finished(jobOf("a")), podOf("a", working)}, true},
+		"the Job is not there, and its pod works":   {[]metav1.Object{podOf("a", working)}, true},
+		"the Job has failed":                        {[]metav1.Object{finished(jobOf("a"))}, false},
+		"its node has not said that the pod ended":  {[]metav1.Object{recordedUnseen}, true},
+		"its pod has ended, and another of it runs": {[]metav1.Object{jobOf("a"), podOf("a", failed), another(podOf("a", working))}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, enqueued := slotsWith(t, test.objects...)
+			s.Await(class, waiting("b", 1))
+			if held := len(*enqueued) == 0; held != test.held {
+				t.Errorf("the slot is held: %t, want %t", held, test.held)
+			}
+			clock.SetTime(began.Add(2 * time.Minute))
+			if s.Assign(class); name == "its node has not said that the pod ended" && len(*enqueued) == 0 {
+				t.Error("the slot is held when the pod's own deadline has passed")
+			}
+		})
+	}
+}
+
+func another(pod *corev1.Pod) *corev1.Pod {
+	pod.Name += "-2"
+	return pod
+}
+
+// A batch is refused, and its first claim is launched alone: no other claim gets the slot in between.
+func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
+	s, _, enqueued := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	had := s.Begin("a")
+	s.Await(class, waiting("b", 1))
+	for range 2 {
+		s.Use("a", jobOf("a"))
+		s.Unused("a", jobOf("a"))
+		s.Assign(class)
+	}
+	if len(*enqueued) != 1 {
+		t.Fatalf("%v have a slot, and there is one", *enqueued)
+	}
+	s.End("a", had)
+	if len(*enqueued) != 2 {
+		t.Error("the slot was not used, and nobody else has got it")
+	}
+}
+
+// It is unknown whether a Job was created. The slot is kept until the caches had time to show it, once.
+func TestASlotOfAJobThatMayExistIsKeptOnce(t *testing.T) {
+	s, clock, enqueued := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	s.addWaiter(class, waiting("b", 1))
+	had := s.Begin("a")
+	s.Use("a", jobOf("a"))
+	s.Unanswered("a", jobOf("a"))
+	if s.End("a", had); len(*enqueued) != 1 {
+		t.Fatal("the slot was given away, and the Job may exist")
+	}
+	had = s.Begin("a")
+	s.Use("a", jobOf("a"))
+	clock.SetTime(began.Add(time.Minute))
+	s.Unanswered("a", jobOf("a"))
+	if s.End("a", had); len(*enqueued) != 2 {
+		t.Error("the slot is kept for ever")
+	}
+}
+
+// Waiters behind a Job that cannot start wait for slots again one by one, then two by two, as long as all start.
+func TestWaitersBehindTheProbeFollowOneByOne(t *testing.T) {
+	probe, pod := jobOf("probe"), podOf("probe", corev1.PodStatus{Phase: corev1.PodPending})
+	s, _, enqueued := slotsWith(t, probe, pod)
+	behind := func(s *Slots) {
+		for i := range 10 {
+			w := waiting(fmt.Sprint(i), 20)
+			w.Behind = true
+			s.Await(class, w)
+		}
+	}
+	behind(s)
+	if s.Assign(class); len(*enqueued) != 0 {
+		t.Fatalf("%v are launched, and the first cannot start", *enqueued)
+	}
+	if n := s.Waiting()[class][Flow{"app", contract.Provision}]; n != 10 || !s.waitsOrHasSlot("3") {
+		t.Errorf("%d wait, want 10", n)
+	}
+	s.Begin("3")
+	if s.waitsOrHasSlot("3") {
+		t.Error("one waits while it is reconciled")
+	}
+
+	s, _, enqueued = slotsWith(t)
+	s.parked[class] = map[Start]*parked{start: {most: 1}}
+	for i := range 10 {
+		s.parked[class][start].waiting.Add(waiting(fmt.Sprint(i), 20))
+	}
+	for _, want := range []int{1, 3, 7, 10} {
+		if s.Assign(class); len(*enqueued) != want {
+			t.Fatalf("%d are launched, want %d", len(*enqueued), want)
+		}
+		if s.Assign(class); len(*enqueued) != want {
+			t.Fatalf("%d are launched before the %d have started", len(*enqueued), want)
+		}
+		for _, uid := range *enqueued {
+			if s.Begin(types.UID(uid)) != nil {
+				s.Use(types.UID(uid), jobOf(uid))
+				s.Observe(jobOf(uid))
+			}
+		}
+	}
+	if len(s.parked[class]) != 0 {
+		t.Error("an empty group is kept")
+	}
+}
