@@ -80,9 +80,9 @@ func checkDefects(t *testing.T, all *tally) {
 // its states would find nothing.
 func least() (states, transitions, decisions int) {
 	if isFull() {
-		return 1_500_000, 3_500_000, 300_000
+		return 3_000_000, 7_000_000, 380_000
 	}
-	return 125_000, 280_000, 45_000
+	return 240_000, 620_000, 45_000
 }
 
 // reachable are the actions that one UID can reach. Waive needs the Job of a batch.

@@ -7,7 +7,8 @@ import (
 
 // What tells two states apart must be seen in their objects: then there is a way back from the objects to the state, and the leaders decide on
 // all that the model says is visible.
-func TestStatesThatDifferHaveObjectsThatDiffer(t *testing.T) {
+func TestModelStatesThatDifferHaveObjectsThatDiffer(t *testing.T) {
+	t.Parallel()
 	for _, w := range worlds(false) {
 		if w.leaders == 2 {
 			continue
