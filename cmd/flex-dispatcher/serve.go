@@ -52,7 +52,7 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		s.controller.Lease = leaseName
 	}
 	s.controller.MissingIn = admin.MissingIn(client)
-	if err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease); err != nil {
+	if err := s.checkAccess(ctx, client); err != nil {
 		return err
 	}
 	if s.controller.PublishCapacity {
@@ -87,6 +87,15 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		return nil
 	}
 	return s.lead(ctx, cfg, c)
+}
+
+// checkAccess ends a dispatcher that lacks permissions, with an error that names them.
+func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface) error {
+	err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease)
+	if err == nil && s.controller.PublishCapacity {
+		err = admin.CheckCapacityAccess(ctx, client, s.namespace, s.controller.Provisioner)
+	}
+	return err
 }
 
 // Of the clients beside the controller's, each has a rate limiter of its own: events must not hold up the controller, nor either of them the

@@ -52,6 +52,30 @@ func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// The permissions to publish capacity are apart, for those who want it.
+func TestShippedRolesToPublishCapacityGrantWhatIsNeeded(t *testing.T) {
+	roles := rolesIn(t, "../../deploy/publish-capacity/rbac.yaml")
+	client := asked(func(a authorizationv1.ResourceAttributes) bool {
+		kind := "Role/"
+		if a.Namespace == "" {
+			kind = "ClusterRole/"
+		}
+		return slices.ContainsFunc(roles[kind+"flex-dispatcher-capacity"], func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, a.Resource) && slices.Contains(r.Verbs, a.Verb) &&
+				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
+		})
+	})
+	if err := admin.CheckCapacityAccess(t.Context(), client, "flex-provisioner", "flex-provisioner.io"); err != nil {
+		t.Error(err)
+	}
+	err := admin.CheckCapacityAccess(t.Context(), client, "flex-provisioner", "example.com")
+	for _, words := range []string{"get csidrivers.storage.k8s.io example.com in the cluster", "patch csidrivers", "publish-capacity/rbac.yaml"} {
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("under another name: %v, which lacks %q", err, words)
+		}
+	}
+}
+
 // resourceAsked returns the resource of a review as roles write it.
 func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	if a.Subresource == "" {
@@ -93,7 +117,18 @@ func TestAFurtherNamespaceIsCheckedForItself(t *testing.T) {
 
 func shippedRoles(t *testing.T) map[string][]rbacv1.PolicyRule {
 	t.Helper()
-	file, err := os.ReadFile("../../deploy/base/dispatcher-rbac.yaml")
+	roles := map[string][]rbacv1.PolicyRule{}
+	for name, rules := range rolesIn(t, "../../deploy/base/dispatcher-rbac.yaml") {
+		_, name, _ = strings.Cut(name, "/")
+		roles[name] = rules
+	}
+	return roles
+}
+
+// rolesIn returns the rules of the roles in a file, by kind and name.
+func rolesIn(t *testing.T, path string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +139,7 @@ func shippedRoles(t *testing.T) map[string][]rbacv1.PolicyRule {
 			t.Fatal(err)
 		}
 		if role.Kind == "ClusterRole" || role.Kind == "Role" {
-			roles[role.Name] = role.Rules
+			roles[role.Kind+"/"+role.Name] = role.Rules
 		}
 	}
 	return roles

@@ -43,7 +43,7 @@ func (p *Published) survey(ctx context.Context, client kubernetes.Interface, pro
 	return nil
 }
 
-func (p *Published) print(w io.Writer) error {
+func (p *Published) list(w io.Writer) error {
 	if p.Driver == nil && len(p.Capacities) == 0 {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (h Held) Print(w io.Writer) error {
 			return err
 		}
 	}
-	if err := h.Published.print(w); err != nil {
+	if err := h.Published.list(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",

@@ -59,7 +59,7 @@ func (c *Controller) enqueueFull(job *batchv1.Job) {
 	}
 }
 
-// capacityChanged also enqueues the claims of the class that may wait until the scheduler is told.
+// capacityChanged also enqueues the claims of the class that may wait until the capacity is published.
 func (c *Controller) capacityChanged(obj *storagev1.CSIStorageCapacity) {
 	label := obj.Labels[config.LabelClass]
 	c.enqueueCapacity(label)

@@ -61,12 +61,12 @@ func TestAClaimThatAlwaysComesBackIsTriedThereAtTheUsualPace(t *testing.T) {
 		w.chosenClass(fakecluster.Always(fakecluster.Fails(73, "")), []string{"node-1"})
 		w.Start()
 		w.CreateClaim("data")
-		w.Advance(time.Hour)
+		w.Advance(16 * time.Minute)
 		runs := len(w.CreatedJobs(contract.Provision))
-		if runs < 11 || runs > 12 {
-			w.T.Errorf("%d runs in an hour, want one in 5 minutes", runs)
+		if runs != 4 {
+			w.T.Errorf("%d runs in 16 minutes, want one in 5 minutes", runs)
 		}
-		if n := len(w.returns()); n < 8*runs || n > 9*runs {
+		if n := len(w.returns()); n < 8*3 || n > 9*runs {
 			w.T.Errorf("%d runs, and the node was taken off %d times, want 9 times a run", runs, n)
 		}
 	})
