@@ -21,15 +21,16 @@ import (
 
 const (
 	uid       = "uid-1"
+	own       = "provision-uid-1-1"
 	namespace = "storage"
 )
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-func jobOf(name string, annotations map[string]string) *batchv1.Job {
+func jobOf(annotations map[string]string) *batchv1.Job {
 	annotations[jobs.AnnUIDs] = uid
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID(name), Annotations: annotations, Finalizers: []string{jobs.FinalizerRecord},
+		Namespace: namespace, Name: own, UID: own, Annotations: annotations, Finalizers: []string{jobs.FinalizerRecord},
 		Labels:            map[string]string{jobs.LabelVerb: string(contract.Provision), contract.LabelClaimUID: uid, jobs.LabelMember + uid: "true"},
 		CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 	}}
@@ -39,7 +40,8 @@ func jobOf(name string, annotations map[string]string) *batchv1.Job {
 func podOf(job, node string, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: job + "-pod", UID: types.UID(job + "-pod"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-		Labels: map[string]string{batchv1.JobNameLabel: job, jobs.LabelMember + uid: "true"},
+		Labels:          map[string]string{batchv1.JobNameLabel: job, jobs.LabelMember + uid: "true"},
+		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: new(true)}},
 	}}
 	pod.Spec.NodeName, pod.Spec.ActiveDeadlineSeconds = node, new(int64(600))
 	change(pod)
@@ -79,7 +81,7 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 		t.Fatal(err)
 	}
 	for _, r := range o.View.Runs {
-		if r.Name == "provision-uid-1-1" {
+		if r.Name == own {
 			return r
 		}
 	}
@@ -88,7 +90,7 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 }
 
 func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
-	own, other := podOf("provision-uid-1-1", "", gated), "delete-uid-1-1-pod"
+	pod, other := podOf(own, "", gated), "delete-uid-1-1-pod"
 	for name, tt := range map[string]struct {
 		pod      *corev1.Pod
 		node     *corev1.Node
@@ -111,7 +113,7 @@ func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
 		}), node(corev1.ConditionTrue), other, "", now.Add(11*time.Minute + 30*time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := []metav1.Object{jobOf("provision-uid-1-1", map[string]string{}), own}
+			objects := []metav1.Object{jobOf(map[string]string{}), pod}
 			if tt.pod != nil {
 				objects = append(objects, tt.pod)
 			}
@@ -128,12 +130,12 @@ func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
 
 func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 	recorded := func() metav1.Object {
-		return jobOf("provision-uid-1-1", map[string]string{
+		return jobOf(map[string]string{
 			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z","node":"n1"}`,
 		})
 	}
 	leaving := func() metav1.Object {
-		job := jobOf("provision-uid-1-1", map[string]string{})
+		job := jobOf(map[string]string{})
 		job.DeletionTimestamp = new(metav1.NewTime(now.Add(-59 * time.Minute)))
 		return job
 	}
@@ -144,9 +146,9 @@ func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 		"recorded, its node is not Ready":         {[]metav1.Object{recorded(), node(corev1.ConditionUnknown)}, "n1"},
 		"recorded, its node is Ready":             {[]metav1.Object{recorded(), node(corev1.ConditionTrue)}, ""},
 		"recorded, its node does not exist":       {[]metav1.Object{recorded()}, ""},
-		"not recorded, its node is not Ready":     {[]metav1.Object{leaving(), podOf("provision-uid-1-1", "n1", byForce), node(corev1.ConditionUnknown)}, "n1"},
-		"not recorded, its node reported its end": {[]metav1.Object{leaving(), podOf("provision-uid-1-1", "n1", ended), node(corev1.ConditionUnknown)}, ""},
-		"recorded without a node, as an older one": {[]metav1.Object{jobOf("provision-uid-1-1", map[string]string{
+		"not recorded, its node is not Ready":     {[]metav1.Object{leaving(), podOf(own, "n1", byForce), node(corev1.ConditionUnknown)}, "n1"},
+		"not recorded, its node reported its end": {[]metav1.Object{leaving(), podOf(own, "n1", ended), node(corev1.ConditionUnknown)}, ""},
+		"recorded without a node, as an older one": {[]metav1.Object{jobOf(map[string]string{
 			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z"}`,
 		}), node(corev1.ConditionUnknown)}, ""},
 	} {

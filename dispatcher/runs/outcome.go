@@ -139,13 +139,19 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
 	readCancelled(&out, c, job)
+	readMayRun(&out, job, pod)
+	return out
+}
+
+// readMayRun completes the outcome of a run whose node has not reported its end. A time that has passed is kept if the node is known, since that
+// may be lost.
+func readMayRun(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
 	switch until := mayRunUntil(job, pod); {
-	case pod != nil && !until.IsZero(): // also when it has passed: the node may be lost
+	case pod != nil && !until.IsZero():
 		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
 	case until.After(out.Finished):
 		out.MayRunUntil = until
 	}
-	return out
 }
 
 // readCancelled completes the outcome of a run that never started because its Job was deleted.
