@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func (w *world) twoNamespaces() {
 	w.options.Namespaces = []string{fakecluster.ConfigNamespace, "team"}
 	w.options.MissingIn = func(_ context.Context, ns string) (string, error) {
 		if _, forbidden := w.Server.Forbidden.Load(ns); forbidden {
-			return "list jobs.batch in the namespace " + ns, nil
+			return strings.Repeat("list jobs.batch in the namespace "+ns+"; ", 40), nil // longer than an event's note may be
 		}
 		return "", nil
 	}

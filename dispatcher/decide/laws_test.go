@@ -37,7 +37,8 @@ func laws(out *broken, v View, action Action) {
 		out.law("recorded an outcome twice", a.Run.Recorded != nil)
 		undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
 		out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
-		needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyKept(&a.Run) != ""
+		removed := a.Run.Verb == contract.Delete && (!v.Volume.Exists || v.Volume.UID != a.Run.Volume) && !a.Success // its PV was removed by hand, which is reported
+		needed := undoes || provisions || removed || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted
 		out.law("kept the record of a run that needs none", !a.Release && !needed)
 	case PublishResult:
 		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())

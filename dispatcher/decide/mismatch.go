@@ -9,6 +9,8 @@ import (
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	switch {
+	case vol.HasFinalizer && !vol.PolicyDelete:
+		return RemoveFinalizer{} // or its deletion, which the event below names as a remedy, would never end
 	case v.Claim != ClaimPending:
 		return Wait{Why: "the claim asks for nothing now, and its PersistentVolume serves nobody"}
 	case v.isReplaceable():

@@ -106,7 +106,13 @@ func isHeldBack(v View, a Launch) bool {
 func TestOfStuckJobsAllButTheProbeAreCancelled(t *testing.T) {
 	seen := map[string]int{}
 	everyProbe(t, func(v View) {
-		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are seen elsewhere
+		action := Decide(v)
+		for _, r := range v.Runs {
+			if _, cancels := action.(Cancel); r.Probe != "" && !r.Terminating && !cancels {
+				t.Fatalf("decided %T, and another Job finds out when %s would start\n%s", action, r.Name, describe(v))
+			}
+		}
+		switch a := action.(type) { //nolint:gochecksumtype // the others are seen elsewhere
 		case Cancel:
 			seen[fmt.Sprintf("Cancel %s surplus=%t", a.Run.Verb, a.Run.Probe != "")]++
 		case AwaitSlot:

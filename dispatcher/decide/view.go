@@ -100,6 +100,8 @@ type Run struct {
 	ForeignGate bool
 	// GatedSince is when the gated pod was created, ConfirmBefore until when it may be confirmed, zero for no limit.
 	GatedSince, ConfirmBefore time.Time
+	// PodStays is set if the Job is being deleted, in the background, and its gated pod is not.
+	PodStays bool
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
 	Unstarted bool
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.

@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
@@ -39,6 +40,8 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		run.Unstarted = !runs.HasStarted(pods)
 		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 			return run, b.observeGate(ctx, reader, &run, job, gated)
+		} else if gated != nil {
+			run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 		}
 		err := b.observeStuck(ctx, &run, job, pods)
 		run.Probe = b.probeInsteadOf(job, run.Stuck)

@@ -17,7 +17,7 @@ FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni "$KUBE_MOUNTS")
 # wanted: the settings with which a cluster is started. A running one with others is not the one wanted.
 wanted() {
   echo "nodes=$NODES"
-  cat "$KUBE_BIN"/.*.key
+  cat "$KUBE_BIN"/.*.key "$CLUSTER/audit-policy.yaml"
   declare -p FLEX_APISERVER_FLAGS FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
   echo "${FLEX_PROXY_MODE:-} ${FLEX_KUBELET_CONFIG:-}"
 }

@@ -36,11 +36,13 @@ func dispatchers(ctx context.Context, node string) ([]string, error) {
 	return strings.Fields(out), nil
 }
 
+// labState is the lab's folder on the host.
+func labState() string { return cmp.Or(os.Getenv("LAB_STATE"), "/var/lib/flex-lab") }
+
 // directory is where a claim's directory would be on a node, seen from the host: every node has its own
 // /var/lib/flex-volumes.
 func directory(node string, claim *corev1.PersistentVolumeClaim) string {
-	state := cmp.Or(os.Getenv("LAB_STATE"), "/var/lib/flex-lab")
-	return filepath.Join(state, "kube", "node"+node, "volumes", "pvc-"+string(claim.UID))
+	return filepath.Join(labState(), "kube", "node"+node, "volumes", "pvc-"+string(claim.UID))
 }
 
 // holders names the nodes that have the claim's directory.

@@ -32,7 +32,11 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 		if sameClaim(&s, &seen) {
 			resize(&s, a.To)
 		}
-	case decide.AddFinalizer, decide.RemoveFinalizer, decide.SetPVCapacity, decide.DeleteUnboundPV, decide.DeletePV:
+	case decide.Confirm:
+		if !deletesPV(a.Run) || w.deleteJudged(&s, &seen, a.Run) {
+			ungate(&s, &seen, a.Run)
+		}
+	case decide.AddFinalizer, decide.RemoveFinalizer, decide.SetPVCapacity, decide.DeletePV:
 		actOnPV(&s, &seen, a)
 	case decide.Cancel, decide.Waive, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
 		actOnJob(&s, &seen, a)
@@ -67,18 +71,54 @@ func resize(s *state, to decide.ResizeStage) {
 	s.touchClaim()
 }
 
+// deletesPV reports whether the confirmation of a run begins with the deletion of its PV.
+func deletesPV(run decide.Run) bool { return run.Verb == contract.Delete && !run.IsUndo() }
+
+// deleteJudged deletes the PV of a reclaim that is confirmed, unless it has changed since it was seen. It reports whether it did.
+func (w *world) deleteJudged(s, seen *state, run decide.Run) bool {
+	if same := s.pv == seen.pv || w.careless && s.pv.exists(); !same || !s.pv.exists() {
+		return false
+	}
+	if at := s.same(seen, run); at >= 0 {
+		s.jobs[at].ghost.right = s.hasReason(&s.jobs[at])
+	}
+	s.pv.terminating = true
+	return true
+}
+
+// ungate removes the gate of a pod, whatever has changed since it was seen. A pod that is deleted gets no node all the same.
+func ungate(s, seen *state, run decide.Run) {
+	at := s.same(seen, run)
+	if at < 0 || s.jobs[at].deleting {
+		return
+	}
+	j := &s.jobs[at]
+	if j.gated {
+		j.ghost.right = deletesPV(run) && j.ghost.right || s.hasReason(j)
+	}
+	j.gated = false
+}
+
+// same returns the index of the very Job that was seen, or -1.
+func (s *state) same(seen *state, run decide.Run) int {
+	at, was := s.find(verbOf(run.Verb), number(run)), seen.find(verbOf(run.Verb), number(run))
+	if at < 0 || was < 0 || s.jobs[at].birth != seen.jobs[was].birth {
+		return -1
+	}
+	return at
+}
+
 // actOnPV writes on the PV. All but the last check that it has not changed since it was seen.
 func actOnPV(s, seen *state, action decide.Action) {
 	same := s.pv == seen.pv && s.pv.exists()
-	switch any(action).(type) {
+	switch a := any(action).(type) {
 	case decide.AddFinalizer:
 		s.pv.finalizer = s.pv.finalizer || same
 	case decide.RemoveFinalizer:
+		s.told = s.told || same && a.LeftBehind != ""
 		s.pv.finalizer = s.pv.finalizer && !same
 	case decide.SetPVCapacity:
 		s.pv.grown = s.pv.grown || same
-	case decide.DeleteUnboundPV:
-		s.pv.terminating = s.pv.terminating || same
 	case decide.DeletePV:
 		s.pv.terminating = s.pv.terminating || s.pv.exists() && s.pv.gen == seen.pv.gen
 	}
@@ -102,29 +142,37 @@ func runOf(action decide.Action) decide.Run {
 	}
 }
 
-// actOnJob writes on a Job or its pod. A patch checks that it has not changed since it was seen.
+// actOnJob writes on a Job or its pod. A patch of a Job checks that it has not changed since it was seen.
 func actOnJob(s, seen *state, action decide.Action) {
 	run := runOf(action)
-	at, was := s.find(verbOf(run.Verb), number(run)), seen.find(verbOf(run.Verb), number(run))
-	if at < 0 || was < 0 {
+	if run.Name == "" {
+		s.letOrphansGo()
 		return
 	}
-	j := &s.jobs[at]
-	if _, cancels := action.(decide.Cancel); cancels {
-		j.delete()
+	at := s.same(seen, run)
+	if at < 0 {
 		return
 	}
-	if as := j.asSeen(); as != seen.jobs[was] {
+	j, was := &s.jobs[at], seen.find(verbOf(run.Verb), number(run))
+	switch action.(type) {
+	case decide.Cancel:
+		j.delete(false)
+		return
+	case decide.RemovePodFinalizer:
+		j.kept = false
+		return
+	}
+	if j.object() != seen.jobs[was].object() {
 		return
 	}
 	switch a := any(action).(type) {
-	case decide.RemovePodFinalizer:
-		j.kept = false
 	case decide.RecordOutcome:
 		j.recorded = endingOf(a.Run.Outcome.Verdict)
 		j.mayRun = a.Run.Outcome.MayRunUntil.After(now)
+		j.held = j.held && !a.Release
 	case decide.ReleaseRecord:
 		j.held = false
+		s.told = s.told || a.LeftBehind != ""
 	case decide.AnnounceReschedule:
 		j.stage = announced
 		if !sameClaim(s, seen) {
@@ -133,23 +181,24 @@ func actOnJob(s, seen *state, action decide.Action) {
 	}
 }
 
-// asSeen returns what observe can see of a Job.
-func (j *job) asSeen() job {
-	out := *j
-	out.progress, out.ghost = notBegun, ghost{}
-	return out
+// letOrphansGo removes the finalizers of the pods whose Jobs no longer exist.
+func (s *state) letOrphansGo() {
+	for i := range s.count() {
+		if j := &s.jobs[i]; j.orphan && (j.pod == podEnded || j.gated && j.deleting) {
+			j.kept = false
+		}
+	}
 }
 
-// delete deletes a Job and, in the foreground, its pod.
-func (j *job) delete() {
-	j.terminating = true
-	j.deleting = j.deleting || j.pod != podNone && j.pod != podGone
+// object returns what a write on the Job itself changes.
+func (j job) object() job {
+	return job{forget: j.forget, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
 }
 
 // launch creates the Job of a launch, unless one of its name exists.
 func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 	at := verbOf(a.Verb)
-	j := job{verb: at, number: uint8(a.Number), after: uint8(a.After), clean: a.NothingBefore, held: true}
+	j := job{verb: at, number: uint8(a.Number), after: uint8(a.After), clean: a.NothingBefore, held: true, birth: s.births}
 	if s.find(at, j.number) >= 0 {
 		return s, true
 	}
@@ -164,13 +213,13 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 		undone := seen.newest(provision)
 		j.rev, j.hash, j.node = undone.rev, undone.hash, undone.node
 	default:
-		j.gen, j.rev = seen.pv.gen, seen.pv.rev
+		j.gen, j.rev, j.node = seen.pv.gen, seen.pv.rev, seen.pv.node
 	}
 	if a.Verb == contract.Expand {
 		j.gen = seen.pv.gen
 	}
-	j.ghost.right = s.hasReason(&j)
 	s.jobs[n] = j
+	s.told = s.told || a.LeftBehind != ""
 	return s, true
 }
 
@@ -178,4 +227,7 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 func (w *world) writePV(s *state, rev uint8) {
 	s.lastGen++
 	s.pv = volume{phase: unbound, gen: s.lastGen, rev: rev, retain: w.retain, finalizer: !w.retain}
+	if w.forgets {
+		s.pv.node = s.node
+	}
 }

@@ -18,8 +18,9 @@ var knownDefects = []defect{
 	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
 		return (b.law == lawData || b.storage == adopted) && !b.right && !b.undo && !b.other
 	}},
-	{"two leaders: a launch that was decided long ago starts a second container", func(b broken) bool {
-		return b.law == lawAlone && b.leaders == 2
+	{"two leaders: a pod that appears long after its Job was deleted is confirmed by a leader that does not see the deletion: the other has recorded " +
+		"that the run never ran, and its volume has no record", func(b broken) bool {
+		return b.law == lawRecord && b.leaders == 2 && b.late
 	}},
 }
 

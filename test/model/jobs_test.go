@@ -3,6 +3,8 @@ package model
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -91,7 +93,7 @@ func (w *world) create(j job) *batchv1.Job {
 // job returns a Job as the API server holds it.
 func (w *world) job(j *job, at int) *batchv1.Job {
 	out := *w.create(*j)
-	out.UID, out.ResourceVersion = types.UID("job-"+out.Name), "5"
+	out.UID, out.ResourceVersion = uidOf("job-", out.Name, j.birth), "5"
 	out.CreationTimestamp = ago(5*time.Minute - time.Duration(at)*time.Second)
 	out.Annotations = maps.Clone(out.Annotations)
 	if j.late {
@@ -102,6 +104,15 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	}
 	if j.terminating {
 		out.DeletionTimestamp = new(ago(time.Minute))
+		if !j.background {
+			out.Finalizers = append(slices.Clone(out.Finalizers), metav1.FinalizerDeleteDependents)
+		}
+	}
+	if j.fresh {
+		out.DeletionTimestamp = new(ago(0))
+	}
+	if j.forget {
+		out.Annotations[jobs.AnnForget] = uid
 	}
 	if j.recorded != noEnd {
 		text, err := json.Marshal(outcomeOf(j))
@@ -155,6 +166,10 @@ func outcomeOf(j *job) runs.Outcome {
 	return out
 }
 
+func uidOf(kind, name string, birth uint8) types.UID {
+	return types.UID(kind + name + strings.Repeat("+", int(birth)))
+}
+
 // publishedBy returns the annotations that report a run on the claim.
 func (w *world) publishedBy(s *state) map[string]string {
 	if s.published == 0 {
@@ -173,16 +188,22 @@ func (w *world) pod(j *job) *corev1.Pod {
 		return nil
 	}
 	from := w.create(*j)
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: from.Name + "-abcde", UID: types.UID("pod-" + from.Name), ResourceVersion: "6", CreationTimestamp: ago(time.Minute),
-		Labels: map[string]string{batchv1.JobNameLabel: from.Name},
-	}, Spec: from.Spec.Template.Spec}
-	out.Spec.NodeName = "node-1"
-	started := time.Minute
+	age := time.Minute
 	if j.late {
-		started = 2 * time.Hour
+		age = 2 * time.Hour
 	}
-	out.Status.StartTime = new(ago(started))
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: from.Name + "-abcde", UID: uidOf("pod-", from.Name, j.birth), ResourceVersion: "6", CreationTimestamp: ago(age),
+		Labels: maps.Clone(from.Spec.Template.Labels),
+	}, Spec: from.Spec.Template.Spec}
+	out.Labels[batchv1.JobNameLabel] = from.Name
+	out.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: from.Name, UID: uidOf("job-", from.Name, j.birth), Controller: new(true),
+	}}
+	if !j.gated {
+		out.Spec.SchedulingGates, out.Spec.NodeName = nil, "node-1"
+		out.Status.StartTime = new(ago(age))
+	}
 	if j.kept {
 		out.Finalizers = []string{jobs.FinalizerRecord}
 	}
@@ -200,6 +221,10 @@ func containerOf(j *job, pod *corev1.Pod) (corev1.PodPhase, []corev1.ContainerSt
 	c := corev1.ContainerStatus{Name: contract.Container}
 	kind := corev1.PodPending
 	switch {
+	case j.gated && j.pod == podEnded:
+		return corev1.PodFailed, nil
+	case j.gated:
+		return corev1.PodPending, nil
 	case j.pod == podRunning:
 		kind, c.ContainerID, c.State.Running = corev1.PodRunning, "c", &corev1.ContainerStateRunning{StartedAt: ago(time.Minute)}
 	case j.pod == podEnded && j.end != notStarted:

@@ -35,11 +35,12 @@ func (eventsOf) List(context.Context, metav1.ListOptions) (*corev1.EventList, er
 	return &corev1.EventList{Items: []corev1.Event{{Reason: "FailedCreate", Message: "exceeded quota"}}}, nil
 }
 
-// look observes what is visible of a state, by the shipped observe, and decides, by the shipped decide.
-func (w *world) look(visible state, hasSlot bool) decide.Action {
-	caches, err := cluster.NewStatic(events{}, []string{namespace}, w.objects(&visible)...)
-	if err != nil {
-		panic(err)
+// look observes what the caches show, or what is read live, by the shipped observe, and decides, by the shipped decide.
+func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
+	caches := w.caches(cached)
+	reader := caches
+	if *read != *cached {
+		reader = w.caches(read)
 	}
 	clock := clocktesting.NewFakePassiveClock(now)
 	free := slots.New(caches, clock, func(types.UID) {})
@@ -49,11 +50,19 @@ func (w *world) look(visible state, hasSlot bool) decide.Action {
 		})
 	}
 	b := &observe.Observer{Caches: caches, Slots: free, Clock: clock, Provisioner: contract.ProvisionerName, Namespace: namespace}
-	o, err := b.Observe(context.Background(), caches, uid, observe.Hint{})
+	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})
 	if err != nil {
 		panic(err)
 	}
 	return w.judge()(o.View)
+}
+
+func (w *world) caches(shows *view) *cluster.Caches {
+	caches, err := cluster.NewStatic(events{}, []string{namespace}, w.objects(shows)...)
+	if err != nil {
+		panic(err)
+	}
+	return caches
 }
 
 func (w *world) judge() judge {

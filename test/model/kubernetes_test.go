@@ -34,16 +34,29 @@ func kubernetesSteps() []step {
 	return []step{
 		onJobs("the Job controller makes the pod", func(_ *state, j *job) bool {
 			return j.pod == podNone && !j.terminating && j.cond == unfinished
-		}, func(_ *world, s *state, i int) { s.jobs[i].pod, s.jobs[i].kept = podWaiting, true }),
+		}, func(_ *world, s *state, i int) { s.jobs[i].getsPod() }),
+		onJobs("the Job controller makes the pod of a deleted Job", func(_ *state, j *job) bool { return j.inFlight },
+			func(_ *world, s *state, i int) { s.jobs[i].getsPod() }),
+		onJobs("time passes after the deletion of a Job without a pod", func(_ *state, j *job) bool { return j.fresh },
+			func(w *world, s *state, i int) { s.jobs[i].fresh, s.jobs[i].inFlight = false, w.late }),
+		onJobs("no pod of a deleted Job appears any more", func(_ *state, j *job) bool { return j.inFlight && !j.fresh },
+			func(_ *world, s *state, i int) { s.jobs[i].inFlight = false }),
+		onJobs("the garbage collector deletes the pod of a deleted Job", func(_ *state, j *job) bool {
+			return j.terminating && (!j.background || j.orphan) && !j.deleting && j.pod != podNone && j.pod != podGone
+		}, func(_ *world, s *state, i int) { s.jobs[i].deleting = true }),
+		onJobs("the garbage collector ends a pod that was deleted before it had a node", func(_ *state, j *job) bool {
+			return j.gated && j.deleting && j.pod == podWaiting
+		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
 		onJobs("the Job controller counts the pod", func(_ *state, j *job) bool {
 			return (j.pod == podEnded || j.pod == podGone) && !j.terminating && j.cond == unfinished
 		}, func(_ *world, s *state, i int) { s.jobs[i].counted() }),
 		onJobs("a Job expires", func(_ *state, j *job) bool {
-			return !j.held && j.cond != unfinished && !j.kept && !j.runs() && !j.mayRun
+			return !j.held && j.cond != unfinished && !j.kept && !j.runs() && !j.mayRun && !j.orphan
 		}, func(_ *world, s *state, i int) { s.drop(i) }),
-		onJobs("the kubelet ends a pod that never started", func(_ *state, j *job) bool { return j.pod == podWaiting && !j.forced },
-			func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
-		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool { return j.forced && !j.late },
+		onJobs("the kubelet ends a deleted pod that never started", func(_ *state, j *job) bool {
+			return j.pod == podWaiting && j.deleting && !j.forced && !j.gated
+		}, func(w *world, s *state, i int) { s.jobs[i].reported(w, notStarted) }),
+		onJobs("time passes after a forced deletion", func(_ *state, j *job) bool { return j.forced && !j.late && !j.gated },
 			func(_ *world, s *state, i int) {
 				j := &s.jobs[i]
 				j.late, j.mayRun = true, false
@@ -87,7 +100,9 @@ func (s *state) use() {
 // containerSteps are what the container of a run does, and what its kubelet says of it.
 func containerSteps() []step {
 	return []step{
-		onJobs("the container begins", func(_ *state, j *job) bool { return j.pod == podWaiting && !j.deleting },
+		onJobs("the container begins", func(s *state, j *job) bool {
+			return j.pod == podWaiting && !j.deleting && !j.gated && (!s.lost || j.node != 1)
+		},
 			func(_ *world, s *state, i int) {
 				s.jobs[i].pod = podRunning
 				s.begins(i)
@@ -123,9 +138,32 @@ func containerSteps() []step {
 			func(_ *world, s *state, i int) { s.jobs[i].progress = pvWritten }),
 		onJobs("the container ends well", func(_ *state, j *job) bool { return j.progress == pvWritten },
 			func(w *world, s *state, i int) { s.jobs[i].ends(w, done) }),
+	}
+}
+
+// failureSteps are what may go wrong, as often as the world says.
+func failureSteps() []step {
+	return []step{
 		{"the container writes a PV that does not fit", misfitting},
 		{"the container fails", failing},
+		failure("the kubelet ends a pod past its deadline that never started", func(j *job) bool {
+			return j.pod == podWaiting && !j.gated && !j.forced
+		}, func(w *world, j *job) { j.reported(w, notStarted) }),
+		failure("the Job controller deletes a gated pod past the Job's deadline", func(j *job) bool {
+			return j.pod == podWaiting && j.gated && !j.deleting
+		}, func(_ *world, j *job) { j.deleting = true }),
 	}
+}
+
+// failure returns a step that may happen to each Job and counts as a failure.
+func failure(name string, may func(j *job) bool, change func(w *world, j *job)) step {
+	return step{name, func(w *world, s state, next func(state)) {
+		if s.failures == w.fails {
+			return
+		}
+		s.failures++
+		onJobs(name, func(_ *state, j *job) bool { return may(j) }, func(w *world, s *state, i int) { change(w, &s.jobs[i]) }).take(w, s, next)
+	}}
 }
 
 // misfitting lets a container write a PV that its claim cannot be bound to.
@@ -170,6 +208,22 @@ func codes(w *world, j *job) []ending {
 	default:
 		return []ending{tempFail, badConfig}
 	}
+}
+
+// getsPod is called when the Job controller has made the pod.
+func (j *job) getsPod() {
+	j.pod, j.gated, j.kept, j.inFlight, j.fresh = podWaiting, true, true, false, false
+}
+
+// delete deletes a Job, in the background or, also when that was done before, in the foreground. The garbage collector deletes its pod before it, or
+// after it.
+func (j *job) delete(background bool) {
+	j.background = background
+	if !j.terminating {
+		j.inFlight = j.pod == podNone && j.cond == unfinished
+		j.fresh = j.inFlight
+	}
+	j.terminating = true
 }
 
 // ends is called when a container ends. Its kubelet says so, unless the pod was deleted by force.

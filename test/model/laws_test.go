@@ -1,5 +1,7 @@
 package model
 
+import "strings"
+
 // law is a law of the model.
 type law uint8
 
@@ -8,12 +10,18 @@ const (
 	lawGuarded
 	lawData
 	lawAlone
+	lawRecord
+	lawCycle
+	lawRest
 )
 
 var lawNames = map[law]string{
 	lawGuarded: "a delete that commits finds no PV of that volume bound, retained or handed on before its container began",
 	lawData:    "used or adopted becomes nothing only by the reclaim of a released PV with policy Delete whose claim no longer exists",
 	lawAlone:   "there are never two containers of one UID at once",
+	lawRecord:  "a volume in the storage has a held record, a PV, or an event that says that it stays",
+	lawCycle:   "the dispatcher does not write for ever by itself",
+	lawRest:    "when nobody does anything and nothing fails everything rests: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 
 // broken is a law that was broken, and what tells one way to break it from another.
@@ -22,22 +30,24 @@ type broken struct {
 	guarded guard
 	storage stored
 	undo    bool
-	other   bool // a claim was once bound to the rescued PV
-	right   bool // there was a reason for the delete when it was launched
+	other   bool   // a claim was once bound to the rescued PV
+	right   bool   // there was a reason for the delete when it was confirmed
+	why     string // of an end
+	late    bool   // pods of deleted Jobs may appear long after
 	leaders uint8
 }
 
 func (b broken) String() string {
 	text := lawNames[b.law]
-	if b.law == lawAlone {
-		return text
+	if b.law != lawGuarded && b.law != lawData {
+		return strings.TrimSuffix(text+": "+b.why, ": ")
 	}
 	if b.undo {
 		text += "; an undo"
 	}
-	why := "; there was no reason for it at its launch"
+	why := "; there was no reason for it when it was confirmed"
 	if b.right {
-		why = "; its reason has vanished since its launch"
+		why = "; its reason has vanished since, and a leader did nothing"
 	}
 	if b.other {
 		why += "; a claim was bound to a PV of another name"
@@ -76,11 +86,13 @@ func (s *state) hasReason(j *job) bool {
 	}
 }
 
-// looked is called when a leader has looked at the state as it is.
-func (s *state) looked() {
+// idled is called when a leader has looked at the state as it is and has written nothing.
+func (s *state) idled() {
 	for i := range s.count() {
-		if j := &s.jobs[i]; j.verb == remove && j.progress == notBegun && !s.hasReason(j) {
-			j.ghost.seen = true
+		j := &s.jobs[i]
+		waits := j.pod == podWaiting && !j.gated && !j.deleting && !j.terminating
+		if j.verb == remove && waits && !s.hasReason(j) {
+			j.ghost.missed = true
 		}
 	}
 }
@@ -89,7 +101,7 @@ func (s *state) looked() {
 func (s *state) begins(i int) {
 	j := &s.jobs[i]
 	j.progress = begun
-	if j.verb == remove && !s.hasReason(j) && (j.ghost.seen || !j.ghost.right) {
+	if j.verb == remove && !s.hasReason(j) && (j.ghost.missed || !j.ghost.right) {
 		j.ghost.wrong, j.ghost.guarded = true, s.guard()
 	}
 	for k := range s.count() {

@@ -30,7 +30,7 @@ func (c *tally) add(e *explorer) {
 		c.fired[name] += n
 	}
 	for b, at := range e.findings {
-		trace := fmt.Sprintf("world %q, state %d: %s\n%s", e.w.name, at, b, e.trace(at))
+		trace := fmt.Sprintf("world %q, state %d: %s\n%s", e.w.name, at, b, e.trace(at, e.after[b]))
 		name := nameOf(b)
 		if name == "" {
 			c.unknown[b] = trace
@@ -49,9 +49,10 @@ func TestModelFindsEveryKnownDefectAndNoOther(t *testing.T) {
 				start := time.Now()
 				e := newExplorer(w)
 				e.run()
+				e.checkEnds()
 				all.add(e)
-				t.Logf("%d states, %d transitions, %d decisions, %d times beyond %d Jobs, in %s; %s",
-					len(e.nodes), e.transitions, len(e.decisions)-1, e.ends, maxJobs, time.Since(start).Round(time.Second), e.extent())
+				t.Logf("%d states, %d transitions, %d decisions, %d times beyond %d Jobs, %d to their end, depth %d, in %s; %s",
+					len(e.nodes), e.transitions, len(e.decisions)-1, e.ends, maxJobs, e.rested, e.depth(), time.Since(start).Round(time.Second), e.extent())
 			})
 		}
 	})
@@ -79,9 +80,9 @@ func checkDefects(t *testing.T, all *tally) {
 // its states would find nothing.
 func least() (states, transitions, decisions int) {
 	if isFull() {
-		return 1_500_000, 3_500_000, 300_000
+		return 3_000_000, 7_000_000, 380_000
 	}
-	return 125_000, 280_000, 45_000
+	return 240_000, 620_000, 45_000
 }
 
 // reachable are the actions that one UID can reach. Waive needs the Job of a batch.
@@ -101,7 +102,7 @@ var reachable = []decide.Action{
 	decide.ReleaseRecord{},
 	decide.AddFinalizer{},
 	decide.RemoveFinalizer{},
-	decide.DeleteUnboundPV{},
+	decide.Confirm{},
 	decide.DeletePV{},
 	decide.SetPVCapacity{},
 	decide.SetResizeStatus{},

@@ -75,6 +75,9 @@ func (w *world) configMap(version uint8) *corev1.ConfigMap {
 	if w.selects {
 		cm.Data["run-on"] = "selected-node"
 	}
+	if w.forgets {
+		cm.Data["node-gone"] = "forget"
+	}
 	return cm
 }
 
@@ -100,12 +103,15 @@ func (w *world) revision(version uint8) *appsv1.ControllerRevision {
 	}
 }
 
-// fixed returns the objects that no state changes.
-func (w *world) fixed() []metav1.Object {
+// fixed returns the objects that no state changes, but for a node that may be lost.
+func (w *world) fixed(lost bool) []metav1.Object {
 	out := []metav1.Object{w.class(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "gold", Labels: map[string]string{contract.LabelProvisioner: "true"},
 	}}}
 	for n := range uint8(2) {
+		if lost && n == 0 {
+			continue
+		}
 		name := nodeName(n + 1)
 		out = append(out, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}})
 	}
@@ -184,6 +190,12 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 	if v.retain {
 		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
+	if v.node != 0 {
+		need := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{nodeName(v.node)}}
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{need}}},
+		}}
+	}
 	pv.Finalizers = nil
 	if v.finalizer {
 		pv.Finalizers = []string{contract.FinalizerStorage}
@@ -231,31 +243,32 @@ func rescuedPVOf(r rescued) *corev1.PersistentVolume {
 	return pv
 }
 
-// objects returns what the API server holds in a state.
-func (w *world) objects(s *state) []metav1.Object {
-	out := append(w.fixed(), w.configMap(s.config))
+// objects returns what a view shows.
+func (w *world) objects(v *view) []metav1.Object {
+	out := append(w.fixed(v.lost), w.configMap(v.config))
 	for version := range uint8(2) {
-		if s.kept>>version&1 == 1 {
+		if v.kept>>version&1 == 1 {
 			out = append(out, w.revision(version))
 		}
 	}
-	if s.claim != claimGone {
-		out = append(out, w.claim(s))
+	if s := v.of[ofClaims]; s.claim != claimGone {
+		out = append(out, w.claim(&s))
 	}
+	if v.of[ofClaims].pv.ref == refOther {
+		out = append(out, otherClaim())
+	}
+	s := &v.of[ofPVs]
 	if s.pv.exists() {
 		out = append(out, w.pv(s.pv))
-	}
-	if s.pv.ref == refOther {
-		out = append(out, otherClaim())
 	}
 	if s.rescue.phase != noPV {
 		out = append(out, rescuedPVOf(s.rescue))
 	}
-	for i := range s.count() {
-		out = append(out, w.job(&s.jobs[i], i))
-		if pod := w.pod(&s.jobs[i]); pod != nil {
-			out = append(out, pod)
-		}
+	for i := range v.of[ofJobs].count() {
+		out = append(out, w.job(&v.of[ofJobs].jobs[i], i))
+	}
+	for i := range v.of[ofPods].count() {
+		out = append(out, w.pod(&v.of[ofPods].jobs[i]))
 	}
 	return out
 }

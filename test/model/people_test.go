@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"strings"
+)
+
 // acts is a set of groups of people's acts.
 type acts uint8
 
@@ -48,11 +53,30 @@ func peopleSteps() []step {
 			func(_ *world, s *state) { s.rescue.phase = noPV }),
 		act(changes, "the administrator changes the config", func(_ *world, s *state) bool { return s.config == 0 },
 			func(_ *world, s *state) { s.config = 1 }),
-		actOnEach(disturbs, "the administrator deletes a Job", func(j *job) bool { return !j.terminating }, func(j *job) { j.delete() }),
+		act(disturbs, "the node is lost", func(w *world, s *state) bool { return w.forgets && !s.lost && !s.onNode() },
+			func(_ *world, s *state) { s.lost = true }),
+		actOnEach(disturbs, "the administrator deletes a Job", func(j *job) bool { return !j.terminating && !j.orphan }, func(j *job) { j.delete(true) }),
 		actOnEach(disturbs, "the administrator deletes a pod by force", func(j *job) bool {
 			return (j.pod == podWaiting || j.pod == podRunning) && !j.forced
-		}, func(j *job) { j.deleting, j.forced = true, true }),
+		}, func(j *job) { j.deleting, j.forced = true, !j.gated }),
 	}
+}
+
+// onNode reports whether a pod may be at work, on whichever node.
+func (s *state) onNode() bool {
+	for i := range s.count() {
+		if j := &s.jobs[i]; j.runs() || j.pod == podRunning || j.pod == podWaiting && !j.gated {
+			return true
+		}
+	}
+	return false
+}
+
+// administratorSteps are what an administrator does about an event, and not the user.
+func administratorSteps() []step {
+	steps := slices.DeleteFunc(peopleSteps(), func(s step) bool { return strings.HasPrefix(s.name, "the user") })
+	return append(steps, actOnEach(rescues, "the administrator gives a record up", func(j *job) bool { return j.held && !j.orphan },
+		func(j *job) { j.forget = true }))
 }
 
 // act returns a step that counts as an act of people.

@@ -34,6 +34,7 @@ type volume struct {
 	phase                          phase
 	gen                            uint8 // tells PVs of the same name apart
 	rev                            uint8 // the config's revision that made it
+	node                           uint8 // from which alone it is reachable, 0 is none
 	ref                            ref
 	retain, finalizer, terminating bool
 	grown                          bool // its capacity is the larger one
@@ -61,7 +62,7 @@ type podIs uint8
 
 const (
 	podNone    podIs = iota // none was made yet
-	podWaiting              // it has a node, and its container does not start
+	podWaiting              // its container does not start: it is gated, or its image is missing
 	podRunning
 	podEnded
 	podGone // the object was removed
@@ -116,6 +117,7 @@ type job struct {
 	verb                                verb
 	number, after, gen, rev, hash, node uint8
 	clean, held, terminating            bool
+	forget                              bool // an administrator has given its record up
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
@@ -123,8 +125,14 @@ type job struct {
 	stage                               stage
 
 	pod                    podIs
-	deleting, forced, kept bool // of the pod
-	late                   bool // the deadline of its pod has passed
+	gated                  bool  // the pod has no node, and gets none
+	deleting, forced, kept bool  // of the pod
+	late                   bool  // the deadline of its pod has passed
+	fresh                  bool  // it was deleted less than a few seconds ago
+	inFlight               bool  // a pod of it may still appear, although it is deleted. Nobody can see that
+	background             bool  // it is deleted without its pod
+	orphan                 bool  // only its pod is left
+	birth                  uint8 // tells Jobs of one name apart
 
 	progress progress
 	ghost    ghost
@@ -132,9 +140,9 @@ type job struct {
 
 // ghost is what only the laws see of a delete run.
 type ghost struct {
-	right   bool  // there was a reason for the run when it was launched
-	seen    bool  // a leader could see that the reason no longer existed before the container began
-	wrong   bool  // the container began without a reason, and a leader could have seen it
+	right   bool  // there was a reason for the run when it was confirmed
+	missed  bool  // a leader looked when the reason had gone and no container had begun, and did nothing
+	wrong   bool  // the container began without a reason that is anybody's but a leader's fault
 	guarded guard // the PV that was to be kept when the container began
 }
 
@@ -173,12 +181,17 @@ type state struct {
 	jobs   [maxJobs]job
 	config uint8 // version of the ConfigMap
 	kept   uint8 // bit set of the stored revisions
+	lost   bool  // the first node does not exist any more
 
 	storage  stored
 	other    bool // a claim was once bound to the rescued PV
 	lastGen  uint8
+	births   uint8 // Jobs that were removed while the second leader might take a later one for them, modulo 4
 	acts     uint8 // of people, so far
 	failures uint8 // of containers, so far
+	freezes  uint8 // of caches of the second leader, so far
+	told     bool  // an event has said that the volume stays in the storage
+	spared   bool  // an administrator has deleted the PV of a volume that is to be kept
 	broken   broken
 	second   second
 }
@@ -199,6 +212,9 @@ func (s *state) count() int {
 
 // drop removes a Job.
 func (s *state) drop(i int) {
+	if s.second != (second{}) {
+		s.births = (s.births + 1) % 4
+	}
 	copy(s.jobs[i:], s.jobs[i+1:])
 	s.jobs[maxJobs-1] = job{}
 }
@@ -206,7 +222,7 @@ func (s *state) drop(i int) {
 // find returns the index of a Job, or -1.
 func (s *state) find(v verb, number uint8) int {
 	for i := range s.count() {
-		if s.jobs[i].verb == v && s.jobs[i].number == number {
+		if s.jobs[i].verb == v && s.jobs[i].number == number && !s.jobs[i].orphan {
 			return i
 		}
 	}
@@ -217,7 +233,7 @@ func (s *state) find(v verb, number uint8) int {
 func (s *state) newest(v verb) *job {
 	var last *job
 	for i := range s.count() {
-		if j := &s.jobs[i]; j.verb == v && (last == nil || j.number > last.number) {
+		if j := &s.jobs[i]; j.verb == v && !j.orphan && (last == nil || j.number > last.number) {
 			last = j
 		}
 	}
@@ -226,12 +242,27 @@ func (s *state) newest(v verb) *job {
 
 // visible returns the part of a state that observe can see.
 func (s state) visible() state {
-	s.storage, s.other, s.lastGen, s.acts, s.failures, s.broken, s.second = 0, false, 0, 0, 0, broken{}, second{}
+	s.storage, s.other, s.lastGen, s.births, s.acts, s.failures, s.broken, s.second = 0, false, 0, 0, 0, 0, broken{}, second{}
+	s.told, s.spared, s.freezes = false, false, 0
 	for i := range s.jobs {
-		j := &s.jobs[i]
-		j.progress, j.ghost = 0, ghost{}
+		s.jobs[i] = s.jobs[i].visible()
 	}
 	return s
+}
+
+// visible returns what observe can see of a Job and its pod.
+func (j job) visible() job {
+	j.progress, j.ghost, j.inFlight = notBegun, ghost{}, false
+	return j
+}
+
+func (s *state) hasOrphan() bool {
+	for i := range s.count() {
+		if s.jobs[i].orphan {
+			return true
+		}
+	}
+	return false
 }
 
 // touchClaim is called with every change of the claim: an announced rescheduling is of the claim as it was.
@@ -246,15 +277,30 @@ func (s *state) touchClaim() {
 // tidy removes what nothing keeps any more.
 func (s *state) tidy() {
 	if s.pv.terminating && s.pv.phase != bound && !s.pv.finalizer {
+		s.spared = s.spared || s.pv.retain
 		s.pv = volume{}
+	}
+	if s.storage == nothing {
+		s.told, s.spared = false, false
 	}
 	for i := s.count() - 1; i >= 0; i-- {
 		j := &s.jobs[i]
-		if j.deleting && !j.kept && (j.pod == podEnded || j.forced) {
+		if j.deleting && !j.kept && (j.pod == podEnded || j.forced || j.gated) {
 			j.pod = podGone
 		}
-		if j.terminating && !j.held && (j.pod == podNone || j.pod == podGone) && !j.runs() {
+		over := j.pod == podNone || j.pod == podGone
+		if j.terminating && !j.held && !j.orphan && (j.background && !over || over && j.inFlight && !j.fresh) {
+			j.orphan = true
+			s.births = (s.births + 1) % 4
+		}
+		if j.terminating && !j.held && over && !j.runs() && !j.inFlight {
 			s.drop(i)
+		}
+	}
+	if s.second == (second{}) && !s.hasOrphan() {
+		s.births = 0
+		for i := range s.jobs {
+			s.jobs[i].birth = 0
 		}
 	}
 }

@@ -8,6 +8,7 @@ type world struct {
 	retain  bool   // the class's policy
 	adopt   bool   // the volume exists before, with data
 	selects bool   // the scheduler selects a node: WaitForFirstConsumer, and run-on: selected-node
+	forgets bool   // volumes are on a node, and given up with it
 	offers  bool   // write-pv: dispatcher
 	grows   bool   // the user asks for more
 	verbs   string // of the image
@@ -16,8 +17,13 @@ type world struct {
 	slow    bool   // the Job controller counts an ended pod later
 	fails   uint8  // how many containers fail at most
 	leaders int
-	states  int  // how many states are visited at most, the nearest; 0 is all
-	first   bool // the exploration ends with the first finding
+	late    bool  // a pod of a deleted Job may appear long after
+	freezes uint8 // how often a cache of the second leader falls behind at most
+	inUse   bool  // the exploration begins with a claim that is bound
+	// careless lets a reclaim be confirmed whatever has changed about its PV. It makes a mutant.
+	careless bool
+	states   int // how many states are visited at most, the nearest; 0 is all
+	until    law // the exploration ends when this law is broken, if any
 	// wrap changes what is decided. It makes mutants.
 	wrap func(judge) judge
 
@@ -31,6 +37,14 @@ func (w *world) start() state {
 	if w.selects {
 		s.node = 1
 	}
+	if w.late {
+		s.kept = 1 // the first step of all is of no interest
+	}
+	if w.inUse {
+		s.claim, s.storage, s.kept = claimBound, used, 1
+		w.writePV(&s, 0)
+		s.pv.phase = bound
+	}
 	return s
 }
 
@@ -38,25 +52,40 @@ func (w *world) start() state {
 // only the nearest states are visited.
 func worlds(isFull bool) []world {
 	out := []world{
-		{name: "delete", verbs: "provision,delete", acts: rescues, most: 1, fails: 1, states: 25_000},
-		{name: "delete, changes", verbs: "provision,delete", acts: changes, most: 1, fails: 1, states: 10_000},
+		{name: "delete", verbs: "provision,delete", acts: rescues, most: 1, fails: 1, states: 12_000},
+		{name: "delete, changes", verbs: "provision,delete", acts: changes, most: 1, fails: 1, states: 6_000},
 		{name: "delete, disturbed", verbs: "provision,delete", acts: disturbs, most: 1, states: 10_000},
 		{name: "retain", verbs: "provision,delete", retain: true, acts: rescues, most: 1, states: 12_000},
 		{name: "adopt", verbs: "provision,delete", adopt: true, acts: rescues, most: 1, states: 10_000},
 		{name: "nodes", verbs: "provision,delete", selects: true, fails: 1, states: 10_000},
+		{name: "node lost", verbs: "provision,delete", selects: true, forgets: true, acts: disturbs, most: 1, states: 10_000},
 		{name: "offers", verbs: "provision,delete", offers: true, acts: rescues, most: 1, states: 10_000},
-		{name: "grows", verbs: "provision,delete,expand", grows: true, fails: 1, states: 10_000},
-		{name: "no delete", verbs: "provision", retain: true, slow: true, acts: rescues, most: 1, fails: 1, states: 5_000},
+		{name: "grows", verbs: "provision,delete,expand", grows: true, fails: 1, states: 6_000},
+		{name: "no delete", verbs: "provision", retain: true, slow: true, acts: rescues, most: 1, fails: 1, states: 4_000},
 		{name: "two leaders", verbs: "provision,delete", leaders: 2, states: 30_000},
+		{name: "two leaders, in use", verbs: "provision,delete", inUse: true, acts: rescues, most: 1, leaders: 2, states: 30_000},
+		{name: "late pods", verbs: "provision,delete", acts: disturbs, most: 1, leaders: 2, freezes: 1, late: true, states: 70_000},
+		{name: "old caches", verbs: "provision,delete", leaders: 2, freezes: 1, states: 50_000},
+		{name: "old caches, in use", verbs: "provision,delete", inUse: true, acts: rescues, most: 1, leaders: 2, freezes: 1, states: 50_000},
 	}
-	if isFull {
-		for i := range out {
-			w := &out[i]
-			w.acts, w.most, w.fails, w.slow, w.states = allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
+	if !isFull {
+		return out
+	}
+	for i := range out {
+		w := &out[i]
+		w.acts, w.most, w.fails, w.slow, w.states = allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
+		if w.leaders == 2 {
+			w.states = fullStatesOfTwo
+		}
+		if w.freezes > 0 {
+			w.freezes = 2
 		}
 	}
 	return out
 }
 
-// fullStates is how many states are visited at most in each world of the full model.
-const fullStates = 200_000
+// How many states are visited at most in each world of the full model. With two leaders a state costs less, since they decide on the same.
+const (
+	fullStates      = 60_000
+	fullStatesOfTwo = 800_000
+)
