@@ -36,15 +36,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, nil
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
-		run.Unstarted = !runs.HasStarted(pods)
-		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
-			b.observeGate(&run, job, gated)
-			return run, nil
-		} else if gated != nil {
-			run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
-		}
-		err := b.observeStuck(ctx, &run, job, pods)
-		run.Probe = b.probeInsteadOf(job, run.Stuck)
+		err := b.observeUnfinished(ctx, &run, job, pods)
 		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
@@ -54,6 +46,20 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
 	}
 	return run, nil
+}
+
+// observeUnfinished finds what is in the way of an unfinished run.
+func (b *Observer) observeUnfinished(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+	run.Unstarted = !runs.HasStarted(pods)
+	gated := runs.GatedPod(pods)
+	if gated != nil && !run.Terminating {
+		b.observeGate(run, job, gated)
+		return nil
+	}
+	run.PodStays = gated != nil && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
+	err := b.observeStuck(ctx, run, job, pods)
+	run.Probe = b.probeInsteadOf(job, run.Stuck)
+	return err
 }
 
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it
