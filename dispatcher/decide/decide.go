@@ -35,9 +35,7 @@ func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		switch {
 		case r.Gated:
-		case r.PodStays:
-			return Cancel{Run: r} // kubectl's own deletion leaves the pod, which is never confirmed, until the Job's deadline
-		case r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r):
+		case v.isToBeCancelled(r):
 			return Cancel{Run: r}
 		case r.Unfinished && r.Stuck != nil:
 			return handleStuck(v, r)

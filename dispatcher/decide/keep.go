@@ -34,6 +34,12 @@ func (v View) isToBeDeleted(uid string) bool {
 	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
 }
 
+// isToBeCancelled reports whether a run that has not started is to be deleted with its pod: its reason no longer exists, or the Job is being deleted in
+// the background, as kubectl does it, which would leave the gated pod until the Job's deadline.
+func (v View) isToBeCancelled(r Run) bool {
+	return r.PodStays || r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r)
+}
+
 // releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
 // no claim needs it. Without this neither of the remedies that events name would ever take it away.
 func releaseUnproven(v View) Action {

@@ -37,14 +37,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
-		run.Unstarted = !runs.HasStarted(pods)
-		if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
-			return run, b.observeGate(ctx, reader, &run, job, gated)
-		} else if gated != nil {
-			run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
-		}
-		err := b.observeStuck(ctx, &run, job, pods)
-		run.Probe = b.probeInsteadOf(job, run.Stuck)
+		err := b.observeUnfinished(ctx, reader, &run, job, pods)
 		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
@@ -55,6 +48,19 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	return run, err
+}
+
+// observeUnfinished finds what is in the way of an unfinished run.
+func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+	run.Unstarted = !runs.HasStarted(pods)
+	gated := runs.GatedPod(pods)
+	if gated != nil && !run.Terminating {
+		return b.observeGate(ctx, reader, run, job, gated)
+	}
+	run.PodStays = gated != nil && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
+	err := b.observeStuck(ctx, run, job, pods)
+	run.Probe = b.probeInsteadOf(job, run.Stuck)
+	return err
 }
 
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it

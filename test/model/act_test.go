@@ -154,7 +154,7 @@ func actOnJob(s, seen *state, action decide.Action) {
 		return
 	}
 	j, was := &s.jobs[at], seen.find(verbOf(run.Verb), number(run))
-	switch action.(type) {
+	switch any(action).(type) {
 	case decide.Cancel:
 		j.delete(false)
 		return

@@ -240,16 +240,6 @@ func (s *state) newest(v verb) *job {
 	return last
 }
 
-// visible returns the part of a state that observe can see.
-func (s state) visible() state {
-	s.storage, s.other, s.lastGen, s.births, s.acts, s.failures, s.broken, s.second = 0, false, 0, 0, 0, 0, broken{}, second{}
-	s.told, s.spared, s.freezes = false, false, 0
-	for i := range s.jobs {
-		s.jobs[i] = s.jobs[i].visible()
-	}
-	return s
-}
-
 // visible returns what observe can see of a Job and its pod.
 func (j job) visible() job {
 	j.progress, j.ghost, j.inFlight = notBegun, ghost{}, false
