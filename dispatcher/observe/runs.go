@@ -30,37 +30,41 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	}
 	o.Pods[job.Name] = pods
 	run.PodKept = slices.ContainsFunc(pods, runs.HasFinalizer)
-	if run.Recorded != nil {
-		run.Outcome = *run.Recorded
-		run.Short = run.Record.Short(run.Outcome)
-		run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) {
+		err = b.observeUnfinished(ctx, reader, &run, job, pods)
 		return run, err
 	}
-	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
-		err := b.observeUnfinished(ctx, reader, &run, job, pods)
-		return run, err
-	}
-	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
-	run.Output = outputOf(job, run, pods)
-	run.Short = run.Record.Short(run.Outcome)
-	if run.DescribesPV && run.Verb == contract.Provision {
-		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
-	}
+	b.observeOutcome(&run, uid, job, pods)
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	return run, err
 }
 
-// observeUnfinished finds what is in the way of an unfinished run.
+// observeUnfinished finds what is in the way of a run that has not ended.
 func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
-	run.Unstarted = !runs.HasStarted(pods)
-	gated := runs.GatedPod(pods)
-	if gated != nil && !run.Terminating {
+	run.Unfinished, run.Unstarted = true, !runs.HasStarted(pods)
+	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 		return b.observeGate(ctx, reader, run, job, gated)
+	} else if gated != nil {
+		run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
-	run.PodStays = gated != nil && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	err := b.observeStuck(ctx, run, job, pods)
 	run.Probe = b.probeInsteadOf(job, run.Stuck)
 	return err
+}
+
+// observeOutcome reads the outcome of a run that has ended, from its record where there is one.
+func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job, pods []*corev1.Pod) {
+	if run.Recorded != nil {
+		run.Outcome = *run.Recorded
+		run.Short = run.Record.Short(run.Outcome)
+		return
+	}
+	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
+	run.Output = outputOf(job, *run, pods)
+	run.Short = run.Record.Short(run.Outcome)
+	if run.DescribesPV && run.Verb == contract.Provision {
+		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
+	}
 }
 
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it
