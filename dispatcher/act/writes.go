@@ -35,8 +35,9 @@ func NewWrites(clk clock.PassiveClock) *Writes {
 
 type write struct {
 	version string
-	deleted bool
-	at      time.Time
+	// deleted is set if the object is terminating or does not exist any more, gone if it certainly does not.
+	deleted, gone bool
+	at            time.Time
 }
 
 type creation struct {
@@ -44,9 +45,11 @@ type creation struct {
 	at  time.Time
 }
 
-// Wrote notes that an object has been written, by the API server's answer.
+// Wrote notes that an object has been written, by the API server's answer. One that is being deleted does not exist any more once its last finalizer
+// has been removed: the version of that answer may be an old one.
 func (w *Writes) Wrote(answer metav1.Object) {
-	w.note(answer.GetUID(), write{version: answer.GetResourceVersion()})
+	gone := answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0
+	w.note(answer.GetUID(), write{version: answer.GetResourceVersion(), gone: gone})
 }
 
 // deletedObject notes that an object has been deleted.
@@ -139,7 +142,7 @@ func (w *Writes) unseen(obj metav1.Object) time.Time {
 	if !waits {
 		return time.Time{}
 	}
-	if what.deleted && obj.GetDeletionTimestamp() != nil || !what.deleted && !isOlder(obj.GetResourceVersion(), what.version) {
+	if what.deleted && obj.GetDeletionTimestamp() != nil || !what.deleted && !what.gone && !isOlder(obj.GetResourceVersion(), what.version) {
 		delete(w.byObject, obj.GetUID())
 		return time.Time{}
 	}

@@ -167,6 +167,14 @@ func (c *Caches) RevisionsOf(namespace, configName string) []*appsv1.ControllerR
 	return typed[*appsv1.ControllerRevision](c.in(namespace).revisions.ByIndex(byConfig, configName))
 }
 
+// NamespacesOfClass returns the config namespaces in which a revision of a class is stored, by the class's label.
+func (c *Caches) NamespacesOfClass(label string) []string {
+	return slices.DeleteFunc(c.Namespaces(), func(ns string) bool {
+		found, err := c.in(ns).revisions.ByIndex(byClass, label)
+		return err != nil || len(found) == 0
+	})
+}
+
 // RevisionNames returns every stored revision, as "namespace/name".
 func (c *Caches) RevisionNames() []string {
 	var out []string

@@ -47,8 +47,8 @@ var (
 	pvIndexers       = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV}
 	nodeIndexers     = cache.Indexers{byNode: namesOfNode}
 	configIndexers   = cache.Indexers{byClass: classOfConfig}
-	revisionIndexers = cache.Indexers{byConfig: configOfRevision}
-	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classOfJob, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	revisionIndexers = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
+	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
 	podIndexers      = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
 )
 
@@ -78,15 +78,16 @@ func classOfConfig(obj any) ([]string, error) {
 	return []string{config.ClassLabel(obj.(*corev1.ConfigMap).Labels[contract.LabelStorageClass])}, nil
 }
 
-func classOfJob(obj any) ([]string, error) {
-	return []string{obj.(*batchv1.Job).Labels[config.LabelClass]}, nil
+// classByLabel indexes Jobs and revisions, which have the same label.
+func classByLabel(obj any) ([]string, error) {
+	return []string{obj.(metav1.Object).GetLabels()[config.LabelClass]}, nil
 }
 
 func classOfUnfinished(obj any) ([]string, error) {
 	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
-	return classOfJob(obj)
+	return classByLabel(obj)
 }
 
 func classOfRunningPod(obj any) ([]string, error) {

@@ -52,7 +52,7 @@ func (b *builder) clusterWide(h Handlers) {
 	b.onUpdate(claims, h.ClaimUpdated)
 	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
-	b.use("", "", onlyLabels)
+	b.use("", "", onlyPlaceAndHealth)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
 		if !maps.Equal(old.Labels, now.Labels) { // kubelets update their nodes all the time
 			h.Node(old)
@@ -141,8 +141,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyLabels keeps only what the dispatcher needs of a node: its labels, and whether pods may go there.
-func onlyLabels(obj any) (any, error) {
+// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: its labels, whether pods may go there, and whether its kubelet ends them.
+func onlyPlaceAndHealth(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil

@@ -83,8 +83,8 @@ func (t *twins) mustHaveJustTheirs() {
 }
 
 // live plays whole lives of claims, and ends them.
-func (t *twins) live() {
-	t.SetUpGold(t.image)
+func (t *twins) live(keys ...string) {
+	t.SetUpGold(t.image, keys...)
 	t.Images[newer] = fakecluster.Image{Does: t.image}
 	t.startBoth()
 	for range 20 {
@@ -109,6 +109,17 @@ func TestTwoLeadersWithStaleCachesLoseAndDoubleNothing(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			inWorld(t, func(w *world) { (&twins{world: w, rand: rand.New(rand.NewPCG(seed, 14))}).live() })
+		})
+	}
+}
+
+// Jobs of batches are named after their first claims, so two of them that serve the same claim do not collide by their names.
+func TestOneRunPerClaimAlsoInTwoBatchesOfTwoLeaders(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				(&twins{world: w, rand: rand.New(rand.NewPCG(seed, 15))}).live("batch-size", "4", "max-parallel", "1")
+			})
 		})
 	}
 }

@@ -4,31 +4,39 @@
 //
 // The states of a UID. Comments in the code cite them by name.
 //
-//	            launch            ends           record, publish
-//	untouched ─────────► running ──────► ended ────────────────────┬─► proven ──► (the claim is in use)
-//	                        ▲                                      │      │ claim deleted, policy Delete
-//	                        │ due                                  │      ▼
-//	                        └────────── failed ◄───────────────────┤   reclaiming ─► deleted: remove the PV
-//	                                       │ claim abandoned,      │      ▲   │ fails: again when due
-//	                                       │ or target changed     │      └───┘
-//	                                       ▼                       │
-//	                                    undoing ───────────────────┘ done: release the record, or
-//	                                                                 untouched again under the new target
+//	            launch          confirm             ends           record, publish
+//	untouched ─────────► gated ─────────► running ──────► ended ─────────────────┬─► proven ──► (the claim is in use)
+//	                     ▲   │                              ▲                    │      │ claim deleted, policy Delete
+//	                 due │   └─ not wanted as it is: cancel ┘                    │      ▼
+//	                     └────────────────────── failed ◄────────────────────────┤   reclaiming ─► deleted: remove the PV
+//	                                                │ claim abandoned,           │      ▲   │ fails: again when due
+//	                                                │ or target changed          │      └───┘
+//	                                                ▼                            │
+//	                                             undoing ────────────────────────┘ done: release the record, or
+//	                                                                               untouched again under the new target
+//
+// Gates. Every run is gated first, also one that reclaims, undoes or expands: its pod has a scheduling gate, and no
+// container of it starts before the gate is removed (confirmed). A run is launched on facts that may be old, or by two
+// leaders at once. It is confirmed when no other pod of its claims may run, every other run is on record, and it would be
+// launched again as it is. It is cancelled when it would not. Of two gated runs the later one is cancelled. The
+// confirmation of a delete deletes the PV, and our finalizer keeps the object until the volume has been deleted.
 //
 // A PV that carries the UID and that the claim can never be bound to does not prove a provision. If the PV was never
 // bound, it is deleted with its volume, and the state is failed again:
 //
-//	ended ──► failed ──► mismatched ─────────────────────► unbound ──► reclaiming ──► deleted ──────────────► failed
-//	                         │      delete the unbound PV                      remove the PV's finalizer
+//	                                launch                confirm: delete the PV        ends
+//	ended ──► failed ──► mismatched ──────► gated ──────────────────────► unbound ──────► deleted ────────────────────────► failed
+//	                         │                                        (reclaiming)                remove the PV's finalizer
 //	                         └ in use, or its policy is Retain: an event says so, and an administrator decides
 //
 // Stuck runs. An event on the claim reports a running Job that makes no progress. When no claim needs the run any more,
 // its Job is cancelled. The pod is kept for that, and from it the state ended finds out whether the container was ever
-// created. A pod that was deleted by force is not waited for and may still run, so nothing is launched from any state
-// until the pod's own deadline has passed. A Job may be the run of several UIDs, each with an outcome of its own. It is
-// cancelled when all of them have waived it. Of runs that cannot start for the same reason, with the same config revision
-// and nodes, only the oldest stays, the probe. The others are cancelled, and their claims wait behind the probe: they are
-// launched when it has started or has ended.
+// created. A pod that was deleted by force is not waited for and may still run, so nothing is launched or confirmed from
+// any state until the pod's own deadline has passed, and longer while its node is lost: only a kubelet that runs ends a
+// pod at its deadline. A Job may be the run of several UIDs, each with an outcome of its own. It is cancelled when all of
+// them have waived it. Of runs that cannot start for the same reason, with the same config revision and nodes, only the
+// oldest stays, the probe. The others are cancelled, and their claims wait behind the probe: they are launched when it
+// has started or has ended.
 //
 // Rescheduling. A claim whose node the scheduler has selected (WaitForFirstConsumer) returns to the scheduler when the
 // node has no room, when no run could start there, or when the node no longer exists:

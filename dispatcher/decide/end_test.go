@@ -30,7 +30,8 @@ func (s *simulation) step() bool {
 		}
 		return false
 	case ReportProblem:
-		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed {
+		lost := s.v.unconfirmedRun() != nil && s.v.unconfirmedRun().LostNode != ""
+		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed && !lost {
 			s.v.Now = a.Until
 			return true
 		}
@@ -166,6 +167,12 @@ func (s *simulation) end(r *Run) {
 func (s *simulation) move() bool {
 	for i := range s.v.Runs {
 		if r := &s.v.Runs[i]; r.Unfinished && s.moveRun(r) {
+			return true
+		}
+	}
+	for i := range s.v.Runs {
+		if r := &s.v.Runs[i]; r.LostNode != "" {
+			r.LostNode = "" // the node is Ready again
 			return true
 		}
 	}

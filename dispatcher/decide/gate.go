@@ -171,6 +171,8 @@ func awaitGate(v View, r Run) Action {
 	}
 	p := Problem{Reason: reason.RunNotConfirmed, Note: "the Job " + r.Name + " is not confirmed yet: "}
 	switch unconfirmed := v.unconfirmedRun(); {
+	case r.OtherPod != "" && r.LostNode != "":
+		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
 	case r.OtherPod != "":
 		p.Note += "the pod " + r.OtherPod + " of the same claim may still run"
 	case unconfirmed != nil:

@@ -27,7 +27,7 @@ func confirmLaws(out *broken, v View, a Confirm) {
 		}
 		out.law("confirmed a run beside an unfinished one", r.Unfinished)
 		out.law("confirmed a run while the outcome of another is not recorded", r.Recorded == nil)
-		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 	}
 	if a.Run.Verb == contract.Delete {
 		confirmDeleteLaws(out, v, a)
@@ -128,6 +128,13 @@ func readinessLaws(out *broken, v View, action Action, r Run) {
 	out.law("is confirmed and says another way to read", confirms && confirm.NeedsLive != needsLive)
 	_, later := v.gatedRuns()
 	out.law("is cancelled and does not say that it is unwanted", cancels && cancel.Run.Name == r.Name && later == nil && readiness != Unwanted)
+	late := !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore)
+	for i := range v.Runs {
+		if o := &v.Runs[i]; o.Name != r.Name {
+			out.law("says that a batch may start while another run has not ended", o.Unfinished && readiness != Blocked)
+			out.law("says that a batch may start while the outcome of another run is not recorded", o.Recorded == nil && readiness != Blocked && !late)
+		}
+	}
 	other, _ := ReadinessOf(v, r.Name+"-of-another-claim")
 	out.law("says of a Job that does not exist that it is ready or unwanted", other != Blocked)
 }
@@ -171,7 +178,7 @@ func (s *simulation) endOthers(name string) bool {
 	}
 	r := s.v.unconfirmedRun()
 	if r != nil {
-		s.v.Now = r.Outcome.MayRunUntil
+		s.v.Now, r.LostNode = r.Outcome.MayRunUntil.Add(time.Hour), ""
 	}
 	return r != nil
 }

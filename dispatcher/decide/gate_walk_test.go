@@ -177,7 +177,7 @@ func gatedHistories(gated []Run, earlier ...Run) [][]Run {
 		for _, g := range gated {
 			all := [][]Run{{g}}
 			isExpected := g.Revision == "r1" && g.Hash != "h2" && g.Node != "n2" && !g.AnyNode && g.Volume != "another" && g.After != 1
-			isOver := !slices.ContainsFunc(before, func(r Run) bool { return r.Recorded == nil || now.Before(r.Outcome.MayRunUntil) })
+			isOver := !slices.ContainsFunc(before, func(r Run) bool { return r.Recorded == nil || !r.Outcome.MayRunUntil.IsZero() })
 			if isExpected && isOver {
 				all = obstacles(g)
 			}
@@ -197,7 +197,9 @@ func earlierStates(r Run) []Run {
 	unfinished.Unfinished, unrecorded.Recorded = true, nil
 	mayRun.Outcome.MayRunUntil = now.Add(time.Minute)
 	released.Held, released.Published = false, true
-	out := []Run{unfinished, unrecorded, mayRun, released}
+	lost := mayRun
+	lost.Outcome.MayRunUntil, lost.LostNode = now.Add(-time.Minute), "n1"
+	out := []Run{unfinished, unrecorded, mayRun, lost, released}
 	for _, verdict := range []contract.Verdict{contract.Done, contract.TryAgain, contract.BadConfig, contract.NotStarted} {
 		ended := recorded(r, verdict, 0)
 		ended.Published = verdict != contract.TryAgain

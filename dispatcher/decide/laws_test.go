@@ -35,6 +35,10 @@ func laws(out *broken, v View, action Action) {
 		out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
 		out.law("recorded an outcome twice", a.Run.Recorded != nil)
+		undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
+		out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
+		needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyKept(&a.Run) != ""
+		out.law("kept the record of a run that needs none", !a.Release && !needed)
 	case PublishResult:
 		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
 		out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
@@ -94,7 +98,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		r := &v.Runs[i]
 		out.law("launched over an unfinished run", r.Unfinished)
 		out.law("launched over a run without a recorded outcome", r.Recorded == nil)
-		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil))
+		out.law("launched while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 		out.law("used a Job's name twice", r.Verb == a.Verb && r.Number >= a.Number)
 	}
 	out.law("launched again while the Job cannot start for which its own was cancelled", isHeldBack(v, a))
@@ -166,11 +170,26 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	}
 }
 
+// hasSuccessor reports whether the container of a later provision may have started.
+func hasSuccessor(v View, r Run) bool {
+	for i := range v.Runs {
+		next := &v.Runs[i]
+		waits := next.Unfinished && next.Unstarted
+		if next.Verb == r.Verb && next.Number > r.Number && !waits && next.Outcome.Verdict != contract.NotStarted {
+			return true
+		}
+	}
+	return false
+}
+
 func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	last := v.Newest(a.Run.Verb)
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
 		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !v.madeNothing(last) && a.LeftBehind == "")
+	}
+	if neverRan := a.Run.Outcome.Verdict == contract.NotStarted && a.Run.Number < last.Number; a.Run.Verb == contract.Provision && !neverRan {
+		out.law("lost the record to a run that never started", !v.Volume.Fits() && !v.madeNothing(&a.Run) && a.LeftBehind == "" && !hasSuccessor(v, a.Run))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Pauses after a run, by its verdict.
@@ -17,6 +18,9 @@ const (
 	capacityPause = 5 * time.Minute  // space or credentials outside the cluster must change
 	uncounted     = 10 * time.Second // the run was disrupted from outside
 )
+
+// recheckNode is when to look again at a node that is lost.
+const recheckNode = 30 * time.Second
 
 // dueAfter returns when a run may follow another. If the request, the config or the node has changed, the longer pause
 // after a refusal is not waited out, but the ordinary backoff is. Otherwise a claim that changes all the time, or every
@@ -142,22 +146,55 @@ func (v View) retryAt(r *Run) time.Time {
 	return r.Outcome.MayRunUntil
 }
 
-// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it
-// is the one with the latest deadline. It returns nil if there is none.
+// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it is one whose node is lost,
+// or else the one with the latest deadline. It returns nil if there is none.
 func (v View) unconfirmedRun() *Run {
 	var last *Run
 	for i := range v.Runs {
-		if r := &v.Runs[i]; v.Now.Before(r.Outcome.MayRunUntil) && (last == nil || r.Outcome.MayRunUntil.After(last.Outcome.MayRunUntil)) {
+		if r := &v.Runs[i]; v.mayStillRun(r) && (last == nil || mayRunLonger(r, last)) {
 			last = r
 		}
 	}
 	return last
 }
 
+// mayStillRun reports whether a container of a run that has ended may still be running: until its pod's own deadline, and longer while its node
+// is lost.
+func (v View) mayStillRun(r *Run) bool {
+	until := r.Outcome.MayRunUntil
+	return !until.IsZero() && (r.LostNode != "" || v.Now.Before(until))
+}
+
+func mayRunLonger(r, than *Run) bool {
+	if (r.LostNode == "") != (than.LostNode == "") {
+		return r.LostNode != ""
+	}
+	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
+}
+
+// reportUnconfirmed reports why nothing is launched after a run whose pod was deleted by force.
+func (v View) reportUnconfirmed(r Run) Action {
+	until := r.Outcome.MayRunUntil
+	if r.LostNode != "" {
+		until = v.Now.Add(recheckNode)
+	}
+	return ReportProblem{Problem: unconfirmedProblem(r), Until: until}
+}
+
 // unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
 func unconfirmedProblem(r Run) Problem {
+	if r.LostNode != "" {
+		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
+	}
 	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
 		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
+}
+
+// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
+func lostNodeProblem(pod, node string) Problem {
+	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("%s was deleted without a report that it has ended from its node %s, which is not Ready: "+
+		"it may still run, and nothing else is started for the claim. Remedy: bring the node back, or, when it is off for certain, say so: "+
+		"kubectl taint nodes %s %s=nodeshutdown:NoExecute", pod, node, node, runs.TaintOutOfService)}
 }
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.

@@ -120,6 +120,8 @@ type Run struct {
 	Probe string
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
+	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
+	LostNode string
 	// Output is the container's output. In a batch only the first claim whose outcome is recorded has it.
 	Output string
 	// Grew is set if the volume is larger after this expand than its PV says, Short if it is smaller than it was to

@@ -29,3 +29,33 @@ func TestDeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
 		t.Errorf("%#v, want the undo of the second provision", Decide(v))
 	}
 }
+
+// What a run may have made is asked while a later one is gated, too.
+func TestMayHaveMadeSkipsRunsThatNeverStarted(t *testing.T) {
+	older := recorded(run(contract.Provision, 1), contract.TryAgain, 0)
+	works := run(contract.Provision, 2)
+	works.Unfinished = true
+	waits := works
+	waits.Unstarted = true
+	for name, tt := range map[string]struct {
+		runs []Run
+		want int
+	}{
+		"none":                            {nil, 0},
+		"one that ended":                  {[]Run{older}, 1},
+		"a later one works":               {[]Run{older, works}, 2},
+		"a later one is gated":            {[]Run{older, gated(run(contract.Provision, 2))}, 1},
+		"a later one has no pod yet":      {[]Run{older, waits}, 1},
+		"a later one was cancelled":       {[]Run{older, recorded(run(contract.Provision, 2), contract.NotStarted, 0)}, 1},
+		"only one that is gated":          {[]Run{gated(run(contract.Provision, 2))}, 2},
+		"a later one of another verb ran": {[]Run{older, recorded(run(contract.Delete, 3), contract.Done, 0)}, 1},
+	} {
+		got := 0
+		if r := (View{Runs: tt.runs}).MayHaveMade(); r != nil {
+			got = r.Number
+		}
+		if got != tt.want {
+			t.Errorf("%s: the run %d, want %d", name, got, tt.want)
+		}
+	}
+}

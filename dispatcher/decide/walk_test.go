@@ -188,7 +188,9 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 			if v == contract.Disrupted && ago == 0 {
 				mayRun := s
 				mayRun.Outcome.MayRunUntil = now.Add(time.Minute)
-				out = append(out, mayRun)
+				lost := mayRun
+				lost.Outcome.MayRunUntil, lost.Outcome.Node, lost.LostNode = now.Add(-time.Minute), "n1", "n1"
+				out = append(out, mayRun, lost)
 			}
 			s.NothingBefore = true
 			out = append(out, s)

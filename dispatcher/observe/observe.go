@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -89,8 +91,28 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 			return nil, err
 		}
 	}
+	o.View.Contested = b.isContested(o)
 	o.apply(hint)
 	return o, nil
+}
+
+// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or had, its config in several, or was created anew.
+func (b *Observer) isContested(o *Observation) bool {
+	if len(b.Caches.Namespaces()) < 2 {
+		return false
+	}
+	name := ""
+	switch {
+	case o.Claim != nil:
+		name = storagehelpers.GetPersistentVolumeClaimClass(o.Claim)
+	case o.PV != nil:
+		name = o.PV.Spec.StorageClassName
+	default:
+		return true
+	}
+	class := b.Caches.Class(name)
+	renewed := o.Claim != nil && class != nil && !class.CreationTimestamp.Before(&o.Claim.CreationTimestamp)
+	return renewed || len(b.Caches.NamespacesOfClass(config.ClassLabel(name))) > 1
 }
 
 // apply completes the runs with what claim, PV and hint say about them.

@@ -33,10 +33,11 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	if run.Recorded != nil {
 		run.Outcome = *run.Recorded
 		run.Short = run.Record.Short(run.Outcome)
-		return run, nil
+		run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+		return run, err
 	}
 	if run.Unfinished = !runs.HasEnded(job, pods, b.Clock.Now()); run.Unfinished {
-		err := b.observeUnfinished(ctx, &run, job, pods)
+		err := b.observeUnfinished(ctx, reader, &run, job, pods)
 		return run, err
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
@@ -45,16 +46,16 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	if run.DescribesPV && run.Verb == contract.Provision {
 		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
 	}
-	return run, nil
+	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
+	return run, err
 }
 
 // observeUnfinished finds what is in the way of an unfinished run.
-func (b *Observer) observeUnfinished(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	run.Unstarted = !runs.HasStarted(pods)
 	gated := runs.GatedPod(pods)
 	if gated != nil && !run.Terminating {
-		b.observeGate(run, job, gated)
-		return nil
+		return b.observeGate(ctx, reader, run, job, gated)
 	}
 	run.PodStays = gated != nil && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	err := b.observeStuck(ctx, run, job, pods)
@@ -64,19 +65,51 @@ func (b *Observer) observeUnfinished(ctx context.Context, run *decide.Run, job *
 
 // observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it
 // shows every older pod, too.
-func (b *Observer) observeGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
-	now := b.Clock.Now()
+func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, gated *corev1.Pod) error {
 	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
 	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 	for _, uid := range run.UIDs {
 		for _, pod := range b.Caches.PodsOfUID(uid) {
-			may, until := runs.MayRun(pod, now)
-			if may && pod.UID != gated.UID {
-				run.OtherPod, run.RecheckAt = pod.Name, until
-				return
+			if pod.UID == gated.UID {
+				continue
+			}
+			if err := b.observeOtherPod(ctx, reader, run, pod); err != nil || run.OtherPod != "" {
+				return err
 			}
 		}
 	}
+	return nil
+}
+
+// observeOtherPod notes if another pod than the gated one may run, and until when or on which node.
+func (b *Observer) observeOtherPod(ctx context.Context, reader cluster.Reader, run *decide.Run, pod *corev1.Pod) error {
+	may, until := runs.MayRun(pod, b.Clock.Now())
+	lost := ""
+	if !until.IsZero() {
+		var err error
+		if lost, err = lostNode(ctx, reader, pod.Spec.NodeName); err != nil {
+			return err
+		}
+	}
+	switch {
+	case lost != "":
+		run.OtherPod, run.LostNode = pod.Name, lost
+	case may:
+		run.OtherPod, run.RecheckAt = pod.Name, until
+	}
+	return nil
+}
+
+// lostNode returns the name of a node if it does not end its pods at their deadlines, or nothing.
+func lostNode(ctx context.Context, reader cluster.Reader, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	node, err := reader.Node(ctx, name)
+	if err != nil || !runs.IsNodeLost(node) {
+		return "", err
+	}
+	return name, nil
 }
 
 // observeStuck finds why an unfinished run makes no progress. It reads events only if neither Job nor pod says why,

@@ -26,7 +26,8 @@ func hasGate(pod *corev1.Pod) bool {
 }
 
 // MayRun reports whether a container of a pod may be running now or later, and until when at most, zero for no limit. It may not when its
-// node has reported the end, or when the pod was deleted before it had a node. Without a report from its node it may until its own deadline.
+// node has reported the end, or when the pod was deleted before it had a node. Without a report from its node it may until its own deadline,
+// and longer if the node is lost.
 func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 	switch {
 	case isUnconfirmed(pod):
@@ -36,6 +37,25 @@ func MayRun(pod *corev1.Pod, now time.Time) (may bool, until time.Time) {
 		return !IsOver(pod), time.Time{}
 	}
 }
+
+// IsNodeLost reports whether no clock shows when a pod of a node has ended: the node exists, and its kubelet, which alone ends a pod at its
+// deadline, does not answer. A machine that was frozen goes on with its containers where it stopped. A node that is out of service has been
+// shut down, as has one whose Node was deleted.
+func IsNodeLost(node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return !ready && !slices.ContainsFunc(node.Spec.Taints, IsOutOfService)
+}
+
+// TaintOutOfService is what an administrator puts on a node that has been shut down.
+const TaintOutOfService = corev1.TaintNodeOutOfService
+
+// IsOutOfService reports whether a taint says that its node has been shut down.
+func IsOutOfService(t corev1.Taint) bool { return t.Key == TaintOutOfService }
 
 // confirmMargin is how much longer than the pod's own deadline a Job must have left when its pod's gate is removed.
 const confirmMargin = time.Minute

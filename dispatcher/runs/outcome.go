@@ -29,6 +29,8 @@ type Outcome struct {
 	// MayRunUntil is until when a container of the run may still be running: its node has not reported that it ended,
 	// and the dispatcher no longer waits for that report. Nothing else may run for the claim until then.
 	MayRunUntil time.Time `json:"quiet,omitzero"`
+	// Node is where that container may still be running, as far as it is known.
+	Node string `json:"node,omitempty"`
 }
 
 // mayRunUntilKey is the key of MayRunUntil in JSON. An outcome without one lacks it.
@@ -137,10 +139,19 @@ func Read(job *batchv1.Job, pods []*corev1.Pod, now time.Time) Outcome {
 		out.Verdict, out.Message = contract.NotStarted, ""
 	}
 	readCancelled(&out, c, job)
-	if until := mayRunUntil(job, pod); until.After(out.Finished) {
+	readMayRun(&out, job, pod)
+	return out
+}
+
+// readMayRun completes the outcome of a run whose node has not reported its end. A time that has passed is kept if the node is known, since that
+// may be lost.
+func readMayRun(out *Outcome, job *batchv1.Job, pod *corev1.Pod) {
+	switch until := mayRunUntil(job, pod); {
+	case pod != nil && !until.IsZero():
+		out.MayRunUntil, out.Node = until, pod.Spec.NodeName
+	case until.After(out.Finished):
 		out.MayRunUntil = until
 	}
-	return out
 }
 
 // readCancelled completes the outcome of a run that never started because its Job was deleted.

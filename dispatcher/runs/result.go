@@ -60,7 +60,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 		}
 		return run
 	}
-	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil}
+	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil, Node: run.Node}
 	if own >= 0 {
 		return out.withResult(listed[own], job)
 	}

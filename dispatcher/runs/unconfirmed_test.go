@@ -80,7 +80,10 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 		"collected, and the node had told": {job(failed), []*corev1.Pod{exited(0, "", collected)}, 0},
 		"deleted, and the node told":       {job(failed), []*corev1.Pod{exited(143, "", deletedByHand)}, 0},
 		"deleted before it had a node":     {job(), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Spec.NodeName = "" })}, 0},
-		"past its deadline":                {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
+		"by force, past its deadline": {job(func(j *batchv1.Job) {
+			j.CreationTimestamp = metav1.NewTime(created.Add(-time.Hour))
+		}), []*corev1.Pod{started(byForce, func(p *corev1.Pod) { p.Status.StartTime = new(metav1.NewTime(ended.Add(-time.Hour))) })}, -48*time.Minute - 30*time.Second},
+		"past its deadline": {job(func(j *batchv1.Job) { j.Status.Active = 1; j.Spec.ActiveDeadlineSeconds = new(int64(60)) }), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !runs.HasEnded(tt.job, tt.pods, ended.Add(time.Minute)) {
@@ -88,11 +91,14 @@ func TestEndedByItsNodeOrWaitedOutByTheDeadline(t *testing.T) {
 			}
 			got := runs.Read(tt.job, tt.pods, ended)
 			want := time.Time{}
-			if tt.want > 0 {
+			if tt.want != 0 {
 				want = ended.Add(tt.want)
 			}
 			if !got.MayRunUntil.Equal(want) {
 				t.Errorf("quiet until %s, want %s", got.MayRunUntil, want)
+			}
+			if named := got.Node != ""; named != (tt.want != 0 && len(tt.pods) > 0) {
+				t.Errorf("the node is %q", got.Node)
 			}
 			if tt.want > 0 && got.Verdict != contract.Disrupted && got.Verdict != contract.Unknown {
 				t.Errorf("the verdict is %s", got.Verdict)
@@ -116,6 +122,9 @@ func TestEndedByItsNodeOrWaitedOutForEachClaimOfABatch(t *testing.T) {
 		got := runs.ReadFor(endedBatch(contract.Provision, 1), uid, []*corev1.Pod{started(collected)}, ended)
 		if want := ended.Add(9*time.Minute + 30*time.Second); !got.MayRunUntil.Equal(want) {
 			t.Errorf("%s is quiet until %s, want %s", uid, got.MayRunUntil, want)
+		}
+		if got.Node != "node-1" {
+			t.Errorf("%s may run on the node %q", uid, got.Node)
 		}
 	}
 }

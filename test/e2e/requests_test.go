@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -136,7 +137,6 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 		switch {
 		case r.Object.Resource == "events":
 			events++
-			continue
 		case r.isApart():
 			continue
 		case r.Verb == "get" || r.Verb == "list" || r.Object.Resource == "selfsubjectaccessreviews":
@@ -144,7 +144,7 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 		default:
 			writes++
 		}
-		if r.Answer.Code == 409 {
+		if !r.isApart() && r.Answer.Code == http.StatusConflict {
 			conflicts++
 		}
 		kinds[fmt.Sprintf("%s %s %d", r.Verb, r.resource(), r.Answer.Code)]++

@@ -1,0 +1,46 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// A Job that is launched on old facts is found out before its pod starts, and a write that names the version that was judged is refused.
+func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		action Action
+		safe   bool
+	}{
+		"a launch":                             {Launch{Verb: contract.Provision}, true},
+		"the launch of an undo":                {Launch{Verb: contract.Delete, Undo: true}, true},
+		"a confirmation":                       {Confirm{}, true},
+		"a confirmation, live":                 {Confirm{NeedsLive: true}, false},
+		"a finalizer removed":                  {RemoveFinalizer{}, true},
+		"a volume left behind":                 {RemoveFinalizer{LeftBehind: "its node"}, false},
+		"a success recorded":                   {RecordOutcome{Success: true}, true},
+		"a failure recorded":                   {RecordOutcome{}, false},
+		"a success published":                  {PublishResult{Success: true}, true},
+		"a failure published":                  {PublishResult{}, false},
+		"a finalizer added":                    {AddFinalizer{}, true},
+		"a pod's finalizer":                    {RemovePodFinalizer{Run: Run{Name: "delete-uid-1"}}, true},
+		"the finalizer of a pod without a Job": {RemovePodFinalizer{}, false},
+		"a revision":                           {StoreRevision{}, true},
+		"waiting":                              {Wait{}, true},
+		"waiting for a slot":                   {AwaitSlot{}, true},
+		"a report":                             {ReportProblem{}, true},
+		"a Job cancelled":                      {Cancel{}, false},
+		"a run waived":                         {Waive{}, false},
+		"a PV created":                         {CreatePV{}, false},
+		"a record released":                    {ReleaseRecord{}, false},
+		"a PV deleted":                         {DeletePV{}, false},
+		"a capacity":                           {SetPVCapacity{}, false},
+		"the status of a resize":               {SetResizeStatus{}, false},
+		"a rescheduling":                       {Reschedule{}, false},
+		"an announced rescheduling":            {AnnounceReschedule{}, false},
+	} {
+		if got := IsSafeOnStaleFacts(tt.action); got != tt.safe {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

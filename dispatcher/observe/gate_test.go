@@ -1,0 +1,161 @@
+package observe_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+)
+
+const (
+	uid       = "uid-1"
+	own       = "provision-uid-1-1"
+	namespace = "storage"
+)
+
+var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+func jobOf(annotations map[string]string) *batchv1.Job {
+	annotations[jobs.AnnUIDs] = uid
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: own, UID: own, Annotations: annotations, Finalizers: []string{jobs.FinalizerRecord},
+		Labels:            map[string]string{jobs.LabelVerb: string(contract.Provision), contract.LabelClaimUID: uid, jobs.LabelMember + uid: "true"},
+		CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+	}}
+}
+
+// podOf returns the pod of a Job, an hour old, with a deadline of ten minutes.
+func podOf(job, node string, change func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: job + "-pod", UID: types.UID(job + "-pod"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		Labels:          map[string]string{batchv1.JobNameLabel: job, jobs.LabelMember + uid: "true"},
+		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: new(true)}},
+	}}
+	pod.Spec.NodeName, pod.Spec.ActiveDeadlineSeconds = node, new(int64(600))
+	change(pod)
+	return pod
+}
+
+func gated(pod *corev1.Pod) {
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: jobs.GateConfirm}}
+}
+
+func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.NewTime(now.Add(-time.Minute))) }
+
+func byForce(pod *corev1.Pod) {
+	deleted(pod)
+	pod.DeletionGracePeriodSeconds = new(int64(0))
+}
+
+func ended(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }
+
+func node(ready corev1.ConditionStatus) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	return n
+}
+
+// observed returns what is observed of the first run among these objects.
+func observed(t *testing.T, objects ...metav1.Object) decide.Run {
+	t.Helper()
+	caches, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakePassiveClock(now)
+	b := &observe.Observer{Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Clock: clock, Provisioner: contract.ProvisionerName, Namespace: namespace}
+	o, err := b.Observe(t.Context(), caches, uid, observe.Hint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range o.View.Runs {
+		if r.Name == own {
+			return r
+		}
+	}
+	t.Fatal("its Job was not observed")
+	return decide.Run{}
+}
+
+func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
+	pod, other := podOf(own, "", gated), "delete-uid-1-1-pod"
+	for name, tt := range map[string]struct {
+		pod      *corev1.Pod
+		node     *corev1.Node
+		otherPod string
+		lostNode string
+		recheck  time.Time
+	}{
+		"none":                                  {nil, nil, "", "", time.Time{}},
+		"one that runs":                         {podOf("delete-uid-1-1", "n1", func(*corev1.Pod) {}), nil, other, "", time.Time{}},
+		"another gated one":                     {podOf("delete-uid-1-1", "", gated), nil, other, "", time.Time{}},
+		"one that is being deleted":             {podOf("delete-uid-1-1", "n1", deleted), nil, other, "", time.Time{}},
+		"one that was deleted without a node":   {podOf("delete-uid-1-1", "", deleted), nil, "", "", time.Time{}},
+		"one that has ended":                    {podOf("delete-uid-1-1", "n1", ended), node(corev1.ConditionFalse), "", "", time.Time{}},
+		"by force, waited out, no such node":    {podOf("delete-uid-1-1", "n1", byForce), nil, "", "", time.Time{}},
+		"by force, waited out, the node Ready":  {podOf("delete-uid-1-1", "n1", byForce), node(corev1.ConditionTrue), "", "", time.Time{}},
+		"by force, waited out, the node is not": {podOf("delete-uid-1-1", "n1", byForce), node(corev1.ConditionUnknown), other, "n1", time.Time{}},
+		"by force, before its deadline": {podOf("delete-uid-1-1", "n1", func(p *corev1.Pod) {
+			byForce(p)
+			p.Status.StartTime = new(metav1.NewTime(now))
+		}), node(corev1.ConditionTrue), other, "", now.Add(11*time.Minute + 30*time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []metav1.Object{jobOf(map[string]string{}), pod}
+			if tt.pod != nil {
+				objects = append(objects, tt.pod)
+			}
+			if tt.node != nil {
+				objects = append(objects, tt.node)
+			}
+			got := observed(t, objects...)
+			if !got.Gated || got.OtherPod != tt.otherPod || got.LostNode != tt.lostNode || !got.RecheckAt.Equal(tt.recheck) {
+				t.Errorf("gated %t, other pod %q, lost node %q, recheck at %s", got.Gated, got.OtherPod, got.LostNode, got.RecheckAt)
+			}
+		})
+	}
+}
+
+func TestLostNodeOfARunThatHasEnded(t *testing.T) {
+	recorded := func() metav1.Object {
+		return jobOf(map[string]string{
+			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z","node":"n1"}`,
+		})
+	}
+	leaving := func() metav1.Object {
+		job := jobOf(map[string]string{})
+		job.DeletionTimestamp = new(metav1.NewTime(now.Add(-59 * time.Minute)))
+		return job
+	}
+	for name, tt := range map[string]struct {
+		objects []metav1.Object
+		want    string
+	}{
+		"recorded, its node is not Ready":         {[]metav1.Object{recorded(), node(corev1.ConditionUnknown)}, "n1"},
+		"recorded, its node is Ready":             {[]metav1.Object{recorded(), node(corev1.ConditionTrue)}, ""},
+		"recorded, its node does not exist":       {[]metav1.Object{recorded()}, ""},
+		"not recorded, its node is not Ready":     {[]metav1.Object{leaving(), podOf(own, "n1", byForce), node(corev1.ConditionUnknown)}, "n1"},
+		"not recorded, its node reported its end": {[]metav1.Object{leaving(), podOf(own, "n1", ended), node(corev1.ConditionUnknown)}, ""},
+		"recorded without a node, as an older one": {[]metav1.Object{jobOf(map[string]string{
+			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z"}`,
+		}), node(corev1.ConditionUnknown)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := observed(t, tt.objects...); got.LostNode != tt.want || got.Unfinished {
+				t.Errorf("lost node %q, unfinished %t", got.LostNode, got.Unfinished)
+			}
+		})
+	}
+}
