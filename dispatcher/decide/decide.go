@@ -33,10 +33,13 @@ func Decide(v View) Action {
 // awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
+		if !r.Gated && v.isToBeCancelled(r) {
+			return Cancel{Run: r}
+		}
+	}
+	for _, r := range v.Runs {
 		switch {
 		case r.Gated:
-		case v.isToBeCancelled(r):
-			return Cancel{Run: r}
 		case r.Unfinished && r.Stuck != nil:
 			return handleStuck(v, r)
 		case r.Unfinished:

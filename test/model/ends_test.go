@@ -4,7 +4,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
-// The laws of the ends ask what follows when nobody does anything and nothing fails any more.
+// The laws of the ends ask what follows without people and without failures.
 
 // fairSteps are what Kubernetes and containers do by themselves when nothing fails, the first possible one first.
 func fairSteps() []step {
@@ -120,6 +120,9 @@ func (n *ends) take(s state, steps []step) (after state, how string, moved bool)
 	return s, "", false
 }
 
+// whyStays is what is wrong when a volume stays in the storage.
+const whyStays = "a volume stays, and nothing says why"
+
 // rest returns what is wrong with a state in which nothing happens any more.
 func (w *world) rest(s *state, last decide.Action) broken {
 	if _, told := last.(decide.ReportProblem); told {
@@ -133,7 +136,7 @@ func (w *world) rest(s *state, last decide.Action) broken {
 		{s.claim == claimBound && (!s.pv.exists() || s.storage == nothing), "a claim is bound to a volume that does not exist"},
 		{s.claim == claimBound && s.pv.exists() && s.pv.finalizer == s.pv.retain && !s.pv.terminating, "the finalizer does not follow the policy"},
 		{s.abandoned() && s.pv.exists() && s.pv.ref == refOwn && s.pv.finalizer, "our finalizer stays on the PV of a claim that is gone"},
-		{s.abandoned() && s.storage != nothing && !s.accountedFor(), "a volume stays, and nothing says why"},
+		{s.abandoned() && s.storage != nothing && !s.accountedFor(), whyStays},
 		{s.size.asked && s.claim == claimBound && !s.size.has && !s.size.infeasible, "a resize stays unfinished, and nothing says why"},
 		{s.isAnyHeld(), "a record is held for nothing"},
 	} {
@@ -160,7 +163,7 @@ func (s *state) accountedFor() bool {
 	return s.storage == nothing || s.storage == adopted || s.isAnyHeld() || s.pv.exists() || s.rescue.phase != noPV || s.told || s.spared
 }
 
-// remedied returns what is wrong with an end that an event tells of: nothing if an administrator can lead it to a good one, by one step or two.
+// remedied returns what is wrong with an end that an event reports: nothing if an administrator can lead it to a good one, by one step or two.
 func (n *ends) remedied(last end) broken {
 	if n.helped == nil {
 		n.helped = map[state]bool{}

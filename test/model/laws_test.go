@@ -21,7 +21,7 @@ var lawNames = map[law]string{
 	lawAlone:   "there are never two containers of one UID at once",
 	lawRecord:  "a volume in the storage has a held record, a PV, or an event that says that it stays",
 	lawCycle:   "the dispatcher does not write for ever by itself",
-	lawRest:    "when nobody does anything and nothing fails everything rests: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
+	lawRest:    "without people and without failures everything comes to rest: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 
 // broken is a law that was broken, and what tells one way to break it from another.

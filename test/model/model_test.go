@@ -80,9 +80,9 @@ func checkDefects(t *testing.T, all *tally) {
 // its states would find nothing.
 func least() (states, transitions, decisions int) {
 	if isFull() {
-		return 3_000_000, 7_000_000, 380_000
+		return 4_000_000, 10_000_000, 500_000
 	}
-	return 240_000, 620_000, 45_000
+	return 235_000, 600_000, 40_000
 }
 
 // reachable are the actions that one UID can reach. Waive needs the Job of a batch.

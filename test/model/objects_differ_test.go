@@ -34,7 +34,7 @@ func TestModelStatesThatDifferHaveObjectsThatDiffer(t *testing.T) {
 	}
 }
 
-// shownState returns a view as one state without what no object says: which run it was whose result the claim has, once that run has gone.
+// shownState returns a view as one state without what no object says: which run it was whose result the claim has, once that run no longer exists.
 func shownState(v *view) state {
 	s := v.merged()
 	if s.published != 0 && s.find(provision, s.published/2) < 0 {

@@ -129,7 +129,7 @@ type job struct {
 	deleting, forced, kept bool  // of the pod
 	late                   bool  // the deadline of its pod has passed
 	fresh                  bool  // it was deleted less than a few seconds ago
-	inFlight               bool  // a pod of it may still appear, although it is deleted. Nobody can see that
+	inFlight               bool  // a pod of it may still appear, although it is deleted. No client can see that
 	background             bool  // it is deleted without its pod
 	orphan                 bool  // only its pod is left
 	birth                  uint8 // tells Jobs of one name apart
@@ -141,7 +141,7 @@ type job struct {
 // ghost is what only the laws see of a delete run.
 type ghost struct {
 	right   bool  // there was a reason for the run when it was confirmed
-	missed  bool  // a leader looked when the reason had gone and no container had begun, and did nothing
+	missed  bool  // a leader looked when there was no reason any more and no container had begun, and did nothing
 	wrong   bool  // the container began without a reason that is anybody's but a leader's fault
 	guarded guard // the PV that was to be kept when the container began
 }
@@ -246,6 +246,15 @@ func (j job) visible() job {
 	return j
 }
 
+func (s *state) isAnyRunning() bool {
+	for i := range s.count() {
+		if s.jobs[i].runs() {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *state) hasOrphan() bool {
 	for i := range s.count() {
 		if s.jobs[i].orphan {
@@ -270,9 +279,6 @@ func (s *state) tidy() {
 		s.spared = s.spared || s.pv.retain
 		s.pv = volume{}
 	}
-	if s.storage == nothing {
-		s.told, s.spared = false, false
-	}
 	for i := s.count() - 1; i >= 0; i-- {
 		j := &s.jobs[i]
 		if j.deleting && !j.kept && (j.pod == podEnded || j.forced || j.gated) {
@@ -286,6 +292,9 @@ func (s *state) tidy() {
 		if j.terminating && !j.held && over && !j.runs() && !j.inFlight {
 			s.drop(i)
 		}
+	}
+	if s.storage == nothing && !s.isAnyRunning() {
+		s.told, s.spared = false, false
 	}
 	if s.second == (second{}) && !s.hasOrphan() {
 		s.births = 0
