@@ -15,10 +15,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
-
-// fieldManager is the owner of the fields that the dispatcher writes.
-const fieldManager = "flex-dispatcher"
 
 // Actor carries out actions.
 type Actor struct {
@@ -34,7 +32,7 @@ type Actor struct {
 	// TrustUsername passes the claim's stamped username and groups on to images.
 	TrustUsername bool
 	// Writes are what the caches may not show yet.
-	Writes *Writes
+	Writes *writes.Log
 	// Allowed is what PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }

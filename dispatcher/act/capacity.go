@@ -11,13 +11,14 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/capacity"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 )
 
 // DoCapacity writes what is published of a class's capacity. The new objects come first: with none of them for a node
 // the scheduler places no pod of the class there.
 func (a *Actor) DoCapacity(ctx context.Context, c observe.Capacity) (Result, error) {
 	for _, obj := range c.Missing {
-		_, err := a.Client.StorageV1().CSIStorageCapacities(obj.Namespace).Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err := a.Client.StorageV1().CSIStorageCapacities(obj.Namespace).Create(ctx, obj, metav1.CreateOptions{FieldManager: patch.FieldManager})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return Result{}, fmt.Errorf("create the CSIStorageCapacity %s of the class %s: %w", obj.Name, obj.StorageClassName, err)
 		}
@@ -38,7 +39,7 @@ func (a *Actor) DoCapacity(ctx context.Context, c observe.Capacity) (Result, err
 func (a *Actor) DoDriver(ctx context.Context, driver *storagev1.CSIDriver) error {
 	switch {
 	case driver == nil:
-		_, err := a.Client.StorageV1().CSIDrivers().Create(ctx, capacity.Driver(a.Provisioner), metav1.CreateOptions{FieldManager: fieldManager})
+		_, err := a.Client.StorageV1().CSIDrivers().Create(ctx, capacity.Driver(a.Provisioner), metav1.CreateOptions{FieldManager: patch.FieldManager})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create the CSIDriver %s: %w", a.Provisioner, err)
 		}
@@ -49,7 +50,7 @@ func (a *Actor) DoDriver(ctx context.Context, driver *storagev1.CSIDriver) error
 	case capacity.IsPublishing(driver):
 		return nil
 	default:
-		_, err := mergePatch(ctx, a.Client.StorageV1().CSIDrivers(), driver, fields{"spec": fields{"storageCapacity": true}})
+		_, err := patch.Merge(ctx, a.Client.StorageV1().CSIDrivers(), driver, patch.Fields{"spec": patch.Fields{"storageCapacity": true}})
 		_, err = outcomeOf(err, "let the scheduler read the capacity of the CSIDriver %s", driver.Name)
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -22,9 +23,9 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 		WithUID(o.UID).
 		WithAnnotations(observe.Result(d.Run, d.Success, o.PV))
 	answer, err := a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace).
-		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: patch.FieldManager, Force: true})
 	if err == nil {
-		err = unlessMissing(missingKeys("annotation", claim.Annotations, answer.Annotations))
+		err = patch.UnlessMissing(patch.MissingKeys("annotation", claim.Annotations, answer.Annotations))
 	}
 	if IsRefused(err) {
 		a.emitUnpublished(o, d, err)
@@ -41,7 +42,7 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 // pod that waits for the claim. A claim that has changed since is left as it is, and the watch enqueues it.
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
 	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
-		annotate(map[string]any{storagehelpers.AnnSelectedNode: nil}))
+		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil}))
 	how, err := outcomeOf(err, "take the selected node off the claim %s", o.At)
 	if how == written && err == nil {
 		a.emit(o.Claim, nil, corev1.EventTypeNormal, reason.Rescheduling, why+"; the scheduler is to choose a node again")

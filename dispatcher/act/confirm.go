@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -36,9 +37,9 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
-	gate := fields{"$patch": "delete", "name": jobs.GateConfirm}
-	answer, _, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
-		fields{"spec": fields{"schedulingGates": []any{gate}}})
+	gate := patch.Fields{"$patch": "delete", "name": jobs.GateConfirm}
+	answer, _, err := patch.Same(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+		patch.Fields{"spec": patch.Fields{"schedulingGates": []any{gate}}})
 	how, err := outcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	if how == written && err == nil {
 		a.Writes.Wrote(answer)

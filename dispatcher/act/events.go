@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -102,7 +103,7 @@ func missingNode(o *observe.Observation, verb contract.Verb) string {
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.
-func (a *Actor) emitWarnings(r observe.Resolved) {
+func (a *Actor) emitWarnings(r resolve.Resolved) {
 	for _, warning := range r.Config.Warnings {
 		a.emit(r.From, nil, corev1.EventTypeWarning, reason.ConfigWarning, warning)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -33,8 +34,8 @@ const requeueShared = 100 * time.Millisecond
 
 // patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
 // that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
-func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, patch fields) (outcome, Result, error) {
-	err := patchObserved(ctx, a.Writes, a.Client.BatchV1().Jobs(job.Namespace), job, patch)
+func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (outcome, Result, error) {
+	err := patchObserved(ctx, a.Writes, a.Client.BatchV1().Jobs(job.Namespace), job, change)
 	how, err := outcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
 	if how == changed && len(jobs.UIDs(job)) > 1 {
 		return how, Result{RequeueAfter: requeueShared}, err
@@ -53,11 +54,11 @@ type Ended struct {
 func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
-	patch, err := recordPatch(job, all, a.Clock.Now())
+	change, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
 		return Result{}, err
 	}
-	how, result, err := a.patchJob(ctx, job, patch)
+	how, result, err := a.patchJob(ctx, job, change)
 	if how == changed || err != nil {
 		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
@@ -73,7 +74,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 }
 
 // recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.
-func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (fields, error) {
+func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, error) {
 	annotations := map[string]string{}
 	for _, one := range all {
 		uid := string(one.O.UID)
@@ -89,30 +90,30 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (fields, error) {
 	recorded := job.DeepCopy()
 	maps.Copy(recorded.Annotations, annotations)
 	if !runs.AllReleased(recorded) {
-		return annotate(annotations), nil
+		return patch.Annotate(annotations), nil
 	}
-	patch := releasePatch(recorded, all[0].Record.Run, now)
-	patch["metadata"].(fields)["annotations"] = annotations
-	return patch, nil
+	change := releasePatch(recorded, all[0].Record.Run, now)
+	change["metadata"].(patch.Fields)["annotations"] = annotations
+	return change, nil
 }
 
 // releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
-func releasePatch(job *batchv1.Job, run decide.Run, now time.Time) fields {
+func releasePatch(job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
 	held := max(now.Sub(run.Outcome.Finished), 0)
-	patch := withoutFinalizer(job, jobs.FinalizerRecord)
-	patch["spec"] = fields{"ttlSecondsAfterFinished": int(keepFor(held, runs.AllSucceeded(job)) / time.Second)}
-	return patch
+	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
+	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keepFor(held, runs.AllSucceeded(job)) / time.Second)}
+	return change
 }
 
 // releaseRecord removes the record finalizer of a Job, so that the Job expires. If the Job is still the record of
 // another claim, it is only marked as released by this one.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	patch := annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
+	change := patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
 	if !d.Run.Others.Held {
-		patch = releasePatch(job, d.Run, a.Clock.Now())
+		change = releasePatch(job, d.Run, a.Clock.Now())
 	}
-	how, result, err := a.patchJob(ctx, job, patch)
+	how, result, err := a.patchJob(ctx, job, change)
 	if err == nil && how != changed && d.LeftBehind != "" {
 		a.emitLeftBehind(o, job, d.LeftBehind)
 	}
@@ -131,7 +132,7 @@ func keepFor(held time.Duration, succeeded bool) time.Duration {
 // waive writes on a Job that serves several claims that this one no longer needs it.
 func (a *Actor) waive(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
-	_, result, err := a.patchJob(ctx, job, annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
+	_, result, err := a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
 	return result, err
 }
 
@@ -142,7 +143,7 @@ func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, 
 	if err != nil {
 		return Result{}, err
 	}
-	_, result, err := a.patchJob(ctx, job, annotate(annotations))
+	_, result, err := a.patchJob(ctx, job, patch.Annotate(annotations))
 	return result, err
 }
 
@@ -156,7 +157,7 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the Job %s/%s, which makes no progress: %w", job.Namespace, job.Name, err)
 	}
-	a.Writes.deletedObject(job)
+	a.Writes.Deleted(job)
 	return nil
 }
 
@@ -167,8 +168,8 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		answer, _, err := patchSame(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
-			fields{"metadata": fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
+		answer, _, err := patch.Same(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+			patch.Fields{"metadata": patch.Fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
 		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {
 			return err

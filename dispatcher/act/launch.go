@@ -17,8 +17,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -42,7 +44,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
-	if IsRefused(err) && !IsStripped(err) && len(others) == 0 {
+	if IsRefused(err) && !patch.IsStripped(err) && len(others) == 0 {
 		a.reportProblem(first.O, decide.Problem{
 			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
 		})
@@ -50,7 +52,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	if err != nil {
 		return err
 	}
-	a.Writes.createdJob(job)
+	a.Writes.CreatedJob(job)
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
@@ -63,7 +65,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 // awaitJob waits for the caches to show a Job that exists already. One that they have not shown for a while is not the claim's, or not to be found by
 // its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
-	if a.Writes.createdJob(job) {
+	if a.Writes.CreatedJob(job) {
 		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already and lacks the labels by which the "+
 			"dispatcher finds its Jobs. Remedy: delete it, and let no webhook take labels off Jobs", job.Namespace, job.Name)})
 	}
@@ -94,7 +96,7 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 			release(o.UID, job)
 		}
 	}()
-	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: fieldManager})
+	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	if err == nil {
 		err = a.cancelIfStripped(ctx, job, created)
 	}
@@ -180,13 +182,13 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 }
 
 // setTopology fills in where the run's node is.
-func setTopology(r *contract.Request, node observe.NodeTopology) {
+func setTopology(r *contract.Request, node resolve.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
 // ConfigFor returns the config under which a verb would run. An expand runs under the revision that made the volume, as a delete
 // does.
-func ConfigFor(o *observe.Observation, verb contract.Verb) observe.Resolved {
+func ConfigFor(o *observe.Observation, verb contract.Verb) resolve.Resolved {
 	if verb == contract.Provision {
 		return o.Provision
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the UID is retried.
-func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, patch fields) error {
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), pv, patch)
+func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, change patch.Fields) error {
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), pv, change)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s the PersistentVolume %s: %w", what, pv.Name, err)
 	}
@@ -26,12 +27,12 @@ func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what s
 
 func (a *Actor) addFinalizer(ctx context.Context, pv *corev1.PersistentVolume) error {
 	return a.patchPV(ctx, pv, "put the finalizer on",
-		fields{"metadata": fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
+		patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
 }
 
 // removeFinalizer removes our finalizer from a PV, and emits an event if its volume is given up.
 func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d decide.RemoveFinalizer) error {
-	err := a.patchPV(ctx, o.PV, "take the finalizer off", withoutFinalizer(o.PV, contract.FinalizerStorage))
+	err := a.patchPV(ctx, o.PV, "take the finalizer off", patch.WithoutFinalizer(o.PV, contract.FinalizerStorage))
 	if err == nil && d.LeftBehind != "" {
 		a.emit(o.PV, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume stays in the storage where it is, since "+d.LeftBehind)
 	}
@@ -48,7 +49,7 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (out
 	if how != written || err != nil {
 		return how, err
 	}
-	a.Writes.deletedObject(o.PV)
+	a.Writes.Deleted(o.PV)
 	if o.View.Volume.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
 			o.View.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
@@ -65,7 +66,7 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the PersistentVolume %s: %w", pv.Name, err)
 	}
-	a.Writes.deletedObject(pv)
+	a.Writes.Deleted(pv)
 	return nil
 }
 
@@ -73,7 +74,7 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 // observation has shown that the volume is larger than the PV says.
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), o.PV,
-		fields{"spec": fields{"capacity": fields{"storage": run.Reached(run.Outcome).String()}}})
+		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}})
 	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }
@@ -85,7 +86,7 @@ func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide
 	if refused != "" {
 		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil
 	}
-	_, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return Result{}, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -45,9 +46,9 @@ func infeasibleMessage(run decide.Run) string {
 func (a *Actor) patchResize(ctx context.Context, o *observe.Observation, stage corev1.ClaimResourceStatus,
 	condition corev1.PersistentVolumeClaimConditionType, message string,
 ) (bool, error) {
-	return a.patchStatus(ctx, o, fields{
-		"allocatedResources":        fields{"storage": o.Size.String()},
-		"allocatedResourceStatuses": fields{"storage": stage},
+	return a.patchStatus(ctx, o, patch.Fields{
+		"allocatedResources":        patch.Fields{"storage": o.Size.String()},
+		"allocatedResourceStatuses": patch.Fields{"storage": stage},
 		"conditions": append(otherConditions(o.Holder), corev1.PersistentVolumeClaimCondition{
 			Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.Clock.Now()), Message: message,
 		}),
@@ -71,11 +72,11 @@ func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVol
 // patchStatus writes on the status of the claim of the volume, and reports whether it was written. It is not if the
 // claim has changed since it was observed, and then the watch enqueues it. The annotation is written with it, as
 // Kubernetes' own controllers do.
-func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status fields) (bool, error) {
+func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status patch.Fields) (bool, error) {
 	claim := o.Holder
-	patch := annotate(map[string]string{contract.AnnResizer: a.Provisioner})
-	patch["status"] = status
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, patch, "status")
+	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
+	change["status"] = status
+	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status")
 	how, err := outcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == written && err == nil, err
 }
@@ -114,13 +115,13 @@ func resizeMessage(o *observe.Observation) string {
 // finishResize sets the claim's capacity: nothing is left to do on any node.
 func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error {
 	size := o.PV.Spec.Capacity.Storage().String()
-	status := fields{
-		"capacity":           fields{"storage": size},
-		"allocatedResources": fields{"storage": o.Size.String()},
+	status := patch.Fields{
+		"capacity":           patch.Fields{"storage": size},
+		"allocatedResources": patch.Fields{"storage": o.Size.String()},
 		"conditions":         otherConditions(o.Holder),
 	}
 	if o.Holder.Status.AllocatedResourceStatuses[corev1.ResourceStorage] != "" {
-		status["allocatedResourceStatuses"] = fields{"storage": nil}
+		status["allocatedResourceStatuses"] = patch.Fields{"storage": nil}
 	}
 	wrote, err := a.patchStatus(ctx, o, status)
 	if wrote {

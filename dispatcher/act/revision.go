@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/retention"
 )
 
 // cacheLag is how long the caches may be behind what another leader has just written.
@@ -27,9 +28,9 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		if stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == o.NextRevision-1 {
 			return Result{}, nil // the cache caught up while the claim was observed; its event enqueues the claim
 		}
-		patch := annotate(map[string]any{config.AnnUnusedSince: nil})
-		patch["revision"] = o.NextRevision
-		err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch)
+		change := patch.Annotate(map[string]any{config.AnnUnusedSince: nil})
+		change["revision"] = o.NextRevision
+		err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change)
 		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
@@ -43,7 +44,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		},
 		Data:     runtime.RawExtension{Raw: src.Encode()},
 		Revision: o.NextRevision,
-	}, metav1.CreateOptions{FieldManager: fieldManager})
+	}, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return Result{RequeueAfter: cacheLag, Hint: &observe.Hint{UnseenRevision: src.Revision()}}, nil
@@ -55,15 +56,15 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 }
 
 // DoRevision carries out what was decided for one stored config revision. until is when to decide again.
-func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action decide.RevisionAction, until time.Time) (Result, error) {
+func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action retention.Action, until time.Time) (Result, error) {
 	switch action {
-	case decide.MarkUnused:
+	case retention.MarkUnused:
 		return a.requeueAt(until), a.markUnused(ctx, r.Stored, a.Clock.Now().UTC().Format(time.RFC3339))
-	case decide.UnmarkUnused:
+	case retention.UnmarkUnused:
 		return Result{}, a.markUnused(ctx, r.Stored, nil)
-	case decide.DeleteRevision:
+	case retention.Delete:
 		return Result{}, a.deleteRevision(ctx, r.Stored)
-	case decide.KeepRevision, decide.AwaitUnused:
+	case retention.Keep, retention.AwaitUnused:
 		return a.requeueAt(until), nil
 	default:
 		return Result{}, fmt.Errorf("no way to carry out the action %d on a config revision", action)
@@ -73,7 +74,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 // markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has changed since it
 // was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
-	err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, annotate(map[string]any{config.AnnUnusedSince: since}))
+	err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since}))
 	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -153,7 +153,7 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 
 // finalized is the part of a typed client that removeFinalizer needs.
 type finalized[T metav1.Object] interface {
-	act.Patcher[T]
+	patch.Patcher[T]
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
@@ -161,7 +161,7 @@ type finalized[T metav1.Object] interface {
 // namespace that is being deleted every object changes.
 func removeFinalizer[T metav1.Object](ctx context.Context, client finalized[T], obj T, finalizer string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		err := act.RemoveFinalizer(ctx, client, obj, finalizer)
+		err := patch.RemoveFinalizer(ctx, client, obj, finalizer)
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -34,7 +35,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 			return nil
 		}
 		c.dismiss(members)
-		if !act.IsRefused(err) || act.IsStripped(err) {
+		if !act.IsRefused(err) || patch.IsStripped(err) {
 			return c.afterStripped(err, append(members, first)...)
 		}
 	}
@@ -45,7 +46,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 // of its members. Otherwise creating and deleting the Job, which both enqueue them, would follow one another without a
 // pause.
 func (c *Controller) afterStripped(err error, members ...act.Member) error {
-	if act.IsStripped(err) {
+	if patch.IsStripped(err) {
 		for _, m := range members {
 			c.actor.ReportRefused(m.O, m.Launch, err)
 			c.hints.put(m.O.UID, &observe.Hint{Refused: []string{observe.WriteOf(m.Launch)}}, c.clock.Now())

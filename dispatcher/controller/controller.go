@@ -20,8 +20,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
 
 // Options are the dispatcher's settings.
@@ -94,12 +96,12 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}
 	c.caches = caches
 	c.slots = slots.New(caches, clk, c.queue.Add)
-	c.observer = &observe.Observer{
-		Caches: caches, Slots: c.slots, Clock: clk, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed,
-	}
+	c.observer = &observe.Observer{Clock: clk, Resolver: resolve.Resolver{
+		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed,
+	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Writes: act.NewWrites(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
+		Writes: writes.New(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
 }
@@ -194,7 +196,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		}
 		switch a := action.(type) {
 		case decide.Launch:
-			return act.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
+			return writes.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
 		case decide.Cancel:
 			return 0, c.cancel(ctx, o, a.Run)
 		case decide.Confirm:
@@ -219,7 +221,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 		return nil, nil, err
 	}
 	assume(&o.View)
-	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < act.BehindFor {
+	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
 		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
@@ -241,7 +243,7 @@ func (c *Controller) recheckUnseen(o *observe.Observation, unseen time.Time) tim
 			return c.clock.Now().Add(recheckMembers)
 		}
 	}
-	return unseen.Add(act.BehindFor)
+	return unseen.Add(writes.BehindFor)
 }
 
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.

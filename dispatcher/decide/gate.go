@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -122,7 +123,7 @@ func (v View) asIfDue(r Run) View {
 		}
 	}
 	v.Runs = others
-	v.Now = v.Now.Add(2 * refusedPause)
+	v.Now = v.Now.Add(2 * backoff.Longest)
 	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
 	return v
 }

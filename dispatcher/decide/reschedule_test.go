@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -126,7 +127,7 @@ func nodeLaws(out *broken, v View, a Launch) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(r, target)
-		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(capacityPause)))
+		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(backoff.Full)))
 	}
 }
 
@@ -155,19 +156,19 @@ func announceLaws(out *broken, v View, a AnnounceReschedule) {
 // returnLaws checks a return to the scheduler that no run preceded.
 func returnLaws(out *broken, v View, a AnnounceReschedule) {
 	out.law("did not count a return", a.Returns.Count != a.Run.Returns.Count+1)
-	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(backoff(a.Run.Returns.Count))))
+	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(backoff.Exponential(a.Run.Returns.Count))))
 	roomy, full := false, false
 	for _, node := range v.Provision.OtherNodes {
 		said := false
 		for i := range v.Runs {
 			r := &v.Runs[i]
-			said = said || r.Node == node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < capacityPause
+			said = said || r.Node == node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < backoff.Full
 		}
 		roomy = roomy || !said
 	}
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		full = full || r.Node == v.Provision.Node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < capacityPause
+		full = full || r.Node == v.Provision.Node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < backoff.Full
 	}
 	out.law("returned a claim although every node is full", !roomy)
 	out.law("returned a claim from a node that is not full", !full)

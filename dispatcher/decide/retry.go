@@ -5,18 +5,10 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-)
-
-// Pauses after a run, by its verdict.
-const (
-	firstBackoff  = time.Second
-	lastBackoff   = 5 * time.Minute
-	refusedPause  = 10 * time.Minute // the config or the claim must change; retried in case the storage did
-	capacityPause = 5 * time.Minute  // space or credentials outside the cluster must change
-	uncounted     = 10 * time.Second // the run was disrupted from outside
 )
 
 // recheckNode is when to look again at a node that is lost.
@@ -27,9 +19,9 @@ const recheckNode = 30 * time.Second
 // node of a full cluster, would be tried without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
 	failures := v.failuresUntil(r)
-	after := pause(r, failures)
+	after := backoff.After(r.Outcome.Verdict, failures, r.Number)
 	if t.Problem == nil && hasChanged(r, t) {
-		after = min(after, backoff(failures))
+		after = min(after, backoff.Exponential(failures))
 	}
 	return r.Outcome.Finished.Add(after)
 }
@@ -56,37 +48,11 @@ func (v View) due(r *Run, t Target) time.Time {
 	at := v.dueAfter(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
-		if again := q.Outcome.Finished.Add(capacityPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
+		if again := q.Outcome.Finished.Add(backoff.Full); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
 			at = again
 		}
 	}
 	return at
-}
-
-// pause returns how long to wait after a run that failed, if nothing has changed since.
-func pause(r *Run, failures int) time.Duration {
-	switch r.Outcome.Verdict {
-	case contract.BadConfig, contract.BadRequest:
-		return refusedPause
-	case contract.NoCapacity, contract.NoCredentials:
-		return capacityPause
-	case contract.Disrupted, contract.Unknown:
-		return uncounted
-	case contract.Unlisted:
-		return firstBackoff // the next run goes alone and finds out
-	case contract.NotStarted:
-		return backoff(max(failures, r.Number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
-	case contract.Done, contract.TryAgain:
-		return backoff(failures)
-	default:
-		return backoff(failures)
-	}
-}
-
-// backoff returns a pause that doubles from one second to five minutes.
-func backoff(attempt int) time.Duration {
-	const doublings = 9 // 512 s is past the last
-	return min(firstBackoff<<min(max(attempt-1, 0), doublings), lastBackoff)
 }
 
 // nextAttempt returns the attempt of the run that follows. A run that was disrupted from outside does not count.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -18,7 +19,7 @@ func FullUntil(r Run) time.Time {
 	if r.Verb != contract.Provision || r.Recorded == nil || r.Recorded.Verdict != contract.NoCapacity {
 		return time.Time{}
 	}
-	return r.Recorded.Finished.Add(capacityPause)
+	return r.Recorded.Finished.Add(backoff.Full)
 }
 
 // foundFull returns the run that found a node without room for what the claim asks for now, or nil. That holds for as
@@ -77,7 +78,7 @@ func (v View) returnClaim(p, full *Run) Action {
 // storage, so it may select the full node any number of times: each further return waits twice as long, and the node is
 // tried again when it is due.
 func (v View) returnWithoutRun(p, full *Run) Action {
-	due := p.Returns.At.Add(backoff(p.Returns.Count))
+	due := p.Returns.At.Add(backoff.Exponential(p.Returns.Count))
 	switch {
 	case !due.Before(FullUntil(*full)):
 		return nil

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -182,6 +183,11 @@ type Problem struct {
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.
 	RetryAfter time.Duration
+}
+
+// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
+func Problemf(reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
 }
 
 // Newest returns the run of a verb with the highest number.

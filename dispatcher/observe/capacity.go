@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -54,14 +55,13 @@ func (b *Observer) publishedClass(label string) *storagev1.StorageClass {
 
 // Publishes reports whether the capacity of a class is to be published.
 func (b *Observer) Publishes(class *storagev1.StorageClass) bool {
-	return b.Caches.PublishesCapacity() && class.Provisioner == b.Provisioner && waitsForNode(class)
+	return b.Caches.PublishesCapacity() && class.Provisioner == b.Provisioner && resolve.WaitsForNode(class)
 }
 
 // fullNodes returns the nodes that runs of a class have found full, by its Jobs. A run under an earlier config says
 // nothing about this one.
 func (b *Observer) fullNodes(class *storagev1.StorageClass) []capacity.Full {
-	today := Resolved{Class: class}
-	b.resolveConfig(&today)
+	today := b.Today(class)
 	var out []capacity.Full
 	for _, job := range b.Caches.JobsOfClass(config.ClassLabel(class.Name)) {
 		if job.Labels[jobs.LabelVerb] != string(contract.Provision) ||
@@ -86,7 +86,7 @@ func (b *Observer) fullNode(job *batchv1.Job, uid string) (capacity.Full, bool) 
 		return capacity.Full{}, false
 	}
 	request, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
-	host := b.topologyOf(record.Node).Labels[corev1.LabelHostname]
+	host := b.TopologyOf(record.Node).Labels[corev1.LabelHostname]
 	return capacity.Full{Host: host, Size: request.Size, Until: until}, err == nil && host != ""
 }
 
@@ -107,7 +107,7 @@ func (b *Observer) observePublished(o *Observation) {
 	if class == nil || !b.Publishes(class) {
 		return
 	}
-	labelsOf := labels.Set(b.topologyOf(t.Node).Labels)
+	labelsOf := labels.Set(b.TopologyOf(t.Node).Labels)
 	size := o.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	label := config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(o.Claim))
 	t.Unpublished = capacity.Admits(b.Caches.CapacitiesOf(label), labelsOf, size.Value())

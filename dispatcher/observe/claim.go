@@ -7,12 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
 func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
@@ -20,19 +20,19 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	if o.View.Claim != decide.ClaimPending {
 		return nil
 	}
-	if o.Provision, err = b.resolveProvision(ctx, reader, o.Claim); err != nil {
+	if o.Provision, err = b.Provision(ctx, reader, o.Claim); err != nil {
 		return err
 	}
 	o.View.Provision = o.Provision.Target
 	if o.SelectedNode = o.Provision.Node; o.SelectedNode.Name == "" {
-		o.SelectedNode = b.topologyOf(o.View.Provision.Node)
+		o.SelectedNode = b.TopologyOf(o.View.Provision.Node)
 	}
 	if o.View.Provision.Problem != nil {
 		return nil
 	}
 	b.observeOtherNodes(o)
 	src := o.Provision.Config.Source
-	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), newestNumber(b.siblings(src))+1
+	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), resolve.NewestNumber(b.Siblings(src))+1
 	return nil
 }
 
@@ -66,12 +66,7 @@ func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 	if class == nil || class.Provisioner != b.Provisioner || provisioner != b.Provisioner || cluster.IsPopulated(claim) {
 		return false
 	}
-	return !waitsForNode(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
-}
-
-// waitsForNode reports whether the scheduler selects a node for the claims of a class.
-func waitsForNode(class *storagev1.StorageClass) bool {
-	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return !resolve.WaitsForNode(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
 }
 
 // Result returns the annotations of a claim that report a run. The message has only the lines that are meant for the
@@ -104,4 +99,16 @@ func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bo
 	got := maps.Clone(claim.Annotations)
 	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
 	return maps.Equal(got, want)
+}
+
+// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no
+// longer exists.
+func (o *Observation) ClonedFrom() string {
+	if o.Claim == nil {
+		return ""
+	}
+	if source := cluster.CloneSource(o.Claim); source.IsSnapshot || source.Name.Name == "" {
+		return ""
+	}
+	return contract.SourceClaim
 }

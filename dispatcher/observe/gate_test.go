@@ -16,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -75,7 +76,9 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakePassiveClock(now)
-	b := &observe.Observer{Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Clock: clock, Provisioner: contract.ProvisionerName, Namespace: namespace}
+	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
+		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
+	}}
 	o, err := b.Observe(t.Context(), caches, uid, observe.Hint{})
 	if err != nil {
 		t.Fatal(err)

@@ -35,17 +35,8 @@ func (b *Observer) Unserved(o *Observation) *decide.Problem {
 	mayHaveJobs := b.Namespaces(o)
 	for _, ns := range b.Caches.Namespaces() {
 		if why := b.Caches.WhyUnserved(ns); why != "" && slices.Contains(mayHaveJobs, ns) {
-			return problem(reason.NamespaceNotServed, "the claim may have Jobs in the namespace %s: %s", ns, why)
+			return decide.Problemf(reason.NamespaceNotServed, "the claim may have Jobs in the namespace %s: %s", ns, why)
 		}
-	}
-	return nil
-}
-
-// unserved returns the problem that the namespace of a config revision, "namespace/name", is not served, or nil.
-func (b *Observer) unserved(revision string) *decide.Problem {
-	ns, _, named := strings.Cut(revision, "/")
-	if why := b.Caches.WhyUnserved(ns); named && why != "" {
-		return problem(reason.NamespaceNotServed, "the volume was made under the config revision %s, of the namespace %s: %s", revision, ns, why)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,21 +19,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
 // Observer observes UIDs.
 type Observer struct {
-	Caches *cluster.Caches
-	Slots  *slots.Slots
-	Clock  clock.PassiveClock
-	// Provisioner is the name that StorageClasses write.
-	Provisioner string
-	// Namespace is where the config of a class is that names no other.
-	Namespace string
-	// Allowed is what pods and PVs may use of a node, by namespace.
-	Allowed jobs.Allowances
+	resolve.Resolver
+	Clock clock.PassiveClock
 }
 
 // Observation is everything that was found of one UID.
@@ -47,14 +39,14 @@ type Observation struct {
 	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	View  decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
-	Provision, Delete Resolved
+	Provision, Delete resolve.Resolved
 	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size is the size that
 	// its volume is to have.
 	Holder *corev1.PersistentVolumeClaim
 	Size   resource.Quantity
 	// SelectedNode is where a pending claim is to be provisioned, VolumeNode where its volume is, as far as claim and
 	// PV say.
-	SelectedNode, VolumeNode NodeTopology
+	SelectedNode, VolumeNode resolve.NodeTopology
 	// NextRevision is the number under which the config of a pending claim would be stored. StoredRevision is the
 	// stored one, or nil.
 	NextRevision   int64
@@ -186,8 +178,4 @@ func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
 		has := owner != nil && o.Jobs[owner.Name] != nil && o.Jobs[owner.Name].UID == owner.UID
 		return may || has || !runs.HasFinalizer(pod)
 	})
-}
-
-func problem(reason, format string, args ...any) *decide.Problem {
-	return &decide.Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
 }

@@ -138,13 +138,13 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 		return t
 	}
 	if t.Supported = cfg.Supports(contract.Expand); !t.Supported {
-		t.Problem = problem(reason.ExpansionNotSupported, "the config %s/%s, in its revision that made the volume, does not list expand in its key verbs: "+
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the config %s/%s, in its revision that made the volume, does not list expand in its key verbs: "+
 			"where its image can grow volumes, list it there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
 			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.PV.Name)
 		return t
 	}
 	if class := b.Caches.Class(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
-		t.Problem = problem(reason.ExpansionNotSupported, "the class %s has no allowVolumeExpansion: true any more, and the config %s/%s grows no volume without it",
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s has no allowVolumeExpansion: true any more, and the config %s/%s grows no volume without it",
 			class.Name, cfg.Source.Namespace, cfg.Source.Name)
 	}
 	return t

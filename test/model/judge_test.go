@@ -16,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -49,7 +50,9 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 			Flow: slots.Flow{Namespace: "app", Verb: contract.Provision}, UID: uid, Since: now.Add(-time.Hour), Limit: 100,
 		})
 	}
-	b := &observe.Observer{Caches: caches, Slots: free, Clock: clock, Provisioner: contract.ProvisionerName, Namespace: namespace}
+	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
+		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace,
+	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})
 	if err != nil {
 		panic(err)

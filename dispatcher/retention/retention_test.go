@@ -1,4 +1,4 @@
-package decide
+package retention
 
 import (
 	"testing"
@@ -6,20 +6,21 @@ import (
 )
 
 func TestUnusedRevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
+	now := time.Now()
 	for name, test := range map[string]struct {
 		revision Revision
-		want     RevisionAction
+		want     Action
 	}{
-		"in use":                          {Revision{Used: true}, KeepRevision},
+		"in use":                          {Revision{Used: true}, Keep},
 		"used again":                      {Revision{Used: true, Marked: now.Add(-time.Minute)}, UnmarkUnused},
 		"used again at the last moment":   {Revision{Used: true, Marked: now.Add(-time.Hour)}, UnmarkUnused},
 		"unused":                          {Revision{}, MarkUnused},
 		"marked":                          {Revision{Marked: now.Add(-time.Hour + time.Second)}, AwaitUnused},
-		"unused for an hour":              {Revision{Marked: now.Add(-time.Hour)}, DeleteRevision},
+		"unused for an hour":              {Revision{Marked: now.Add(-time.Hour)}, Delete},
 		"marked by a clock that is ahead": {Revision{Marked: now.Add(time.Minute)}, AwaitUnused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, at := DecideRevision(test.revision, now)
+			got, at := Decide(test.revision, now)
 			if got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}

@@ -1,4 +1,4 @@
-package decide
+package retention
 
 import "time"
 
@@ -14,25 +14,25 @@ type Revision struct {
 	Marked time.Time
 }
 
-// RevisionAction is what to do with a revision.
-type RevisionAction int
+// Action is what to do with a revision.
+type Action int
 
 // What to do with a revision.
 const (
-	KeepRevision   RevisionAction = iota
-	MarkUnused                    // as unused since now
-	UnmarkUnused                  // it is used again
-	AwaitUnused                   // marked, but not for long enough
-	DeleteRevision                // marked for long enough, and still unused
+	Keep         Action = iota
+	MarkUnused          // as unused since now
+	UnmarkUnused        // it is used again
+	AwaitUnused         // marked, but not for long enough
+	Delete              // marked for long enough, and still unused
 )
 
-// DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
+// Decide returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
 // only if it is still unused an hour later.
-func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
+func Decide(r Revision, now time.Time) (Action, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {
 	case r.Used && r.Marked.IsZero():
-		return KeepRevision, time.Time{}
+		return Keep, time.Time{}
 	case r.Used:
 		return UnmarkUnused, time.Time{}
 	case r.Marked.IsZero():
@@ -40,6 +40,6 @@ func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
 	case now.Before(due):
 		return AwaitUnused, due
 	default:
-		return DeleteRevision, time.Time{}
+		return Delete, time.Time{}
 	}
 }

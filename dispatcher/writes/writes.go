@@ -1,4 +1,4 @@
-package act
+package writes
 
 import (
 	"sync"
@@ -17,9 +17,9 @@ import (
 // BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
 const BehindFor = 30 * time.Second
 
-// Writes keeps what was written until the caches show it. What is decided on older objects would be written once more, and refused.
+// Log keeps what was written until the caches show it. What is decided on older objects would be written once more, and refused.
 // Losing it at a restart costs such a write.
-type Writes struct {
+type Log struct {
 	mu       sync.Mutex
 	byObject map[types.UID]write
 	// created holds the Jobs by the claim's UID, as "namespace/name".
@@ -28,9 +28,9 @@ type Writes struct {
 	swept   time.Time
 }
 
-// NewWrites returns Writes that keep nothing yet.
-func NewWrites(clk clock.PassiveClock) *Writes {
-	return &Writes{byObject: map[types.UID]write{}, created: map[types.UID]creation{}, now: clk.Now}
+// New returns a Log that keeps nothing yet.
+func New(clk clock.PassiveClock) *Log {
+	return &Log{byObject: map[types.UID]write{}, created: map[types.UID]creation{}, now: clk.Now}
 }
 
 type write struct {
@@ -47,15 +47,15 @@ type creation struct {
 
 // Wrote notes that an object has been written, by the API server's answer. One that is being deleted does not exist any more once its last finalizer
 // has been removed: the version of that answer may be an old one.
-func (w *Writes) Wrote(answer metav1.Object) {
+func (w *Log) Wrote(answer metav1.Object) {
 	gone := answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0
 	w.note(answer.GetUID(), write{version: answer.GetResourceVersion(), gone: gone})
 }
 
-// deletedObject notes that an object has been deleted.
-func (w *Writes) deletedObject(obj metav1.Object) { w.note(obj.GetUID(), write{deleted: true}) }
+// Deleted notes that an object has been deleted.
+func (w *Log) Deleted(obj metav1.Object) { w.note(obj.GetUID(), write{deleted: true}) }
 
-func (w *Writes) note(uid types.UID, what write) {
+func (w *Log) note(uid types.UID, what write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
@@ -63,8 +63,8 @@ func (w *Writes) note(uid types.UID, what write) {
 	w.byObject[uid] = what
 }
 
-// createdJob notes that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
-func (w *Writes) createdJob(job *batchv1.Job) (overdue bool) {
+// CreatedJob notes that a Job exists, for all the claims that it serves. It reports whether the caches have not shown it in time before.
+func (w *Log) CreatedJob(job *batchv1.Job) (overdue bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweep()
@@ -78,7 +78,7 @@ func (w *Writes) createdJob(job *batchv1.Job) (overdue bool) {
 }
 
 // sweep forgets what no look has asked for in time.
-func (w *Writes) sweep() {
+func (w *Log) sweep() {
 	if w.now().Sub(w.swept) < BehindFor {
 		return
 	}
@@ -96,7 +96,7 @@ func (w *Writes) sweep() {
 }
 
 // Unseen returns when a write was made that an observation does not show, zero if it shows all.
-func (w *Writes) Unseen(o *observe.Observation) time.Time {
+func (w *Log) Unseen(o *observe.Observation) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at := w.unseenJob(o); !at.IsZero() {
@@ -123,7 +123,7 @@ func (w *Writes) Unseen(o *observe.Observation) time.Time {
 	return time.Time{}
 }
 
-func (w *Writes) unseenJob(o *observe.Observation) time.Time {
+func (w *Log) unseenJob(o *observe.Observation) time.Time {
 	created, waits := w.created[o.UID]
 	if !waits {
 		return time.Time{}
@@ -137,7 +137,7 @@ func (w *Writes) unseenJob(o *observe.Observation) time.Time {
 	return created.at
 }
 
-func (w *Writes) unseen(obj metav1.Object) time.Time {
+func (w *Log) unseen(obj metav1.Object) time.Time {
 	what, waits := w.byObject[obj.GetUID()]
 	if !waits {
 		return time.Time{}

@@ -1,4 +1,4 @@
-package observe
+package resolve
 
 import (
 	"context"
@@ -18,33 +18,33 @@ const grantRetry = time.Minute
 
 // resolveSource finds what a claim's volume is to be cloned from. The source's PV is found through the source claim's
 // binding, never through what a user can write. Otherwise a user could read any volume of the storage.
-func (b *Observer) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
+func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*contract.Source, *decide.Problem, error) {
 	asked := cluster.CloneSource(claim)
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, problem(reason.SnapshotNotSupported, "VolumeSnapshots are made and restored by CSI drivers only: copy a claim instead"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "VolumeSnapshots are made and restored by CSI drivers only: copy a claim instead"), nil
 	case name.Name == "":
 		return nil, nil, nil
 	}
-	source := b.Caches.ClaimNamed(name.String())
-	if p, err := b.refuseSource(ctx, name, claim.Namespace, source != nil); p != nil || err != nil {
+	source := f.Caches.ClaimNamed(name.String())
+	if p, err := f.refuseSource(ctx, name, claim.Namespace, source != nil); p != nil || err != nil {
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, problem(reason.SourceNotFound, "the claim asks for a copy of the claim %s, which does not exist", name), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the claim asks for a copy of the claim %s, which does not exist", name), nil
 	}
-	pv := b.boundPV(source)
+	pv := f.boundPV(source)
 	if pv == "" {
-		return nil, problem(reason.SourceNotBound, "the claim asks for a copy of the claim %s, which is not bound yet", name), nil
+		return nil, decide.Problemf(reason.SourceNotBound, "the claim asks for a copy of the claim %s, which is not bound yet", name), nil
 	}
 	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
 }
 
 // boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write spec.volumeName on a
 // claim, so only the PV's claimRef decides which claim the PV belongs to.
-func (b *Observer) boundPV(claim *corev1.PersistentVolumeClaim) string {
-	pv := b.Caches.PVNamed(claim.Spec.VolumeName)
+func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) string {
+	pv := f.Caches.PVNamed(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
 		return ""
 	}
@@ -54,29 +54,17 @@ func (b *Observer) boundPV(claim *corev1.PersistentVolumeClaim) string {
 // refuseSource returns the problem that another namespace does not allow its claim to be cloned. It returns the same
 // problem if no such claim exists there, so that no user learns which claims do. The name, which a user wrote, goes
 // into a request only if a claim has it.
-func (b *Observer) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
+func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName, to string, found bool) (*decide.Problem, error) {
 	if source.Namespace == to {
 		return nil, nil //nolint:nilnil // nothing is in the way
 	}
 	if found {
-		if allowed, err := b.Caches.AllowsClone(ctx, source, to); err != nil || allowed {
+		if allowed, err := f.Caches.AllowsClone(ctx, source, to); err != nil || allowed {
 			return nil, err
 		}
 	}
-	p := problem(reason.SourceRefused, "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
+	p := decide.Problemf(reason.SourceRefused, "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)
 	p.RetryAfter = grantRetry
 	return p, nil
-}
-
-// ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no
-// longer exists.
-func (o *Observation) ClonedFrom() string {
-	if o.Claim == nil {
-		return ""
-	}
-	if source := cluster.CloneSource(o.Claim); source.IsSnapshot || source.Name.Name == "" {
-		return ""
-	}
-	return contract.SourceClaim
 }

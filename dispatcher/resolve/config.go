@@ -1,4 +1,4 @@
-package observe
+package resolve
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -15,9 +16,21 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
+
+// Resolver finds configs.
+type Resolver struct {
+	Caches *cluster.Caches
+	Slots  *slots.Slots
+	// Provisioner is the name that StorageClasses write.
+	Provisioner string
+	// Namespace is where the config of a class is that names no other.
+	Namespace string
+	// Allowed is what pods and PVs may use of a node, by namespace.
+	Allowed jobs.Allowances
+}
 
 // Resolved is the config that serves a request, or the problem with it.
 type Resolved struct {
@@ -32,19 +45,19 @@ type Resolved struct {
 	Faulty bool
 }
 
-// resolveProvision finds how a pending claim would be provisioned now.
-func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
-	if r.Class = b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
-		r.Target.Problem = problem(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
+// Provision finds how a pending claim would be provisioned now.
+func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
+	if r.Class = f.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
+		r.Target.Problem = decide.Problemf(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
 		return r, nil
 	}
 	if r.Target.Problem = unsupported(claim); r.Target.Problem != nil {
 		return r, nil
 	}
-	if r.Source, r.Target.Problem, err = b.resolveSource(ctx, claim); r.Target.Problem != nil || err != nil {
+	if r.Source, r.Target.Problem, err = f.resolveSource(ctx, claim); r.Target.Problem != nil || err != nil {
 		return r, err
 	}
-	if b.resolveConfig(&r); r.Target.Problem == nil {
+	if f.resolveConfig(&r); r.Target.Problem == nil {
 		r.Target.Problem = attributesProblem(claim, r.Config)
 	}
 	if r.Target.Problem != nil {
@@ -54,22 +67,29 @@ func (b *Observer) resolveProvision(ctx context.Context, reader cluster.Reader, 
 	request.Source = r.Source
 	r.Target = decide.Target{
 		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, claim, r.Config.RequestKeys), Node: request.SelectedNode,
-		RevisionStored: b.isCurrent(r.Config.Source),
-		HasSlot:        b.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
-		NodeSelected: waitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
+		RevisionStored: f.isCurrent(r.Config.Source),
+		HasSlot:        f.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
+		NodeSelected: WaitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,
 	}
 	err = r.observeSelectedNode(ctx, reader)
 	return r, err
 }
 
+// Today returns the config that a class has now.
+func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
+	r := Resolved{Class: class}
+	f.resolveConfig(&r)
+	return r
+}
+
 // resolveConfig parses the class's config or, while that is faulty, its last good revision.
-func (b *Observer) resolveConfig(r *Resolved) {
-	if r.From, r.Target.Problem = b.configFor(r.Class); r.Target.Problem != nil {
+func (f *Resolver) resolveConfig(r *Resolved) {
+	if r.From, r.Target.Problem = f.configFor(r.Class); r.Target.Problem != nil {
 		return
 	}
 	src := config.SourceOf(r.From, r.Class)
-	if r.Config, r.Target.Problem = b.parse(src); r.Target.Problem != nil {
-		good, found := b.lastGood(src)
+	if r.Config, r.Target.Problem = f.parse(src); r.Target.Problem != nil {
+		good, found := f.lastGood(src)
 		if !found {
 			r.Faulty = true
 			return
@@ -79,72 +99,50 @@ func (b *Observer) resolveConfig(r *Resolved) {
 		r.Target.Problem = nil
 	}
 	if r.Source != nil && !r.Config.Clones {
-		r.Target.Problem = problem(reason.DataSourceNotSupported, "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
+		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
 			"it might hand out an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
 	}
 }
 
-func (b *Observer) observeDelete(ctx context.Context, reader cluster.Reader, o *Observation) error {
-	o.Delete = b.resolveDelete(o)
-	if o.PV != nil {
-		o.VolumeNode = b.topologyOf(pvs.NodeOf(o.PV))
-	}
-	err := b.observeMissingNode(ctx, reader, o)
-	o.View.Delete = o.Delete.Target
-	return err
-}
-
-// resolveDelete finds how a volume that was made, or may have been, would be deleted: under the revision that made
+// Delete finds how a volume that was made, or may have been, would be deleted: under the revision that made
 // it, even if its ConfigMap and its class no longer exist.
-func (b *Observer) resolveDelete(o *Observation) Resolved {
-	name := o.madeUnder()
+func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
-		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionMissing,
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
 			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
 				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
 			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
 	}
-	if p := b.unserved(name); p != nil {
+	if p := f.unserved(name); p != nil {
 		return Resolved{Target: decide.Target{Problem: p}}
 	}
-	stored := b.Caches.Revision(name)
+	stored := f.Caches.Revision(name)
 	if stored == nil {
-		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionMissing,
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
 				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
 	}
 	src, err := config.StoredSource(stored)
 	if err != nil {
-		return Resolved{Target: decide.Target{Problem: problem(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
 	}
 	var r Resolved
-	if r.Config, r.Target.Problem = b.parse(src); r.Target.Problem != nil {
+	if r.Config, r.Target.Problem = f.parse(src); r.Target.Problem != nil {
 		return r
 	}
-	r.Target = decide.Target{Revision: name, HasSlot: b.Slots.IsAssigned(o.UID, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
+	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
 
-// madeUnder returns the revision that made the volume, or the revision of the newest run that may have made one.
-func (o *Observation) madeUnder() string {
-	if o.PV != nil && o.View.Volume.Proven() && o.PV.Annotations[contract.AnnRevision] != "" {
-		return o.PV.Annotations[contract.AnnRevision]
-	}
-	if p := o.View.MayHaveMade(); p != nil {
-		return p.Revision
-	}
-	return ""
-}
-
 // configFor finds the one ConfigMap of a class.
-func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
-	ns := config.NamespaceFor(class, b.Namespace)
-	if why := b.Caches.WhyUnserved(ns); why != "" {
-		return nil, problem(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s: %s", class.Name, ns, why)
+func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
+	ns := config.NamespaceFor(class, f.Namespace)
+	if why := f.Caches.WhyUnserved(ns); why != "" {
+		return nil, decide.Problemf(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s: %s", class.Name, ns, why)
 	}
-	switch found := b.Caches.ConfigsOf(ns, class.Name); {
+	switch found := f.Caches.ConfigsOf(ns, class.Name); {
 	case len(found) == 0:
-		return nil, problem(reason.WaitingForConfig, "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
+		return nil, decide.Problemf(reason.WaitingForConfig, "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
 			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
 	case len(found) > 1:
 		var names []string
@@ -152,7 +150,7 @@ func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 			names = append(names, cm.Name)
 		}
 		slices.Sort(names) // another order would be another event
-		return nil, problem(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
+		return nil, decide.Problemf(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
 			strings.Join(names, " and "), ns, class.Name)
 	default:
 		return found[0], nil
@@ -160,19 +158,19 @@ func (b *Observer) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 }
 
 // parse parses a source and checks what it needs of the cluster.
-func (b *Observer) parse(src config.Source) (config.Config, *decide.Problem) {
-	cfg, faults := config.Parse(src, b.Provisioner)
+func (f *Resolver) parse(src config.Source) (config.Config, *decide.Problem) {
+	cfg, faults := config.Parse(src, f.Provisioner)
 	if len(faults) == 0 {
-		faults = jobs.Check(cfg, b.Allowed)
+		faults = jobs.Check(cfg, f.Allowed)
 	}
 	if len(faults) > 0 {
-		return cfg, problem(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
+		return cfg, decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
 	}
 	if cfg.ServiceAccount == "" {
 		return cfg, nil // its container writes no PV, and gets no token
 	}
-	if !b.Caches.HasAccount(src.Namespace, cfg.ServiceAccount) {
-		return cfg, problem(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
+	if !f.Caches.HasAccount(src.Namespace, cfg.ServiceAccount) {
+		return cfg, decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
 			"namespace or lacks the label %s=true", src.Namespace, src.Name, cfg.ServiceAccount, contract.LabelProvisioner)
 	}
 	return cfg, nil
@@ -191,7 +189,7 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return problem(reason.SelectorNotSupported, "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
+	return decide.Problemf(reason.SelectorNotSupported, "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its VolumeAttributesClass.
@@ -200,7 +198,16 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 	if name == nil || *name == "" || cfg.AttributesClasses {
 		return nil
 	}
-	return problem(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, and the config %s/%s does not say, by "+
+	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, and the config %s/%s does not say, by "+
 		"volume-attributes-classes: true, that its image writes PersistentVolumes with a csi source: Kubernetes accepts the class on no other",
 		*name, cfg.Source.Namespace, cfg.Source.Name)
+}
+
+// unserved returns the problem that the namespace of a config revision, "namespace/name", is not served, or nil.
+func (f *Resolver) unserved(revision string) *decide.Problem {
+	ns, _, named := strings.Cut(revision, "/")
+	if why := f.Caches.WhyUnserved(ns); named && why != "" {
+		return decide.Problemf(reason.NamespaceNotServed, "the volume was made under the config revision %s, of the namespace %s: %s", revision, ns, why)
+	}
+	return nil
 }

@@ -1,0 +1,21 @@
+package backoff_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
+)
+
+// docs/contract.md promises this schedule.
+func TestBackoffDoublesToItsCap(t *testing.T) {
+	want := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
+	for i, seconds := range want {
+		if got := backoff.Exponential(i + 1).Seconds(); got != float64(seconds) {
+			t.Errorf("after attempt %d: %v s, want %d s", i+1, got, seconds)
+		}
+	}
+	if got := backoff.Exponential(1 << 20); got != 5*time.Minute {
+		t.Errorf("after very many attempts: %s", got)
+	}
+}

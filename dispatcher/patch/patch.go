@@ -1,0 +1,74 @@
+package patch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patcher is the part of a typed client that Merge needs.
+type Patcher[T metav1.Object] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// FieldManager is the owner of the fields that the dispatcher writes.
+const FieldManager = "flex-dispatcher"
+
+// Fields is a part of an object, as a merge patch sets it. A nil removes a field.
+type Fields = map[string]any
+
+// Merge writes on an object as it was observed. The API server answers with a conflict if the object has changed
+// since, or if it is another one of the same name. It is an error if the object does not show what was written.
+func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch Fields, subresources ...string) (T, error) {
+	metadata, _ := patch["metadata"].(Fields)
+	if metadata == nil {
+		metadata = Fields{}
+	}
+	metadata["resourceVersion"] = obj.GetResourceVersion()
+	patch["metadata"] = metadata
+	answer, body, err := Same(ctx, client, obj, types.MergePatchType, patch, subresources...)
+	if err != nil {
+		return answer, err
+	}
+	missing, err := missingAfter(obj, answer, body)
+	if err != nil {
+		return answer, err
+	}
+	return answer, UnlessMissing(missing)
+}
+
+// Same writes on an object whatever has changed since it was observed, but not on another one of the same name. It returns what was sent, too.
+func Same[T metav1.Object](ctx context.Context, client Patcher[T], obj T, kind types.PatchType, patch Fields, subresources ...string) (answer T, body []byte, err error) {
+	metadata, _ := patch["metadata"].(Fields)
+	if metadata == nil {
+		metadata = Fields{}
+	}
+	metadata["uid"] = obj.GetUID()
+	patch["metadata"] = metadata
+	if body, err = json.Marshal(patch); err != nil {
+		return obj, nil, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
+	}
+	answer, err = client.Patch(ctx, obj.GetName(), kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
+	return answer, body, err
+}
+
+// Annotate returns a merge patch of annotations.
+func Annotate[T any](annotations map[string]T) Fields {
+	return Fields{"metadata": Fields{"annotations": annotations}}
+}
+
+// WithoutFinalizer returns the patch that removes a finalizer from an object.
+func WithoutFinalizer(obj metav1.Object, finalizer string) Fields {
+	kept := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer })
+	return Fields{"metadata": Fields{"finalizers": kept}}
+}
+
+// RemoveFinalizer removes a finalizer from an object as it was read.
+func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
+	_, err := Merge(ctx, client, obj, WithoutFinalizer(obj, finalizer))
+	return err
+}

@@ -1,0 +1,89 @@
+package resolve
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+)
+
+// NodeTopology is where a node is: its name, and those of its labels that say its place.
+type NodeTopology struct {
+	Name   string
+	Labels map[string]string
+}
+
+// topologyLabels are the labels that say where a node is.
+var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelHostname}
+
+// TopologyOf returns where a node is, by its name or its hostname label, which a PV mostly uses. A node without the
+// labels, or one that does not exist, has no topology. That is no reason to hold up a run.
+func (f *Resolver) TopologyOf(name string) NodeTopology {
+	out := NodeTopology{Name: name}
+	for _, node := range f.Caches.NodesNamed(name) {
+		if out.Labels != nil && node.Name != name {
+			continue
+		}
+		out = topologyOfNode(node)
+	}
+	return out
+}
+
+// topologyOfNode returns where a node is, by its labels.
+func topologyOfNode(node *corev1.Node) NodeTopology {
+	out := NodeTopology{Name: node.Name, Labels: map[string]string{}}
+	for _, label := range topologyLabels {
+		if value := node.Labels[label]; value != "" {
+			out.Labels[label] = value
+		}
+	}
+	return out
+}
+
+// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists, and where it is. The cache may not have a
+// node yet that was added a moment ago, and a claim must not be provisioned in the default zone for that.
+func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reader) error {
+	t := &r.Target
+	if !t.NodeSelected || t.Node == "" {
+		return nil
+	}
+	node, err := reader.Node(ctx, t.Node)
+	if err != nil {
+		return err
+	}
+	if node == nil {
+		t.MissingNode = "the selected node " + t.Node
+		return nil
+	}
+	r.Node = topologyOfNode(node)
+	return nil
+}
+
+// Allows reports whether class and config allow a volume on a node. The config's node-selector is about the node of
+// the run, which is the volume's only with run-on: selected-node.
+func (r *Resolved) Allows(node *corev1.Node) bool {
+	if r.Target.OnSelectedNode && !labels.SelectorFromSet(r.Config.NodeSelector).Matches(labels.Set(node.Labels)) {
+		return false
+	}
+	terms := r.Class.AllowedTopologies
+	return len(terms) == 0 || slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool { return isIn(node, term) })
+}
+
+// isIn reports whether a node is in a topology.
+func isIn(node *corev1.Node, term corev1.TopologySelectorTerm) bool {
+	for _, label := range term.MatchLabelExpressions {
+		if !slices.Contains(label.Values, node.Labels[label.Key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// WaitsForNode reports whether the scheduler selects a node for the claims of a class.
+func WaitsForNode(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}

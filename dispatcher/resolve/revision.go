@@ -1,0 +1,48 @@
+package resolve
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Siblings returns the stored revisions of the same config.
+func (f *Resolver) Siblings(src config.Source) []*appsv1.ControllerRevision {
+	return f.Caches.RevisionsOf(src.Namespace, config.NameOfRevision(src.RevisionName()))
+}
+
+// isCurrent reports whether a source is stored as its config's newest revision, which is the fallback if the next
+// edit is faulty. One that is marked as unused may be deleted at any moment, so it does not count as stored until the
+// mark has been removed.
+func (f *Resolver) isCurrent(src config.Source) bool {
+	stored := f.Caches.Revision(src.Revision())
+	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == NewestNumber(f.Siblings(src))
+}
+
+// NewestNumber returns the highest number of some revisions.
+func NewestNumber(revisions []*appsv1.ControllerRevision) int64 {
+	var last int64
+	for _, r := range revisions {
+		last = max(last, r.Revision)
+	}
+	return last
+}
+
+// lastGood returns the newest stored revision of a config whose ConfigMap is faulty now. It skips the revisions of a
+// class that was recreated with other parameters, since that is another request.
+func (f *Resolver) lastGood(src config.Source) (config.Config, bool) {
+	var good config.Config
+	last, found := int64(0), false
+	for _, r := range f.Siblings(src) {
+		old, err := config.StoredSource(r)
+		if err != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
+			continue
+		}
+		if cfg, p := f.parse(old); p == nil {
+			good, last, found = cfg, r.Revision, true
+		}
+	}
+	return good, found
+}
