@@ -55,11 +55,6 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err := s.checkAccess(ctx, client); err != nil {
 		return err
 	}
-	if s.controller.PublishCapacity {
-		if err := admin.CheckCapacityAccess(ctx, client, s.namespace, s.controller.Provisioner); err != nil {
-			return err
-		}
-	}
 	limit := &eventlimit.Limit{Most: eventsWaiting}
 	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.controller.Provisioner)
 	if err != nil {

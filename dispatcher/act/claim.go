@@ -41,8 +41,8 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 // reschedule removes the selected node from the claim as it was observed. The scheduler then selects again for the
 // pod that waits for the claim. A claim that has changed since is left as it is, and the watch enqueues it.
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
-		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil}))
+	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
+		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil})))
 	how, err := outcomeOf(err, "take the selected node off the claim %s", o.At)
 	if how == written && err == nil {
 		a.emit(o.Claim, nil, corev1.EventTypeNormal, reason.Rescheduling, why+"; the scheduler is to choose a node again")

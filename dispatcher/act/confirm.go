@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -38,7 +37,7 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	gate := patch.Fields{"$patch": "delete", "name": jobs.GateConfirm}
-	answer, _, err := patch.Same(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
 		patch.Fields{"spec": patch.Fields{"schedulingGates": []any{gate}}})
 	how, err := outcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	if how == written && err == nil {

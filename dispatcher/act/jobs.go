@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 
@@ -35,7 +34,7 @@ const requeueShared = 100 * time.Millisecond
 // patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
 // that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
 func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (outcome, Result, error) {
-	err := patchObserved(ctx, a.Writes, a.Client.BatchV1().Jobs(job.Namespace), job, change)
+	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
 	how, err := outcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
 	if how == changed && len(jobs.UIDs(job)) > 1 {
 		return how, Result{RequeueAfter: requeueShared}, err
@@ -168,7 +167,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		answer, _, err := patch.Same(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, types.StrategicMergePatchType,
+		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
 			patch.Fields{"metadata": patch.Fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
 		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {

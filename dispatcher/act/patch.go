@@ -1,21 +1,18 @@
 package act
 
 import (
-	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
 
-// patchObserved is patch.Merge, and keeps the write in mind until the caches show it.
-func patchObserved[T metav1.Object](ctx context.Context, w *writes.Log, client patch.Patcher[T], obj T, change patch.Fields, subresources ...string) error {
-	answer, err := patch.Merge(ctx, client, obj, change, subresources...)
+// noted keeps a write in mind until the caches show it. It returns the error of one that has failed.
+func (a *Actor) noted(answer metav1.Object, err error) error {
 	if err == nil {
-		w.Wrote(answer)
+		a.Writes.Wrote(answer)
 	}
 	return err
 }

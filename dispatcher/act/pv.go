@@ -18,7 +18,7 @@ import (
 
 // patchPV writes on a PV. If the PV has changed since it was observed, that is an error, and the UID is retried.
 func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what string, change patch.Fields) error {
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), pv, change)
+	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), pv, change))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s the PersistentVolume %s: %w", what, pv.Name, err)
 	}
@@ -73,8 +73,8 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 // setPVCapacity writes on the PV how large its volume is now, unless the PV has changed since it was observed. The
 // observation has shown that the volume is larger than the PV says.
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumes(), o.PV,
-		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}})
+	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
+		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
 	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }

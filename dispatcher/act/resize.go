@@ -76,7 +76,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	claim := o.Holder
 	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	change["status"] = status
-	err := patchObserved(ctx, a.Writes, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status")
+	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
 	how, err := outcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == written && err == nil, err
 }

@@ -30,7 +30,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		}
 		change := patch.Annotate(map[string]any{config.AnnUnusedSince: nil})
 		change["revision"] = o.NextRevision
-		err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change)
+		err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change))
 		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
@@ -74,7 +74,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action rete
 // markUnused marks a revision with a time, or removes the mark if that is nil. A revision that has changed since it
 // was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
-	err := patchObserved(ctx, a.Writes, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since}))
+	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
 	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }

@@ -194,7 +194,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		if hint.IsRefused(action) {
 			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
-		switch a := action.(type) {
+		switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others
 		case decide.Launch:
 			return writes.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
 		case decide.Cancel:

@@ -174,6 +174,7 @@ func TestVolumesOfOneRevisionAreExpandedInABatch(t *testing.T) {
 			return n == 6
 		})
 		w.Until("the one that cannot grow says so", time.Minute, func() bool { return statusOfClaim(w.Claim("data-3")) == infeasible })
+		w.Until("its user is told", time.Minute, func() bool { return len(w.Events.About(aboutClaim("data-3"), "VolumeResizeFailed")) > 0 })
 		if n := len(w.CreatedJobs(contract.Expand)); n > 4 {
 			w.T.Errorf("%d Jobs for 7 claims: %v", n, w.batches(contract.Expand))
 		}

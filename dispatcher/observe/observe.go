@@ -93,7 +93,7 @@ func (b *Observer) isContested(o *Observation) bool {
 	if len(b.Caches.Namespaces()) < 2 {
 		return false
 	}
-	name := ""
+	var name string
 	switch {
 	case o.Claim != nil:
 		name = storagehelpers.GetPersistentVolumeClaimClass(o.Claim)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Patcher is the part of a typed client that Merge needs.
+// Patcher is the part of a typed client that patches.
 type Patcher[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
@@ -23,14 +23,12 @@ type Fields = map[string]any
 
 // Merge writes on an object as it was observed. The API server answers with a conflict if the object has changed
 // since, or if it is another one of the same name. It is an error if the object does not show what was written.
-func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch Fields, subresources ...string) (T, error) {
-	metadata, _ := patch["metadata"].(Fields)
-	if metadata == nil {
-		metadata = Fields{}
+func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields, subresources ...string) (T, error) {
+	body, err := encode(obj, change, obj.GetResourceVersion())
+	if err != nil {
+		return obj, err
 	}
-	metadata["resourceVersion"] = obj.GetResourceVersion()
-	patch["metadata"] = metadata
-	answer, body, err := Same(ctx, client, obj, types.MergePatchType, patch, subresources...)
+	answer, err := client.Patch(ctx, obj.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
 	if err != nil {
 		return answer, err
 	}
@@ -41,19 +39,31 @@ func Merge[T metav1.Object](ctx context.Context, client Patcher[T], obj T, patch
 	return answer, UnlessMissing(missing)
 }
 
-// Same writes on an object whatever has changed since it was observed, but not on another one of the same name. It returns what was sent, too.
-func Same[T metav1.Object](ctx context.Context, client Patcher[T], obj T, kind types.PatchType, patch Fields, subresources ...string) (answer T, body []byte, err error) {
-	metadata, _ := patch["metadata"].(Fields)
+// Strategic writes on an object whatever has changed since it was observed, but not on another one of the same name.
+func Strategic[T metav1.Object](ctx context.Context, client Patcher[T], obj T, change Fields) (T, error) {
+	body, err := encode(obj, change, "")
+	if err != nil {
+		return obj, err
+	}
+	return client.Patch(ctx, obj.GetName(), types.StrategicMergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+}
+
+// encode returns a patch of one object, of one version of it if that is not empty.
+func encode(obj metav1.Object, change Fields, version string) ([]byte, error) {
+	metadata, _ := change["metadata"].(Fields)
 	if metadata == nil {
 		metadata = Fields{}
 	}
 	metadata["uid"] = obj.GetUID()
-	patch["metadata"] = metadata
-	if body, err = json.Marshal(patch); err != nil {
-		return obj, nil, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
+	if version != "" {
+		metadata["resourceVersion"] = version
 	}
-	answer, err = client.Patch(ctx, obj.GetName(), kind, body, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
-	return answer, body, err
+	change["metadata"] = metadata
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, fmt.Errorf("encode a patch of %s: %w", obj.GetName(), err)
+	}
+	return body, nil
 }
 
 // Annotate returns a merge patch of annotations.

@@ -71,16 +71,16 @@ func sized(size string) func(*corev1.PersistentVolumeClaim) {
 }
 
 // returns are the notes about returns of a claim to the scheduler: after a run, and without one.
-func (w *world) returns(claim *corev1.PersistentVolumeClaim) (after, without []string) {
-	w.t.Helper()
-	for _, note := range w.notes(claim, "Rescheduling") {
+func returns(ctx context.Context, claim *corev1.PersistentVolumeClaim) (after, without []string, err error) {
+	notes, err := notesOf(ctx, claim, "Rescheduling")
+	for _, note := range notes {
 		if strings.Contains(note, "no run is started here") {
 			without = append(without, note)
 		} else {
 			after = append(after, note)
 		}
 	}
-	return after, without
+	return after, without, err
 }
 
 // provisionedOn are the nodes of a claim's provision runs, in their order.
@@ -103,11 +103,12 @@ func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
 	claim := w.claim(w.ns, "data")
 	w.open("node1")
 	w.pod(w.within(claim))
-	w.eventually(2*time.Minute, "the second return without a run", func(context.Context) error {
-		if after, without := w.returns(claim); len(after) != 1 || len(without) < 2 {
+	w.eventually(2*time.Minute, "the second return without a run", func(ctx context.Context) error {
+		after, without, err := returns(ctx, claim)
+		if err == nil && (len(after) != 1 || len(without) < 2) {
 			return fmt.Errorf("returned after a run: %q; without one: %q", after, without)
 		}
-		return nil
+		return err
 	})
 	equal(t, "nodes of the runs while the scheduler selects the full one", w.provisionedOn(claim), "node1")
 	w.open("node2")
@@ -170,7 +171,8 @@ func TestPublishedCapacityKeepsPodsFromAFullNode(t *testing.T) {
 	w.bound(claim)
 	equal(t, "what the consumer read", w.output("consumer"), "it is here\n")
 	equal(t, "nodes of the runs", w.provisionedOn(claim), "node1 node2")
-	after, without := w.returns(claim)
+	after, without, err := returns(w.ctx(), claim)
+	w.must(err, "look at the returns of "+claim.Name)
 	if len(after) != 1 || len(without) != 0 {
 		t.Errorf("returned after a run: %q; without one: %q; want one return, since the scheduler knows that node1 is full", after, without)
 	}

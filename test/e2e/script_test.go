@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -67,13 +68,19 @@ func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 // notes returns the notes of an object's events with this reason, in their order.
 func (w *world) notes(about metav1.Object, reason string) []string {
 	w.t.Helper()
-	found, err := events(w.ctx(), about.GetNamespace(), about.GetUID())
+	notes, err := notesOf(w.ctx(), about, reason)
 	w.must(err, "look at the events of "+about.GetName())
+	return notes
+}
+
+// notesOf are the notes of the events about an object with a reason.
+func notesOf(ctx context.Context, about metav1.Object, reason string) ([]string, error) {
+	found, err := events(ctx, about.GetNamespace(), about.GetUID())
 	var notes []string
 	for _, e := range found {
 		if e.Reason == reason {
 			notes = append(notes, strings.TrimSpace(e.Note))
 		}
 	}
-	return notes
+	return notes, err
 }

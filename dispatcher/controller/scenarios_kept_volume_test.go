@@ -1,0 +1,59 @@
+package controller_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+func TestOfAClassWithRetainAndThenDeleteTheVolumeKeepsItsOwnPolicy(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		first := w.provisioned("first")
+		fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)
+		second := w.provisioned("second")
+		fakecluster.Delete(w, fakecluster.User, first)
+		fakecluster.Delete(w, fakecluster.User, second)
+		w.Advance(time.Hour)
+		if w.Storage[string(first.UID)] || !w.Storage[string(second.UID)] {
+			w.T.Errorf("left are %v, want the second's only", w.Storage)
+		}
+	})
+}
+
+// A cluster may have two dispatchers, each with a provisioner of its own. A PV of the other's is neither
+// grown nor deleted, nor is anything told of it.
+func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpExpandableGold(fakecluster.Works)
+		w.Start()
+		claim := w.provisioned("data")
+		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) {
+			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
+		})
+		w.requestSize("2Gi")
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Advance(time.Hour)
+		w.MustRun("provision")
+		pv := w.PVOf(claim)
+		if pv == nil || !slices.Contains(pv.Finalizers, contract.FinalizerStorage) {
+			w.T.Fatalf("the PV is %+v", pv)
+		}
+		for _, about := range []string{"PersistentVolumeClaim/data", "PersistentVolume/" + pv.Name} {
+			for _, e := range w.Events.About(about, "") {
+				if e.Type == corev1.EventTypeWarning {
+					w.T.Errorf("told: %+v", e)
+				}
+			}
+		}
+	})
+}
