@@ -10,9 +10,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
@@ -76,6 +78,10 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 		return a.waive(ctx, o, d.Run)
 	case decide.RemovePodFinalizer:
 		return Result{}, a.removePodFinalizers(ctx, o.Pods[d.Run.Name])
+	case decide.NoteRival:
+		return a.noteRival(ctx, o, d)
+	case decide.FreeMisnamed:
+		return Result{}, a.patchPV(ctx, o.Misnamed, "take the finalizer off", patch.WithoutFinalizer(o.Misnamed, contract.FinalizerStorage))
 	case decide.CreatePV:
 		return a.createPV(ctx, o, d.Run)
 	case decide.RecordOutcome:

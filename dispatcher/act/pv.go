@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -77,6 +79,26 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
 	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
+}
+
+// noteRival writes the name of a rival on a Job of the UID or on the UID's PV, so that it is known when the rival no longer exists.
+func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.NoteRival) (Result, error) {
+	var about runtime.Object = o.PV
+	var how outcome
+	var result Result
+	var err error
+	if job := o.Jobs[d.Run.Name]; job != nil {
+		about = job
+		how, result, err = a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnRival): o.View.Rival.Name}))
+	} else {
+		err = a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV, patch.Annotate(map[string]string{jobs.AnnRival: o.View.Rival.Name})))
+		how, err = outcomeOf(err, "note a rival on the PersistentVolume %s", o.PV.Name)
+	}
+	if err == nil && how == written {
+		p := o.View.Rival.Problem()
+		a.emit(about, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+	}
+	return result, err
 }
 
 // createPV creates the PV that a container describes. If it exists already, the next observation finds it.

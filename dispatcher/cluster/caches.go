@@ -15,6 +15,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 // Caches are the watched objects: those of the whole cluster, and those of each config namespace.
@@ -134,6 +135,11 @@ func (c *Caches) PVNamed(name string) *corev1.PersistentVolume {
 // PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.
 func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
+}
+
+// PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.
+func (c *Caches) PVsOfVolume(pv *corev1.PersistentVolume) []*corev1.PersistentVolume {
+	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, pvs.SourceKey(pv)))
 }
 
 // PVsOfClass returns the PVs of a class, by its label.

@@ -34,6 +34,8 @@ const (
 	byRevision = "revision"
 	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
 	byOwner = "owner"
+	// byVolume finds the PVs that have the same volume source.
+	byVolume = "volume"
 	// byNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
 	// PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
 	byNode = "node"
@@ -44,7 +46,7 @@ const (
 // The indexes of each kind.
 var (
 	claimIndexers    = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
-	pvIndexers       = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV}
+	pvIndexers       = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byVolume: volumeOfPV, byNode: nodeOfPV}
 	nodeIndexers     = cache.Indexers{byNode: namesOfNode}
 	configIndexers   = cache.Indexers{byClass: classOfConfig}
 	revisionIndexers = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
@@ -128,6 +130,13 @@ func uidsOfPod(obj any) ([]string, error) {
 
 func ownersOfPV(obj any) ([]string, error) {
 	return pvs.Owners(obj.(*corev1.PersistentVolume)), nil
+}
+
+func volumeOfPV(obj any) ([]string, error) {
+	if key := pvs.SourceKey(obj.(*corev1.PersistentVolume)); key != "" {
+		return []string{key}, nil
+	}
+	return nil, nil
 }
 
 func namesOfNode(obj any) ([]string, error) {

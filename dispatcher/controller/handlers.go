@@ -48,6 +48,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
 	c.enqueuePV(pv.Name)
 	c.enqueueOwners(pv)
+	c.enqueueRivals(pv)
 	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
 }
 
@@ -61,8 +62,17 @@ func (c *Controller) enqueuePV(name string) {
 // enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of their own PVs.
 func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 	for _, uid := range pvs.Owners(pv) {
-		if c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
+		if pv.DeletionTimestamp != nil || c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
 			c.enqueue(types.UID(uid))
+		}
+	}
+}
+
+// enqueueRivals enqueues the UIDs whose PVs have the volume source of a PV, and on which no rival is noted yet.
+func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
+	for _, other := range c.caches.PVsOfVolume(pv) {
+		if other.Name != pv.Name && other.Annotations[jobs.AnnRival] == "" {
+			c.enqueuePV(other.Name)
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -35,7 +37,11 @@ func TestARivalPVInUseKeepsItsVolume(t *testing.T) {
 					w.T.Error("the volume was deleted while the claim is bound")
 				}
 				fakecluster.Delete(w, fakecluster.User, claim)
-				w.Until("the volume is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
+				w.mustKeepVolume(claim)
+				fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.PersistentVolume](w, "", "mine"))
+				w.Advance(time.Minute)
+				fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { delete(job.Annotations, jobs.AnnRival) })
+				w.Until("the volume is undone", time.Minute, w.Empty)
 			})
 		})
 	}
@@ -80,6 +86,10 @@ func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 				w.MustRun("provision")
 				w.MustEmit("PersistentVolumeClaim/data", "VolumeDiffers", 1, second, "wrong name")
 				fakecluster.Delete(w, fakecluster.User, claim)
+				w.mustKeepVolume(claim)
+				fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.PersistentVolume](w, "", second))
+				w.Advance(time.Minute)
+				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
 				w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 && w.PVOf(claim) == nil })
 				w.MustRun("provision", "delete")
 			})

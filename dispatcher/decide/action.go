@@ -90,6 +90,12 @@ type Waive struct{ Run Run }
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
+// NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
+type NoteRival struct{ Run Run }
+
+// FreeMisnamed removes our finalizer from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
+type FreeMisnamed struct{}
+
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
 type CreatePV struct{ Run Run }
 
@@ -151,6 +157,8 @@ func (Confirm) isAction()            {}
 func (Cancel) isAction()             {}
 func (Waive) isAction()              {}
 func (RemovePodFinalizer) isAction() {}
+func (NoteRival) isAction()          {}
+func (FreeMisnamed) isAction()       {}
 func (CreatePV) isAction()           {}
 func (RecordOutcome) isAction()      {}
 func (PublishResult) isAction()      {}
@@ -167,7 +175,7 @@ func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case RemovePodFinalizer:
 		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, Launch:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival, FreeMisnamed, Launch:
 		return true // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:
 		return !a.NeedsLive

@@ -8,7 +8,7 @@ import (
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
 	for _, rule := range []func(View) Action{
-		removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
+		noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
 	} {
 		if action := rule(v); action != nil {
 			return action
@@ -182,10 +182,8 @@ func publishResult(v View) Action {
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
 // been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
-	for _, r := range v.Runs {
-		if r.Held && !r.Unfinished && v.isSuperseded(r) {
-			return ReleaseRecord{Run: r}
-		}
+	if r := v.newest(func(r *Run) bool { return r.Held && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
+		return ReleaseRecord{Run: *r}
 	}
 	return nil
 }
@@ -204,7 +202,7 @@ func (v View) isSuperseded(r Run) bool {
 // keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
 // is the record now.
 func keepOrReclaim(v View) Action {
-	if p := v.newestHeld(contract.Provision); p != nil {
+	if p := v.NewestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
 	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
@@ -260,11 +258,11 @@ func reclaimVolume(v View) Action {
 // undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
 // records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
 func undoOrRelease(v View) Action {
-	if p := v.newestHeld(contract.Provision); p != nil {
+	if p := v.NewestHeld(contract.Provision); p != nil {
 		return undoProvision(v, p)
 	}
 	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.newestHeld(verb); r != nil {
+		if r := v.NewestHeld(verb); r != nil {
 			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
@@ -301,8 +299,8 @@ func launchDelete(v View, last *Run, undo bool) Action {
 			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
 	}
 	switch {
-	case v.Rival != "":
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Rival + ": it may be in use, so nothing is deleted"}
+	case v.Rival.Exists():
+		target.Problem = v.Rival.Problem()
 	case undo && v.Volume.Exists:
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
 			"Delete the PersistentVolume, or complete it by hand"}

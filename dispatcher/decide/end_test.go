@@ -54,6 +54,10 @@ func (s *simulation) step() bool {
 		s.reschedule()
 	case RemovePodFinalizer:
 		s.at(a.Run).PodKept = false
+	case NoteRival:
+		s.noteRival(a)
+	case FreeMisnamed:
+		s.v.Misnamed = false
 	case CreatePV:
 		s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
 	case RecordOutcome:
@@ -82,6 +86,14 @@ func (s *simulation) step() bool {
 		}
 	}
 	return true
+}
+
+func (s *simulation) noteRival(a NoteRival) {
+	if a.Run.Name != "" {
+		s.at(a.Run).NotedRival = s.v.Rival.Name
+	} else {
+		s.v.Volume.NotedRival = s.v.Rival.Name
+	}
 }
 
 func (s *simulation) launch(a Launch) {
@@ -250,7 +262,7 @@ func isImpossible(v View) bool {
 // needsAdministrator reports whether the dispatcher leaves the volume to an administrator.
 func needsAdministrator(v View) bool {
 	vol := v.Volume
-	if v.Rival != "" || !v.Delete.Supported {
+	if v.Rival.Exists() || !v.Delete.Supported {
 		return true
 	}
 	if vol.Mismatch == "" {
@@ -281,7 +293,7 @@ func leftUndone(v View) string {
 		return "a volume to be deleted is still there"
 	}
 	for i := range v.Runs {
-		if v.Runs[i].Held && !v.Volume.Exists && v.Rival == "" {
+		if v.Runs[i].Held && !v.Volume.Exists && !v.Rival.Exists() {
 			return "a record is held that nothing needs"
 		}
 	}

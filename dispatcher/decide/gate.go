@@ -105,7 +105,7 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 			return Ready, nil
 		}
 		return Unwanted, nil
-	case RecordOutcome, PublishResult, ReleaseRecord, RemovePodFinalizer, AddFinalizer, StoreRevision, SetResizeStatus, SetPVCapacity:
+	case RecordOutcome, PublishResult, ReleaseRecord, RemovePodFinalizer, AddFinalizer, StoreRevision, SetResizeStatus, SetPVCapacity, NoteRival, FreeMisnamed:
 		return Blocked, action
 	case Wait, ReportProblem, AwaitSlot, AnnounceReschedule, Reschedule, Confirm, Cancel, Waive, CreatePV, RemoveFinalizer, DeletePV:
 		return Unwanted, nil

@@ -53,7 +53,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 func mayDelete(v View, r Run) bool {
 	vol := v.Volume
 	switch {
-	case v.Rival != "":
+	case v.Rival.Exists():
 		return false
 	case r.IsUndo():
 		return !vol.Exists

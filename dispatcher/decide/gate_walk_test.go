@@ -53,7 +53,7 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					v := View{Now: now, Claim: claim, Volume: volume, Provision: provisionTargets()[1], Delete: deletion, Runs: runs}
 					f(v)
 					if deletion.Revision == "r1" && deletion.HasSlot {
-						v.Rival = "another PV carries the UID"
+						v.Rival = aRival
 						f(v)
 					}
 				}

@@ -15,7 +15,7 @@ func (v View) isRescued(r Run) bool {
 	switch {
 	case r.Verb != contract.Delete:
 		return false
-	case v.Rival != "":
+	case v.Rival.Exists():
 		return true
 	case r.IsUndo():
 		return v.Volume.Exists
@@ -62,7 +62,7 @@ func (v View) isUnneeded() bool { return v.Claim.Abandoned() && v.reclaimRun() =
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
-	d := v.newestHeld(contract.Delete)
+	d := v.NewestHeld(contract.Delete)
 	if d == nil || v.Volume.PolicyDelete && v.Volume.Released {
 		return nil
 	}
@@ -71,10 +71,8 @@ func (v View) keptDelete() *Run {
 
 // forgetRecord releases a record that an administrator has given up, by an annotation on its Job.
 func forgetRecord(v View) Action {
-	for _, r := range v.Runs {
-		if r.Held && r.Forget && !r.Unfinished {
-			return ReleaseRecord{Run: r, LeftBehind: "an administrator has given its record up"}
-		}
+	if r := v.newest(func(r *Run) bool { return r.Held && r.Forget && !r.Unfinished }); r != nil {
+		return ReleaseRecord{Run: *r, LeftBehind: "an administrator has given its record up"}
 	}
 	return nil
 }

@@ -22,6 +22,11 @@ func laws(out *broken, v View, action Action) {
 		cancelLaws(out, v, a)
 	case RemovePodFinalizer:
 		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
+	case FreeMisnamed:
+		out.law("freed a PV that is not misnamed", !v.Misnamed)
+	case NoteRival:
+		out.law("noted a rival that there is not", !v.Rival.Exists())
+		out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || !v.Volume.Proven()))
 	case CreatePV:
 		out.law("created a PV that exists", v.Volume.Exists)
 		out.law("created a PV for a claim that is not pending", v.Claim != ClaimPending)
@@ -74,6 +79,7 @@ func laws(out *broken, v View, action Action) {
 		awaitSlotLaws(out, v, a)
 	case ReportProblem, StoreRevision, Waive:
 	}
+	rivalLaws(out, v, action)
 	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
 	if writesResize(action) {
@@ -91,7 +97,7 @@ func hasStuckRun(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
-	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
+	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival.Exists())
 	nodeLaws(out, v, a)
 	giveUpLaws(out, v, a.LeftBehind)
 	for i := range v.Runs {

@@ -1,6 +1,12 @@
 package decide
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
 
 // everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound to, and with what
 // is left of a PV that was deleted unbound when the claim no longer exists or is bound to another PV.
@@ -46,18 +52,32 @@ func mismatchedVolumes(there bool) []Volume {
 	return out
 }
 
-// everyRival calls f with views in which a PV under another name may stand for the UID's volume.
+var aRival = Rival{Name: "mine", Why: "another PV carries the UID", Remedy: "decide"}
+
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted everywhere, or nowhere yet.
 func everyRival(t *testing.T, f func(View)) {
 	t.Helper()
-	provision, deletion, histories := provisionTargets()[1], deleteTargets()[1], buildOnce(t, histories)
+	provision, deletion := provisionTargets()[1], deleteTargets()[1]
+	histories := buildOnce(t, func() [][]Run {
+		all := histories()
+		for _, runs := range histories() {
+			for i := range runs {
+				runs[i].NotedRival = aRival.Name
+			}
+			all = append(all, runs)
+		}
+		return all
+	})
 	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	noted := released
+	noted.NotedRival = aRival.Name
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
-		for _, volume := range []Volume{{}, released} {
+		for _, volume := range []Volume{{}, released, noted} {
 			for _, runs := range histories {
-				f(View{
-					Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs,
-					Rival: "another PV carries the UID",
-				})
+				v := View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs, Rival: aRival}
+				f(v)
+				v.Misnamed = true
+				f(v)
 			}
 		}
 	}
@@ -70,4 +90,39 @@ func deleteUnboundPVLaws(out *broken, v View) {
 	out.law("deleted a retained PV before its volume", !vol.PolicyDelete)
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer || vol.Terminating)
 	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
+}
+
+// rivalLaws check that a rival is noted before anything by which its note would be lost.
+func rivalLaws(out *broken, v View, action Action) {
+	if !v.Rival.Exists() {
+		return
+	}
+	unnoted := v.Volume.Proven() && v.Volume.NotedRival == "" && !isDone(v.reclaimRun())
+	switch a := action.(type) { //nolint:gochecksumtype // no other action loses or writes a note
+	case ReleaseRecord:
+		out.law("released the record that is to say that there is a rival", a.Run.Verb == contract.Provision && !a.Run.Forget && unnoted)
+	case RecordOutcome:
+		out.law("released the record that is to say that there is a rival, with its outcome", a.Run.Verb == contract.Provision && a.Release && unnoted)
+	case FreeMisnamed:
+		out.law("freed a rival before it is noted", unnoted)
+	case NoteRival:
+		out.law("noted a rival twice", a.Run.NotedRival != "" || a.Run.Name == "" && !unnoted)
+	}
+}
+
+func TestRivalIsNotedOnTheRecordAndThenOnThePV(t *testing.T) {
+	p := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
+	pv := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	v := View{Now: now, Claim: ClaimGone, Runs: []Run{p}, Volume: pv, Delete: deleteTargets()[1], Rival: aRival}
+	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != p.Name {
+		t.Errorf("first: %#v", Decide(v))
+	}
+	v.Runs[0].NotedRival = aRival.Name
+	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != "" {
+		t.Errorf("then: %#v", Decide(v))
+	}
+	v.Runs, v.Volume.NotedRival = nil, aRival.Name
+	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival.Why) || !strings.Contains(got.Problem.Note, aRival.Remedy) {
+		t.Errorf("from then on: %#v", Decide(v))
+	}
 }

@@ -56,7 +56,7 @@ func resizeVolume(v View) Action {
 	if action := setResizeStatus(resize); action != nil {
 		return action
 	}
-	if held := v.newestHeld(contract.Expand); held != nil {
+	if held := v.NewestHeld(contract.Expand); held != nil {
 		return ReleaseRecord{Run: *held}
 	}
 	return nil

@@ -116,7 +116,7 @@ func writesResize(action Action) bool {
 	switch action.(type) {
 	case SetPVCapacity, SetResizeStatus:
 		return true
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, Confirm, DeletePV:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, NoteRival, FreeMisnamed, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, Confirm, DeletePV:
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,8 +15,10 @@ type View struct {
 	Now    time.Time
 	Claim  Claim
 	Volume Volume
-	// Rival describes a PV under another name that may be the UID's volume and in use. It is usually empty.
-	Rival string
+	// Rival is a PV under another name that may be the UID's volume and in use. It is usually empty.
+	Rival Rival
+	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.
+	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
 	// Provision is how the claim would be provisioned now.
@@ -75,7 +78,18 @@ type Volume struct {
 	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
 	Foreign     bool
 	Terminating bool // has a deletionTimestamp
+	// NotedRival is the rival that is noted on it, empty for none.
+	NotedRival string
 }
+
+// Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
+type Rival struct {
+	// Why it may stand for the volume, as a sentence that names it, and what an administrator can do.
+	Name, Why, Remedy string
+}
+
+// Exists reports whether there is a rival, or was one.
+func (r Rival) Exists() bool { return r.Name != "" }
 
 // Proven reports whether the PV exists and carries the claim's UID.
 func (v Volume) Proven() bool { return v.Exists && v.Unproven == "" }
@@ -108,6 +122,8 @@ type Run struct {
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
+	// NotedRival is the rival that is noted on the Job, empty for none.
+	NotedRival string
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string
@@ -190,47 +206,38 @@ func Problemf(reason, format string, args ...any) *Problem {
 	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
 }
 
-// Newest returns the run of a verb with the highest number.
-func (v View) Newest(verb contract.Verb) *Run {
+// newest returns the run with the highest number of those that are wanted, or nil.
+func (v View) newest(wanted func(*Run) bool) *Run {
 	var last *Run
 	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Verb == verb && (last == nil || r.Number > last.Number) {
+		if r := &v.Runs[i]; wanted(r) && (last == nil || r.Number > last.Number) {
 			last = r
 		}
 	}
 	return last
+}
+
+// Newest returns the run of a verb with the highest number.
+func (v View) Newest(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb })
 }
 
 // newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
-	var last *Run
-	for i := range v.Runs {
-		r := &v.Runs[i]
+	return v.newest(func(r *Run) bool {
 		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		if r.Verb == verb && !never && (last == nil || r.Number > last.Number) {
-			last = r
-		}
-	}
-	return last
+		return r.Verb == verb && !never
+	})
 }
 
 // MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
 func (v View) MayHaveMade() *Run {
-	if p := v.newestConfirmed(contract.Provision); p != nil {
-		return p
-	}
-	return v.Newest(contract.Provision)
+	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
 }
 
-// newestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
-func (v View) newestHeld(verb contract.Verb) *Run {
-	var last *Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; r.Verb == verb && r.Held && (last == nil || r.Number > last.Number) {
-			last = r
-		}
-	}
-	return last
+// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+func (v View) NewestHeld(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb && r.Held })
 }
 
 // nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,

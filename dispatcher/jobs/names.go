@@ -52,6 +52,10 @@ const AnnSince = contract.Domain + "since"
 // AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the claim whose record is given up.
 const AnnForget = contract.Domain + "forget"
 
+// AnnRival names, on the newest provision Job of a claim and on the claim's PV, another PV that may stand for the same volume. The volume is
+// not deleted by itself any more, also when that other PV no longer exists, until an administrator removes the annotation.
+const AnnRival = contract.Domain + "rival"
+
 // MemberAnnotation returns the key under which a Job that serves several claims carries an annotation of one of them.
 func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
 

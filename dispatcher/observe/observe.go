@@ -35,9 +35,11 @@ type Observation struct {
 	At    types.NamespacedName // where the claim is or was, if known
 	Claim *corev1.PersistentVolumeClaim
 	PV    *corev1.PersistentVolume
-	Jobs  map[string]*batchv1.Job  // by name
-	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
-	View  decide.View
+	// Misnamed is a PV of the UID under another name, if our finalizer is to be removed from one.
+	Misnamed *corev1.PersistentVolume
+	Jobs     map[string]*batchv1.Job  // by name
+	Pods     map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	View     decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete resolve.Resolved
 	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size is the size that
@@ -158,6 +160,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
+		run.NotedRival = job.Annotations[jobs.Key(job, string(o.UID), jobs.AnnRival)]
 		if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
 			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 			run.Retain = request.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
@@ -30,6 +30,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 		HasFinalizer: slices.Contains(pv.Finalizers, contract.FinalizerStorage),
 		Terminating:  pv.DeletionTimestamp != nil,
 		Unbound:      pvs.IsUnbound(pv),
+		NotedRival:   pv.Annotations[jobs.AnnRival],
 	}
 	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) {
 		v.Mismatch, v.NeverBound = mismatchOf(pv, o.Claim)
@@ -74,50 +75,4 @@ func (b *Observer) unproven(pv *corev1.PersistentVolume, uid string) string {
 			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, b.Provisioner)
 	}
 	return pvs.Unproven(pv, uid)
-}
-
-// observeRival looks for a PV of the UID under another name. Such a PV may be bound to the claim, and then what the
-// image deletes by the UID is in use.
-func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *Observation) error {
-	others, err := b.otherPVs(ctx, reader, o)
-	if err != nil {
-		return err
-	}
-	since := o.mayHaveMadeSince()
-	for _, pv := range others {
-		// A rival that is deleted with its claim is no obstacle once the claim no longer exists.
-		over := o.Claim == nil && pvs.IsReleased(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
-		if rival := pvs.Rival(pv, string(o.UID), since); rival != "" && !over {
-			o.View.Rival = rival
-			return nil
-		}
-	}
-	return nil
-}
-
-// otherPVs returns the PVs that carry the UID or name the claim, under another name than the UID's. The one that the
-// claim is bound to must not be missed, so it is read by its name.
-func (b *Observer) otherPVs(ctx context.Context, reader cluster.Reader, o *Observation) ([]*corev1.PersistentVolume, error) {
-	out := b.Caches.PVsOfUID(string(o.UID))
-	if o.Claim == nil || o.Claim.Spec.VolumeName == "" || o.Claim.Spec.VolumeName == contract.PVName(string(o.UID)) {
-		return out, nil
-	}
-	pv, err := reader.PV(ctx, o.Claim.Spec.VolumeName)
-	if pv != nil {
-		out = append([]*corev1.PersistentVolume{pv}, out...)
-	}
-	return out, err
-}
-
-// mayHaveMadeSince returns when the first provision was created that may have made something, whatever its verdict; zero: none may have. A
-// PV by hand for the volume of a run that failed is as much in use as one that the run wrote.
-func (o *Observation) mayHaveMadeSince() time.Time {
-	var since time.Time
-	for _, r := range o.View.Runs {
-		harmless := r.Unfinished && r.Unstarted || !r.Unfinished && r.NothingBefore && r.Outcome.Verdict.MadeNothing()
-		if r.Verb == contract.Provision && !harmless && (since.IsZero() || r.Since.Before(since)) {
-			since = r.Since
-		}
-	}
-	return since
 }

@@ -34,10 +34,12 @@ func RunOf(action decide.Action) string {
 		return a.Run.Name
 	case decide.AnnounceReschedule:
 		return a.Run.Name
+	case decide.NoteRival:
+		return a.Run.Name
 	case decide.SetPVCapacity:
 		return a.Run.Name
 	case decide.Wait, decide.ReportProblem, decide.StoreRevision, decide.AwaitSlot, decide.Launch, decide.Reschedule,
-		decide.AddFinalizer, decide.RemoveFinalizer, decide.DeletePV, decide.SetResizeStatus:
+		decide.AddFinalizer, decide.RemoveFinalizer, decide.DeletePV, decide.SetResizeStatus, decide.FreeMisnamed:
 		return ""
 	default:
 		return ""
@@ -84,6 +86,10 @@ func (o *Observation) applyRefused(hint Hint) {
 	case hint.IsRefused(decide.RemoveFinalizer{}) && !vol.PolicyDelete:
 		vol.HasFinalizer = false
 	}
+	o.View.Misnamed = o.View.Misnamed && !hint.IsRefused(decide.FreeMisnamed{})
+	if hint.IsRefused(decide.NoteRival{}) {
+		vol.NotedRival = o.View.Rival.Name
+	}
 }
 
 func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
@@ -92,6 +98,9 @@ func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
 	}
 	if hint.IsRefused(decide.RemovePodFinalizer{Run: *r}) {
 		r.PodKept = false
+	}
+	if hint.IsRefused(decide.NoteRival{Run: *r}) {
+		r.NotedRival = o.View.Rival.Name
 	}
 	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) && o.isReplaced(*r) {
 		r.Held = false

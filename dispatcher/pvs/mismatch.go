@@ -1,12 +1,16 @@
 package pvs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
@@ -73,9 +77,9 @@ func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 }
 
 // Rival returns why a PV under another name than its UID's may be the volume of that UID, or nothing. Such a PV
-// carries the UID, or it names the claim and was created since a run was launched that may have made the volume. The
-// clocks of two API servers may differ by a minute.
-func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
+// carries the UID, or it has the volume source of own, the UID's PV, which may be nil, or it names the claim and was
+// created since a run was launched that may have made the volume. The clocks of two API servers may differ by a minute.
+func Rival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string {
 	ref := pv.Spec.ClaimRef
 	names := ref != nil && string(ref.UID) == uid
 	switch {
@@ -83,9 +87,35 @@ func Rival(pv *corev1.PersistentVolume, uid string, since time.Time) string {
 		return ""
 	case pv.Annotations[contract.AnnClaimUID] == uid, names && !since.IsZero() && !pv.CreationTimestamp.Time.Before(since.Add(-time.Minute)):
 		return fmt.Sprintf("the PersistentVolume %s was written for the claim under a wrong name, %s would be right", pv.Name, contract.PVName(uid))
+	case own != nil && hasSameSource(pv, own) && !isLeaving(pv):
+		return fmt.Sprintf("the PersistentVolume %s has the volume source of the claim's own, %s", pv.Name, own.Name)
 	default:
 		return ""
 	}
+}
+
+// hasSameSource reports whether two PVs stand for the same volume, by their volume sources.
+func hasSameSource(a, b *corev1.PersistentVolume) bool {
+	return SourceKey(a) != "" && equality.Semantic.DeepEqual(a.Spec.PersistentVolumeSource, b.Spec.PersistentVolumeSource)
+}
+
+// isLeaving reports whether a PV is deleted that no claim holds any more. A storage may hand out a device again as soon as
+// its volume has been deleted, and the PV goes a moment later.
+func isLeaving(pv *corev1.PersistentVolume) bool {
+	return pv.DeletionTimestamp != nil && IsReleased(pv)
+}
+
+// SourceKey returns a hash of a PV's volume source, empty if it has none.
+func SourceKey(pv *corev1.PersistentVolume) string {
+	if equality.Semantic.DeepEqual(pv.Spec.PersistentVolumeSource, corev1.PersistentVolumeSource{}) {
+		return ""
+	}
+	text, err := json.Marshal(pv.Spec.PersistentVolumeSource)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 func nameOf(ref *corev1.ObjectReference) string {

@@ -110,7 +110,36 @@ func TestRivalCarriesTheUIDOrAppearedAfterARunThatSucceeded(t *testing.T) {
 		pv := fixture.PV(t)
 		pv.Name, pv.CreationTimestamp = "mine", metav1.NewTime(start.Add(time.Minute))
 		test.change(pv)
-		if got := pvs.Rival(pv, fixture.UID, test.since); (got != "") != test.rival {
+		if got := pvs.Rival(pv, nil, fixture.UID, test.since); (got != "") != test.rival {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestRivalHasTheVolumeSource(t *testing.T) {
+	elsewhere := func(pv *corev1.PersistentVolume) { pv.Spec.NFS.Path = "/elsewhere" }
+	none := func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{} }
+	as := func(*corev1.PersistentVolume) {}
+	gone := func(pv *corev1.PersistentVolume) {
+		pv.DeletionTimestamp, pv.Status.Phase = new(metav1.Now()), corev1.VolumeReleased
+	}
+	for name, test := range map[string]struct {
+		own, other func(*corev1.PersistentVolume)
+		rival      bool
+	}{
+		"the same":                  {as, as, true},
+		"another":                   {as, elsewhere, false},
+		"none":                      {none, none, false},
+		"the same, released, going": {as, gone, false},
+		"the same, bound, going": {as, func(pv *corev1.PersistentVolume) {
+			pv.DeletionTimestamp, pv.Status.Phase = new(metav1.Now()), corev1.VolumeBound
+		}, true},
+	} {
+		own, other := fixture.PV(t), fixture.PV(t)
+		own.Name, other.Name, other.Annotations, other.Spec.ClaimRef = contract.PVName(fixture.UID), "other", nil, nil
+		test.own(own)
+		test.other(other)
+		if got := pvs.Rival(other, own, fixture.UID, time.Time{}); (got != "") != test.rival {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

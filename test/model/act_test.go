@@ -11,7 +11,7 @@ import (
 // this state. A write that the API server refuses changes nothing. It returns false where the model ends.
 func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 	switch a := action.(type) {
-	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
+	case decide.Wait, decide.ReportProblem, decide.AwaitSlot, decide.NoteRival, decide.FreeMisnamed: // the model has one PV of the UID
 	case decide.StoreRevision:
 		s.kept |= 1 << seen.config
 	case decide.Launch:

@@ -1,0 +1,129 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// rescuedBy writes a PV by hand for the volume of a claim, with the policy Retain.
+func (w *world) rescuedBy(name string, claim *corev1.PersistentVolumeClaim, source string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "gold", AccessModes: claim.Spec.AccessModes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			ClaimRef:               &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: source}},
+		},
+	}
+	for _, f := range change {
+		f(pv)
+	}
+	return fakecluster.Create(w, fakecluster.Admin, pv)
+}
+
+// jobOf returns the newest provision Job of a claim.
+func (w *world) jobOf(claim *corev1.PersistentVolumeClaim) *batchv1.Job {
+	all := fakecluster.List[*batchv1.Job](w)
+	var last *batchv1.Job
+	for _, job := range all {
+		if strings.HasPrefix(job.Name, "provision-"+string(claim.UID)) {
+			last = job
+		}
+	}
+	return last
+}
+
+// keptByARival returns a deleted claim, whose volume an administrator has kept by a PV by hand, which was deleted, too.
+func (w *world) keptByARival() *corev1.PersistentVolumeClaim {
+	w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+	w.Start()
+	claim := w.CreateClaim("data")
+	w.Until("the first run failed", time.Minute, func() bool { return len(w.Runs) == 1 })
+	rival := w.rescuedBy("rescued", claim, "/"+contract.PVName(string(claim.UID)))
+	w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+	w.Advance(time.Hour)
+	fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+	w.Advance(time.Minute)
+	fakecluster.Delete(w, fakecluster.Admin, rival)
+	w.mustKeepVolume(claim)
+	w.MustEmitSome("Job/"+w.jobOf(claim).Name, "VolumeInDoubt", "rescued", "Remedy", jobs.AnnForget)
+	return claim
+}
+
+// As Kubernetes says of the policy Retain: the PV object is deleted, and its volume stays.
+func TestARivalOutlivesItsPV(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.keptByARival()
+		w.Stop()
+		w.Start()
+		w.mustKeepVolume(claim)
+		fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { job.Annotations[jobs.AnnForget] = string(claim.UID) })
+		w.Until("the record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.mustKeepVolume(claim)
+	})
+}
+
+func TestARivalThatIsOverIsUndoneWhenAnAdministratorSaysSo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim := w.keptByARival()
+		fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { delete(job.Annotations, jobs.AnnRival) })
+		w.Until("the volume is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
+	})
+}
+
+// The storage is down while the volume of a released PV is to be deleted. An administrator writes its PV again under another name, for a new
+// claim, with nothing of it but the volume source.
+func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {
+	inWorld(t, func(w *world) {
+		down := true
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if down && r.Verb == contract.Delete {
+				return fakecluster.Exit{Code: 75}
+			}
+			return fakecluster.Works(r)
+		})
+		w.Start()
+		claim := w.provisioned("data")
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("a delete failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
+		next := w.CreateClaim("next", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "copy" })
+		copied := w.rescuedBy("copy", next, "/"+contract.PVName(string(claim.UID)))
+		w.Until("the claim is bound", time.Minute, w.IsBound("next"))
+		down = false
+		w.mustKeepVolume(claim)
+		w.MustEmitSome("PersistentVolume/"+contract.PVName(string(claim.UID)), "VolumeInDoubt", "copy", "volume source", "Retain")
+		fakecluster.Delete(w, fakecluster.User, w.Claim("next"))
+		w.Advance(time.Minute)
+		fakecluster.Delete(w, fakecluster.Admin, copied)
+		w.mustKeepVolume(claim)
+		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
+		w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && w.PVOf(claim) == nil })
+	})
+}
+
+func TestARivalThatWasNotedLeavesThePVToRetain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		claim := w.provisioned("data")
+		copied := w.rescuedBy("copy", claim, "/"+contract.PVName(string(claim.UID)), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+		w.Until("it is noted", time.Minute, func() bool { return w.PVOf(claim).Annotations[jobs.AnnRival] == "copy" })
+		fakecluster.Delete(w, fakecluster.Admin, copied)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.mustKeepVolume(claim)
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+		w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
+		w.mustKeepVolume(claim)
+	})
+}
