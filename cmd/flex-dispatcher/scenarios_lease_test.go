@@ -59,6 +59,8 @@ func (s *waitingClaims) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") != "":
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
+	case strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList"):
+		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 	default:
 		items := map[string][]any{"persistentvolumeclaims": s.claims, "storageclasses": s.classes}[filepath.Base(path)]
 		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]string{"resourceVersion": "1"}, "items": append([]any{}, items...)})

@@ -10,11 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
@@ -28,6 +31,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
 	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
 )
@@ -43,15 +47,13 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	copies, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
+	if err := s.useClients(cfg, client); err != nil {
+		return err
 	}
-	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
-	if s.leaderElect {
-		s.controller.Lease = leaseName
+	var ready atomic.Bool
+	if err := s.listenHealth(ctx, &ready); err != nil { // before what may take long: a probe that finds no listener restarts the container
+		return err
 	}
-	s.controller.MissingIn = admin.MissingIn(client)
 	if err := s.checkAccess(ctx, client); err != nil {
 		return err
 	}
@@ -67,10 +69,6 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	}
 	limit.Dropped = c.CountDroppedEvent // before the first event: none is emitted before Run
 	c.RegisterMetrics(processMetrics{})
-	var ready atomic.Bool
-	if err := s.listenHealth(ctx, &ready); err != nil {
-		return err
-	}
 	defer c.Stopped()
 	defer stop() // before Stopped, which waits for the watches to end
 	if !c.Start(ctx) {
@@ -81,7 +79,36 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 		c.Run(ctx)
 		return nil
 	}
-	return s.lead(ctx, cfg, c)
+	return s.lead(ctx, cfg, c.Run)
+}
+
+// useClients gives the controller what it asks the API server beside its watches.
+func (s *settings) useClients(cfg *rest.Config, client kubernetes.Interface) error {
+	copies, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
+	}
+	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
+	if s.leaderElect {
+		s.controller.Lease = leaseName
+		s.controller.NoteNamespaces = func(ctx context.Context) (*coordinationv1.Lease, []string, error) {
+			return admin.NoteNamespaces(ctx, client, s.namespace, leaseName, s.controller.Namespaces)
+		}
+	}
+	s.controller.MissingIn = admin.MissingIn(client)
+	s.controller.ListJobs, err = listJobs(cfg)
+	return err
+}
+
+// listJobs returns a function that lists the metadata of the dispatcher's Jobs in a namespace.
+func listJobs(cfg *rest.Config) (func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error), error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for metadata: %w", err)
+	}
+	return func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error) {
+		return client.Resource(batchv1.SchemeGroupVersion.WithResource("jobs")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
+	}, nil
 }
 
 // checkAccess ends a dispatcher that lacks permissions, with an error that names them.
@@ -129,10 +156,10 @@ func recordEvents(ctx context.Context, cfg *rest.Config, limit *eventlimit.Limit
 	return limit.Recorder(broadcaster.NewRecorder(scheme.Scheme, provisioner)), broadcaster.Shutdown, nil
 }
 
-// lead runs the controller while this replica holds the lease, and gives the lease back on the way out, so that another replica takes over
-// at once. The elector's context outlives ctx: it ends when the workers have ended, since the elector gives the lease back as soon as its
+// lead calls run while this replica holds the lease, and gives the lease back on the way out, so that another replica takes over
+// at once. The elector's context outlives ctx: it ends when run has returned, since the elector gives the lease back as soon as its
 // context ends, and every rolling update would have two leaders for a moment.
-func (s *settings) lead(ctx context.Context, cfg *rest.Config, c *controller.Controller) error {
+func (s *settings) lead(ctx context.Context, cfg *rest.Config, run func(context.Context)) error {
 	lock, id, err := s.lease(cfg)
 	if err != nil {
 		return err
@@ -155,7 +182,7 @@ func (s *settings) lead(ctx context.Context, cfg *rest.Config, c *controller.Con
 				defer stop()
 				defer context.AfterFunc(ctx, stop)()
 				klog.FromContext(ctx).Info("Leading", "identity", id)
-				c.Run(leading)
+				run(leading)
 			},
 			OnStoppedLeading: func() {},
 		},

@@ -9,11 +9,13 @@ import (
 	"unicode/utf8"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -69,6 +71,13 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
 		}
 	}
+}
+
+// ReportDropped reports on the leader's lease that config namespaces were served before and are not served now.
+func (a *Actor) ReportDropped(lease *coordinationv1.Lease, namespaces string) {
+	a.emit(lease, nil, corev1.EventTypeWarning, reason.NamespaceNotServed, fmt.Sprintf("the dispatcher served these config namespaces before, and does not now: %s. "+
+		"Claims whose class was created anew since may have Jobs there, and wait. Remedy: put them back into --config-namespaces, or take them out of this lease's annotation %s",
+		namespaces, config.AnnNamespaces))
 }
 
 // emitLaunched logs and emits that a run was launched.

@@ -1,11 +1,23 @@
 package cluster
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // access is which permissions the dispatcher lacks in config namespaces.
 type access struct {
 	mu      sync.Mutex
 	missing map[string]string // by namespace
+	dropped Dropped
+}
+
+// Dropped are config namespaces that an earlier leader served, and this one does not. Claims may have Jobs there, which
+// no cache shows.
+type Dropped struct {
+	Namespaces []string
+	// Lease says where they are noted, as "namespace/name".
+	Lease string
 }
 
 func (a *access) missingIn(namespace string) string {
@@ -25,6 +37,22 @@ func (c *Caches) SetMissing(namespace, missing string) bool {
 	before := c.access.missing[namespace]
 	c.access.missing[namespace] = missing
 	return before != missing
+}
+
+// SetDropped records which config namespaces were served before, and reports whether that has changed.
+func (c *Caches) SetDropped(dropped Dropped) bool {
+	c.access.mu.Lock()
+	defer c.access.mu.Unlock()
+	before := c.access.dropped
+	c.access.dropped = dropped
+	return !slices.Equal(before.Namespaces, dropped.Namespaces)
+}
+
+// Dropped returns which config namespaces were served before.
+func (c *Caches) Dropped() Dropped {
+	c.access.mu.Lock()
+	defer c.access.mu.Unlock()
+	return c.access.dropped
 }
 
 // WhyUnserved returns why no config of a namespace can be served now, or nothing if they can.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -37,6 +38,7 @@ type Caches struct {
 type namespaced struct {
 	configs, accounts, revisions, jobs, pods cache.Indexer
 	synced                                   []cache.InformerSynced
+	jobsVersion                              func() string // up to which the Jobs are shown
 }
 
 // New sets up an informer for every kind that the dispatcher reads. Nothing is listed before Start. namespaces are
@@ -202,6 +204,28 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 // HasJob reports whether the cache has a Job.
 func (c *Caches) HasJob(namespace, name string) bool {
 	return byKey[*batchv1.Job](c.in(namespace).jobs, namespace+"/"+name) != nil
+}
+
+// ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each of them, or has passed
+// the list's version.
+func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataList) bool {
+	s := c.in(namespace)
+	if s.jobsVersion != nil && isAsNew(s.jobsVersion(), list.ResourceVersion) {
+		return true
+	}
+	for i := range list.Items {
+		job := c.JobNamed(namespace, list.Items[i].Name)
+		if job == nil || !isAsNew(job.ResourceVersion, list.Items[i].ResourceVersion) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAsNew reports whether a version is not older than another one of the same kind of objects.
+func isAsNew(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order >= 0
 }
 
 // JobsOfUID returns the Jobs that serve a claim, in every config namespace.

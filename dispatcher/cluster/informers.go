@@ -71,7 +71,8 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged, withoutManagedFields)
 	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), revisionIndexers)
-	s.jobs = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated), jobIndexers)
+	jobs := b.factory.Batch().V1().Jobs().Informer()
+	s.jobs, s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
 	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), podIndexers)
 	s.synced = b.takeSynced()
 	return s

@@ -18,3 +18,7 @@ const (
 // AnnUnusedSince marks a config revision that nothing names any more, with the time of the mark (RFC 3339).
 // The revision is deleted an hour later, unless something names it again.
 const AnnUnusedSince = contract.Domain + "unused-since"
+
+// AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served before, separated by
+// commas.
+const AnnNamespaces = contract.Domain + "namespaces"

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -46,6 +48,12 @@ type Options struct {
 	// MissingIn returns which permissions the dispatcher lacks in a config namespace, empty for none. It is asked about
 	// all but the first. Nil means that none are missing.
 	MissingIn func(ctx context.Context, namespace string) (string, error)
+	// NoteNamespaces notes the config namespaces on the leader's lease. It returns the lease, and the namespaces that an
+	// earlier leader served and this one does not. Nil means that there is no election.
+	NoteNamespaces func(ctx context.Context) (lease *coordinationv1.Lease, dropped []string, err error)
+	// ListJobs lists the metadata of the Jobs of a config namespace at the API server. Nil means that a new leader does
+	// not wait for its cache to show them.
+	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
 	// PublishCapacity tells the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago.
 	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
@@ -128,8 +136,11 @@ func (c *Controller) Stopped() {
 func (c *Controller) Run(ctx context.Context) {
 	c.leading.Store(true)
 	defer c.leading.Store(false)
+	c.noteNamespaces(ctx)
+	c.awaitJobs(ctx)
 	c.enqueueAll()
 	var workers sync.WaitGroup
+	workers.Go(func() { c.recheckDropped(ctx) })
 	for range c.opts.Workers {
 		workers.Go(func() {
 			for c.processNext(ctx) {

@@ -105,7 +105,7 @@ func (b *Observer) isContested(o *Observation) bool {
 		return true
 	}
 	class := b.Caches.Class(name)
-	renewed := o.Claim != nil && class != nil && !class.CreationTimestamp.Before(&o.Claim.CreationTimestamp)
+	renewed := o.Claim != nil && class != nil && resolve.IsRenewed(class, o.Claim)
 	return renewed || len(b.Caches.NamespacesOfClass(config.ClassLabel(name))) > 1
 }
 

@@ -79,7 +79,7 @@ func (b *Observer) maxParallel(job *batchv1.Job) int {
 		return 1
 	}
 	cfg, _ := config.Parse(src, b.Provisioner)
-	return cfg.MaxParallel
+	return b.ParallelToday(cfg)
 }
 
 // StartOf returns what a run of a verb would start with.

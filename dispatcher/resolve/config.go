@@ -51,6 +51,9 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 		r.Target.Problem = decide.Problemf(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
 		return r, nil
 	}
+	if r.Target.Problem = f.dropped(claim, r.Class); r.Target.Problem != nil {
+		return r, nil
+	}
 	if r.Target.Problem = unsupported(claim); r.Target.Problem != nil {
 		return r, nil
 	}
@@ -130,8 +133,25 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if r.Config, r.Target.Problem = f.parse(src); r.Target.Problem != nil {
 		return r
 	}
+	r.Config.MaxParallel = f.ParallelToday(r.Config)
 	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
+}
+
+// ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel spares a storage that
+// old revisions use as well. Without one present config that can be read the revision's own number holds.
+func (f *Resolver) ParallelToday(old config.Config) int {
+	found := f.Caches.ConfigsOf(old.Source.Namespace, old.Source.Class)
+	if len(found) != 1 {
+		return old.MaxParallel
+	}
+	src := old.Source
+	src.Name, src.Data = found[0].Name, found[0].Data
+	today, faults := config.Parse(src, f.Provisioner)
+	if len(faults) > 0 {
+		return old.MaxParallel
+	}
+	return today.MaxParallel
 }
 
 // configFor finds the one ConfigMap of a class.
@@ -210,4 +230,21 @@ func (f *Resolver) unserved(revision string) *decide.Problem {
 		return decide.Problemf(reason.NamespaceNotServed, "the volume was made under the config revision %s, of the namespace %s: %s", revision, ns, why)
 	}
 	return nil
+}
+
+// IsRenewed reports whether a class is not older than a claim of it. The class may have been created anew, and then the claim may have been served
+// from another namespace: a class's parameters never change.
+func IsRenewed(class *storagev1.StorageClass, claim *corev1.PersistentVolumeClaim) bool {
+	return !class.CreationTimestamp.Before(&claim.CreationTimestamp)
+}
+
+// dropped returns the problem that a claim may have Jobs in a namespace that was served before and is not served now, or nil.
+func (f *Resolver) dropped(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *decide.Problem {
+	dropped := f.Caches.Dropped()
+	if len(dropped.Namespaces) == 0 || !IsRenewed(class, claim) {
+		return nil
+	}
+	return decide.Problemf(reason.NamespaceNotServed, "the class %s was created after the claim, which may have Jobs of an earlier class of that name in a namespace "+
+		"that was served before: %s. Remedy: put it back into --config-namespaces, or, if no such Job is there, take it out of the annotation %s of the lease %s",
+		class.Name, strings.Join(dropped.Namespaces, ", "), config.AnnNamespaces, dropped.Lease)
 }

@@ -11,7 +11,7 @@ import (
 // this state. A write that the API server refuses changes nothing. It returns false where the model ends.
 func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 	switch a := action.(type) {
-	case decide.Wait, decide.ReportProblem, decide.AwaitSlot, decide.NoteRival, decide.FreeMisnamed: // the model has one PV of the UID
+	case decide.Wait, decide.ReportProblem, decide.AwaitSlot, decide.FreeMisnamed: // the model has no PV of another name with our finalizer
 	case decide.StoreRevision:
 		s.kept |= 1 << seen.config
 	case decide.Launch:
@@ -36,6 +36,8 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 		if !deletesPV(a.Run) || w.deleteJudged(&s, &seen, a.Run) {
 			ungate(&s, &seen, a.Run)
 		}
+	case decide.NoteRival:
+		noteRival(&s, &seen, a)
 	case decide.AddFinalizer, decide.RemoveFinalizer, decide.SetPVCapacity, decide.DeletePV:
 		actOnPV(&s, &seen, a)
 	case decide.Cancel, decide.Waive, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
@@ -124,6 +126,18 @@ func actOnPV(s, seen *state, action decide.Action) {
 	}
 }
 
+// noteRival writes on a Job or on the PV, unless it has changed since it was seen.
+func noteRival(s, seen *state, a decide.NoteRival) {
+	if a.Run.Name == "" {
+		s.pv.rival = s.pv.rival || s.pv == seen.pv && s.pv.exists()
+		return
+	}
+	at, was := s.same(seen, a.Run), seen.find(verbOf(a.Run.Verb), number(a.Run))
+	if at >= 0 && s.jobs[at].object() == seen.jobs[was].object() {
+		s.jobs[at].rival = true
+	}
+}
+
 // runOf returns the run that an action is about.
 func runOf(action decide.Action) decide.Run {
 	switch a := any(action).(type) {
@@ -192,7 +206,7 @@ func (s *state) letOrphansGo() {
 
 // object returns what a write on the Job itself changes.
 func (j job) object() job {
-	return job{forget: j.forget, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
+	return job{forget: j.forget, rival: j.rival, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
 }
 
 // launch creates the Job of a launch, unless one of its name exists.

@@ -114,6 +114,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	if j.forget {
 		out.Annotations[jobs.AnnForget] = uid
 	}
+	if j.rival {
+		out.Annotations[jobs.AnnRival] = "rescued"
+	}
 	if j.recorded != noEnd {
 		text, err := json.Marshal(outcomeOf(j))
 		if err != nil {

@@ -104,6 +104,7 @@ var reachable = []decide.Action{
 	decide.RemoveFinalizer{},
 	decide.Confirm{},
 	decide.DeletePV{},
+	decide.NoteRival{},
 	decide.SetPVCapacity{},
 	decide.SetResizeStatus{},
 }

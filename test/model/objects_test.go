@@ -17,6 +17,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
@@ -199,6 +200,9 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 	pv.Finalizers = nil
 	if v.finalizer {
 		pv.Finalizers = []string{contract.FinalizerStorage}
+	}
+	if v.rival {
+		pv.Annotations[jobs.AnnRival] = "rescued"
 	}
 	if v.misfit {
 		pv.Spec.AccessModes = nil

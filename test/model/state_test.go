@@ -39,6 +39,7 @@ type volume struct {
 	retain, finalizer, terminating bool
 	grown                          bool // its capacity is the larger one
 	misfit                         bool // it lacks the claim's access mode
+	rival                          bool // the rescued PV is noted on it
 }
 
 // exists reports whether the PV does.
@@ -118,6 +119,7 @@ type job struct {
 	number, after, gen, rev, hash, node uint8
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
+	rival                               bool // the rescued PV is noted on it
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
