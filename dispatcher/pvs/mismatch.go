@@ -94,8 +94,12 @@ func Rival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string
 	}
 }
 
-// hasSameSource reports whether two PVs stand for the same volume, by their volume sources.
+// hasSameSource reports whether two PVs stand for the same volume, by their volume sources. A path of a node is another
+// volume on another node.
 func hasSameSource(a, b *corev1.PersistentVolume) bool {
+	if ofNode := a.Spec.HostPath != nil || a.Spec.Local != nil; ofNode && NodesOf(a) != nil && NodesOf(b) != nil && !equality.Semantic.DeepEqual(NodesOf(a), NodesOf(b)) {
+		return false
+	}
 	return SourceKey(a) != "" && equality.Semantic.DeepEqual(a.Spec.PersistentVolumeSource, b.Spec.PersistentVolumeSource)
 }
 

@@ -123,6 +123,16 @@ func TestRivalHasTheVolumeSource(t *testing.T) {
 	gone := func(pv *corev1.PersistentVolume) {
 		pv.DeletionTimestamp, pv.Status.Phase = new(metav1.Now()), corev1.VolumeReleased
 	}
+	on := func(node string) func(pv *corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/dev/sdb"}}
+			if pv.Spec.NodeAffinity = nil; node != "" {
+				pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+				}}}}
+			}
+		}
+	}
 	for name, test := range map[string]struct {
 		own, other func(*corev1.PersistentVolume)
 		rival      bool
@@ -130,6 +140,9 @@ func TestRivalHasTheVolumeSource(t *testing.T) {
 		"the same":                  {as, as, true},
 		"another":                   {as, elsewhere, false},
 		"none":                      {none, none, false},
+		"a device of the same node": {on("a"), on("a"), true},
+		"a device of another node":  {on("a"), on("b"), false},
+		"a device of any node":      {on("a"), on(""), true},
 		"the same, released, going": {as, gone, false},
 		"the same, bound, going": {as, func(pv *corev1.PersistentVolume) {
 			pv.DeletionTimestamp, pv.Status.Phase = new(metav1.Now()), corev1.VolumeBound

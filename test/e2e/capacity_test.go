@@ -25,7 +25,7 @@ const volumesOfNodes = "/var/lib/flex-volumes"
 
 // fullNode1 is a script that offers a directory of the selected node, except that node1 has no room.
 const fullNode1 = deletes + `[ "$FLEX_SELECTED_NODE" != node1 ] || { echo "claim: node1 has no room" >/dev/termination-log; exit 73; }
-echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
+echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `/'"$FLEX_PV_NAME"'", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
 `
 
 // within makes a pod that goes only to nodes with the test's label, and of these to node1, if it can.
@@ -215,7 +215,7 @@ func TestPublishedCapacityAdmitsASmallerClaimOnFullNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "smaller")
 	w.publishes(deletes + `[ "$FLEX_SIZE" -lt 1000000000 ] || { echo "claim: no node has room" >/dev/termination-log; exit 73; }
-echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
+echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `/'"$FLEX_PV_NAME"'", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
 `)
 	large := w.claim(w.ns, "large", sized("1Gi"))
 	w.pod(shell("consumer", "", "echo it is here", large))

@@ -101,7 +101,8 @@ func (w *world) loadClass(l load, account string) {
 			retain(class)
 		}
 	})
-	w.config(w.ns, w.ns+"-"+l.name, scripted(script+`kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"nfs":{"server":"10.250.0.9","path":"/x"}}}' |
+	w.config(w.ns, w.ns+"-"+l.name, scripted(script+`kubectl patch --local -f /etc/flex/pv.json --type=merge -o 'jsonpath={.metadata.name} {@}{"\n"}' -p '{"spec":{"nfs":{"server":"10.250.0.9","path":"/x"}}}' |
+  while read -r name pv; do printf '%s\n' "${pv/'"/x"'/'"/'$name'"'}"; done |
   kubectl create -f - >/dev/null || kubectl get -f /etc/flex/pv.json >/dev/null
 `, more))
 }

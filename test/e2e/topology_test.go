@@ -121,7 +121,7 @@ func TestClaimIsRescheduledWhenItsSelectedNodeNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unchosen")
 	w.class(w.ns, firstConsumer)
-	w.config(ownNamespace, w.ns, offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports"}}}`))
+	w.config(ownNamespace, w.ns, offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports/$FLEX_PV_NAME"}}}`))
 	claim := w.selected("node-that-has-gone")
 	w.event(claim, "Rescheduling", "node-that-has-gone", "does not exist any more")
 	equal(t, "the selected node", w.look(claim).Annotations[annSelectedNode], "")
@@ -138,7 +138,7 @@ func onMissingNode(t *testing.T, policy string) (*world, *corev1.PersistentVolum
 	t.Helper()
 	w := newWorld(t, "lost-node")
 	w.class(w.ns, firstConsumer)
-	data := offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
+	data := offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports/$FLEX_PV_NAME"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-that-has-gone"]}]}]}}}`)
 	data["run-on"], data["node-gone"] = "selected-node", policy
 	w.config(ownNamespace, w.ns, data)

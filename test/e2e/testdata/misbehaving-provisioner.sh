@@ -6,7 +6,7 @@ set -euo pipefail
 
 pv() { # PATCH...: the skeleton with a source, changed
   local out patch
-  out=$(kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"nfs":{"server":"10.250.0.9","path":"/x"}}}')
+  out=$(kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"nfs":{"server":"10.250.0.9","path":"/'"$FLEX_PV_NAME"'"}}}')
   for patch in "$@"; do out=$(kubectl patch --local -f - --type=merge -o json -p "$patch" <<<"$out"); done
   printf '%s\n' "$out"
 }
