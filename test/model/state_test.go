@@ -118,6 +118,7 @@ type job struct {
 	number, after, gen, rev, hash, node uint8
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
+	described                           bool // what its container has said of the PV is on record
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
