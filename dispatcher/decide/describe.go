@@ -30,16 +30,9 @@ func createDescribed(v View) Action {
 
 // hasDescribed reports whether the PV is to be created that a run has described: its volume is neither undone nor that of a later run.
 func (v View) hasDescribed(r *Run) bool {
-	return r.Described != "" && r.Held && r.Refused == "" && v.undoRun(r) == nil && !v.isFollowed(*r)
+	last := v.newestConfirmed(contract.Provision)
+	return r.Described != "" && r.Held && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
 // isKept reports whether the PV stays until its volume has been deleted.
-func (v View) isKept() bool {
-	return v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer
-}
-
-// isFollowed reports whether a later provision has been confirmed.
-func (v View) isFollowed(r Run) bool {
-	last := v.newestConfirmed(contract.Provision)
-	return last != nil && last.Number > r.Number
-}
+func (v View) isKept() bool { return v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer }
