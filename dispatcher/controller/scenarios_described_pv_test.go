@@ -43,18 +43,20 @@ func described(w *world, last int64) string {
 func TestADescribedPVIsCreatedFromTheRecordAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.setUpDescribed()
-		failed := 0
+		failed, deleted := 0, false
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
-			if _, isPV := obj.(*corev1.PersistentVolume); !isPV || verb != "create" || failed > 0 {
+			if _, isPV := obj.(*corev1.PersistentVolume); !isPV || verb != "create" || deleted {
 				return nil
 			}
 			failed++
-			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
 			return apierrors.NewInternalError(errors.New("etcd has no leader"))
 		})
 		w.Start()
-		w.CreateClaim("data")
-		w.Until("the creation of the PV has failed", time.Hour, func() bool { return failed == 1 })
+		claim := w.CreateClaim("data")
+		w.Until("the creation of the PV has failed", time.Hour, func() bool { return failed > 0 })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the claim is deleted", time.Minute, func() bool { return w.Claim("data") == nil })
+		deleted = true
 		w.Until("nothing is left", 3*time.Hour, w.Empty)
 		w.MustRun("provision", "delete")
 		for _, created := range w.CreatedJobs(contract.Delete) {
