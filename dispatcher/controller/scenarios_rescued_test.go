@@ -17,7 +17,7 @@ func (w *world) mustKeepVolume(claim *corev1.PersistentVolumeClaim) {
 	w.T.Helper()
 	w.Advance(time.Hour)
 	if !w.Storage[string(claim.UID)] {
-		w.T.Errorf("the volume was deleted; ran %v", w.Verbs())
+		w.T.Fatalf("the volume was deleted; ran %v", w.Verbs())
 	}
 }
 

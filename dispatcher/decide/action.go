@@ -96,7 +96,7 @@ type NoteRival struct{ Run Run }
 // FreeMisnamed removes our finalizer from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
 type FreeMisnamed struct{}
 
-// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
+// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
 type CreatePV struct{ Run Run }
 
 // RecordOutcome writes the outcome of a run that has ended on its Job. Success says whether the run counts as a
@@ -104,6 +104,9 @@ type CreatePV struct{ Run Run }
 type RecordOutcome struct {
 	Run     Run
 	Success bool
+	// Describes is set if the PV is still to be created, from what the container has said of it. That is recorded as well. Whether the run is a
+	// success is known then.
+	Describes bool
 	// Release is set if the record is no longer needed once it has this outcome.
 	Release bool
 	// Retry is when the next run may start. It is zero if none will, or if one may start at once.

@@ -120,6 +120,7 @@ type job struct {
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
 	rival                               bool // the rescued PV is noted on it
+	described                           bool // what its container has said of the PV is on record
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
