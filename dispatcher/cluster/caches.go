@@ -23,6 +23,7 @@ type Caches struct {
 	grants Grants
 
 	claims, pvs, classes, nodes cache.Indexer
+	attachments                 cache.Indexer // VolumeAttachments
 	capacities                  cache.Indexer // nil where no capacity is published
 	namespaces                  map[string]namespaced
 

@@ -18,6 +18,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 	c := &Caches{
 		client: client, namespaces: map[string]namespaced{},
 		claims: newIndexer(claimIndexers), pvs: newIndexer(pvIndexers), classes: newIndexer(nil), nodes: newIndexer(nodeIndexers),
+		attachments: newIndexer(attachmentIndexers),
 	}
 	for _, ns := range namespaces {
 		c.namespaces[ns] = namespaced{
@@ -53,6 +54,8 @@ func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
 		return c.classes
 	case *corev1.Node:
 		return c.nodes
+	case *storagev1.VolumeAttachment:
+		return c.attachments
 	case *corev1.ConfigMap:
 		return ns.configs
 	case *corev1.ServiceAccount:

@@ -55,6 +55,11 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					if deletion.Revision == "r1" && deletion.HasSlot {
 						v.Rival = "another PV carries the UID"
 						f(v)
+						v.Rival = ""
+						if volume.Released {
+							v.Volume.Attached = &Problem{Reason: "VolumeInUse"}
+							f(v)
+						}
 					}
 				}
 			}

@@ -3,6 +3,7 @@ package decide
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -82,8 +83,7 @@ func forgetRecord(v View) Action {
 // retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
 // administrator may have deleted it to keep the volume, so nothing is undone.
 func retainedInDoubt(r Run) Problem {
-	return Problem{Reason: reason.VolumeInDoubt, Note: "the Job " + r.Name + " ended with exit code 0, and its PersistentVolume, with the policy Retain, does not exist: " +
-		"the volume is kept. Remedy: delete it in the storage if nobody needs it, then annotate the Job with " + jobs.AnnForget + "=" + r.UID}
+	return Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(r.Name, jobs.AnnForget+"="+r.UID)}
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its

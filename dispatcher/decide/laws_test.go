@@ -69,6 +69,7 @@ func laws(out *broken, v View, action Action) {
 		}
 		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
 	case Wait:
+		out.law("left a PV alone and does not say why", v.Volume.Unclaimed != "" && v.Volume.HasFinalizer && !v.Volume.Terminating && len(v.Runs) == 0)
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)
@@ -92,6 +93,8 @@ func hasStuckRun(v View) bool {
 
 func launchLaws(out *broken, v View, a Launch) {
 	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
+	out.law("deleted a volume that a node has attached", v.Volume.Attached != nil && a.Verb == contract.Delete && !a.Undo)
+	out.law("deleted a volume of which it is not known whose it is", v.Volume.Unclaimed != "" && a.Verb == contract.Delete && v.reclaimRun() == nil)
 	nodeLaws(out, v, a)
 	giveUpLaws(out, v, a.LeftBehind)
 	for i := range v.Runs {

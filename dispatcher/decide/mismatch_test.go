@@ -1,6 +1,9 @@
 package decide
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // everyMismatch calls f with PVs that the claim, while it exists and is unbound, can never be bound to, and with what
 // is left of a PV that was deleted unbound when the claim no longer exists or is bound to another PV.
@@ -58,6 +61,42 @@ func everyRival(t *testing.T, f func(View)) {
 					Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs,
 					Rival: "another PV carries the UID",
 				})
+			}
+		}
+	}
+}
+
+// everyAttached calls f with released PVs whose volume a node has attached.
+func everyAttached(t *testing.T, f func(View)) {
+	t.Helper()
+	provision, histories := provisionTargets()[1], buildOnce(t, histories)
+	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
+		for _, volume := range volumes() {
+			if !volume.Released {
+				continue
+			}
+			for _, at := range []time.Time{now, now.Add(-time.Hour)} {
+				volume.Attached, volume.ReleasedAt = &Problem{Reason: "VolumeInUse"}, at
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deleteTargets()[1], Runs: runs})
+				}
+			}
+		}
+	}
+}
+
+// everyUnclaimed calls f with PVs whose claim no longer needs them and whose claimRef names no claim by its UID.
+func everyUnclaimed(t *testing.T, f func(View)) {
+	t.Helper()
+	histories := buildOnce(t, histories)
+	for _, claim := range []Claim{ClaimGone, ClaimBoundElsewhere} {
+		for _, volume := range mismatchedVolumes(false) {
+			if !volume.Unbound {
+				continue
+			}
+			volume.Unclaimed = "its claimRef has no UID"
+			for _, runs := range histories {
+				f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
 			}
 		}
 	}

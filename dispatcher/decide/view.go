@@ -60,8 +60,10 @@ type Volume struct {
 	// is empty if the claim is bound or no longer exists: whoever changes a PV in use has a reason.
 	Mismatch string
 	// Unbound is set if the PV's phase says that no claim is or was bound to it. NeverBound is set if no claim can
-	// ever have been bound to it.
+	// ever have been bound to it: the claim of the UID still exists and is not bound, and the claimRef names it.
 	Unbound, NeverBound bool
+	// Unclaimed is why it is not known whose the PV is, empty if its claimRef says so or the claim of the UID is unbound.
+	Unclaimed string
 	// Released is set if the PV's phase is Released or Failed.
 	Released bool
 	// HandedOver is set if its claimRef names another claim than the one of the UID, or if its phase is Failed. Its phase then proves nothing
@@ -75,6 +77,11 @@ type Volume struct {
 	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
 	Foreign     bool
 	Terminating bool // has a deletionTimestamp
+	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
+	// hangs when it is deleted.
+	Attached *Problem
+	// ReleasedAt is when that PV was released.
+	ReleasedAt time.Time
 }
 
 // Proven reports whether the PV exists and carries the claim's UID.
