@@ -68,8 +68,8 @@ func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 					w.T.Errorf("ran %v, and the volume is there: %v", w.Verbs(), w.Storage[string(claim.UID)])
 				}
 				for _, r := range w.RunsOf(contract.Delete) {
-					if r.Request.Undo || r.PV.Spec.NFS == nil {
-						w.T.Errorf("the delete was given %+v", r.PV)
+					if r.Request.Undo == (name == "for a gone one") || r.PV.Spec.NFS == nil {
+						w.T.Errorf("the delete was given %+v, and FLEX_UNDO %v", r.PV, r.Request.Undo)
 					}
 				}
 				fakecluster.Delete(w, fakecluster.User, claim)
@@ -212,6 +212,11 @@ func TestAClaimThatIsDeletedWhileItsPVIsReplacedLeavesNothing(t *testing.T) {
 		w.Until("the delete failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
 		w.Until("nothing is left", time.Minute, w.Empty)
 		w.MustRun("provision", "delete", "delete")
+		for _, r := range w.RunsOf(contract.Delete) {
+			if !r.Request.Undo || r.PV.Spec.NFS == nil {
+				w.T.Errorf("the delete was given %+v, and FLEX_UNDO %v", r.PV, r.Request.Undo)
+			}
+		}
 	})
 }
 

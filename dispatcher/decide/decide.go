@@ -309,7 +309,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	case undo && v.Volume.Exists:
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
 	}
-	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	return launchWhenReady(v, target, last, launch)
 }
 

@@ -102,7 +102,7 @@ func launched(v View, a Launch) Run {
 		r.Revision = v.Delete.Revision
 	}
 	if a.Verb == contract.Delete && !a.Undo {
-		r.Volume = v.Volume.UID
+		r.Volume, r.NeverBound = v.Volume.UID, a.NeverBound
 	}
 	return r
 }

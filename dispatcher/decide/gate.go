@@ -145,7 +145,7 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 	case l.Undo:
 		return r.IsUndo() && r.After >= l.After && r.Revision == v.Delete.Revision
 	default:
-		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision
+		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.NeverBound == l.NeverBound || r.NeverBound && v.Volume.Terminating)
 	}
 }
 

@@ -88,8 +88,9 @@ func isLaunchedAgain(v View, r Run) bool {
 	again := launched(w, launch)
 	dirty := r.NothingBefore && !again.NothingBefore
 	older := r.IsUndo() && r.After < again.After
+	told := r.NeverBound == again.NeverBound || r.NeverBound && v.Volume.Terminating
 	return fmt.Sprint(r.Verb, r.Hash, r.Revision, r.Node, r.AnyNode, r.Volume) == fmt.Sprint(again.Verb, again.Hash, again.Revision, again.Node, again.AnyNode, again.Volume) &&
-		!dirty && !older
+		!dirty && !older && told
 }
 
 // gatedLaws checks what must hold for any action while a run is gated.

@@ -45,21 +45,17 @@ func (v View) isToBeCancelled(r Run) bool {
 // no claim needs it. Without this neither of the remedies that events name would ever take it away.
 func releaseUnproven(v View) Action {
 	vol := v.Volume
-	unbound := vol.Unbound || vol.Released
 	switch {
 	case !vol.Exists || vol.Foreign || !vol.HasFinalizer || vol.Proven():
 		return nil
 	case !vol.PolicyDelete:
 		return RemoveFinalizer{}
-	case vol.Terminating && unbound && v.isUnneeded():
+	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: vol.Unproven}
 	default:
 		return nil
 	}
 }
-
-// isUnneeded reports whether no claim needs the PV and no run deletes its volume.
-func (v View) isUnneeded() bool { return v.Claim.Abandoned() && v.reclaimRun() == nil }
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {

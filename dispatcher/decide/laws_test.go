@@ -126,7 +126,10 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid although a PV exists, which may be in use", v.Volume.Exists)
 	default:
 		out.law("deleted without the verb delete", !v.Delete.Supported)
-		deletedUnbound := v.Volume.Unbound && v.Volume.Terminating
+		last, deletedUnbound := v.reclaimRun(), v.Volume.Unbound && v.Volume.Terminating
+		goesOn := v.Volume.Terminating && last != nil && last.NeverBound
+		out.law("says wrongly whether a claim was ever bound to the PV", a.NeverBound != (v.Volume.NeverBound || goesOn))
+		out.law("shares the delete of a volume that is an undo", a.NeverBound && a.MayBatch)
 		out.law("deleted a volume in use, or one to be kept", !mayDelete(v, launched(v, a)))
 		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaimRun() == nil)
 		// No finalizer can be added to a terminating PV, and its volume must not stay behind.

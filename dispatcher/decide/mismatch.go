@@ -38,6 +38,11 @@ func deleteUnbound(v View) Action {
 	return reclaimVolume(v)
 }
 
+// isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
+func (v View) isNeverBound(last *Run) bool {
+	return v.Volume.NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+}
+
 // isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
 // bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
 // claim.

@@ -68,7 +68,7 @@ func nextAttempt(last *Run) int {
 
 // mayBatch reports whether a run may share its Job: no run has reported anything about the request yet.
 func mayBatch(launch Launch, last *Run) bool {
-	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
+	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted)
 }
 
 // hasTargetChanged reports whether the target has another config or another node than the run.

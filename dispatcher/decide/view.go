@@ -115,6 +115,8 @@ type Run struct {
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
+	// NeverBound is set if the run's request says that no claim was ever bound to the PV whose volume it deletes.
+	NeverBound bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string

@@ -18,9 +18,6 @@ var knownDefects = []defect{
 	{"A3, once its runs have expired: a bound volume is deleted when its PV has another name and no mark of ours", func(b broken) bool {
 		return b.law == lawGuarded && !b.right && b.guarded == rescuedPV
 	}},
-	{"A4: the removal of a PV that was never bound deletes data", func(b broken) bool {
-		return (b.law == lawData || b.storage == adopted) && !b.right && !b.undo && !b.other
-	}},
 	{"two leaders: a pod that appears long after its Job was deleted is confirmed by a leader that does not see the deletion: the other has recorded " +
 		"that the run never ran, and its volume has no record", func(b broken) bool {
 		return b.leaders == 2 && b.late && (b.law == lawRecord || b.law == lawRest && b.why == whyStays)

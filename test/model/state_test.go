@@ -118,6 +118,7 @@ type job struct {
 	number, after, gen, rev, hash, node uint8
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
+	neverBound                          bool // a delete whose request says that no claim was ever bound to the PV
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending
