@@ -103,6 +103,8 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	switch {
 	case err == nil:
 		release = nil
+	case apierrors.IsAlreadyExists(err):
+		release = a.Slots.Exists
 	case mayHaveCreated(err):
 		release = a.Slots.Unanswered
 	}
@@ -112,11 +114,10 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	return created, nil
 }
 
-// mayHaveCreated reports whether an object may exist although its creation failed: another leader has created it, or the
-// API server did not say.
+// mayHaveCreated reports whether an object may exist although its creation failed: the API server did not say.
 func mayHaveCreated(err error) bool {
 	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonUnknown, metav1.StatusReasonAlreadyExists, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+	case metav1.StatusReasonUnknown, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
 		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
 		return true
 	default:

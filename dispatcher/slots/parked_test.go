@@ -141,6 +141,26 @@ func TestASlotOfAJobThatMayExistIsKeptOnce(t *testing.T) {
 	}
 }
 
+// The answer to the creation of a Job was lost, and the second one says that it exists. It may run, although no cache shows it yet.
+func TestASlotOfAJobThatExistsIsKeptUntilTheCacheShowsIt(t *testing.T) {
+	s, clock, enqueued := slotsWith(t)
+	s.Await(class, waiting("a", 1))
+	s.addWaiter(class, waiting("b", 1))
+	for range 2 {
+		had := s.Begin("a")
+		s.Use("a", jobOf("a"))
+		s.Exists("a", jobOf("a"))
+		s.Assign(class)
+		if s.End("a", had); len(*enqueued) != 1 {
+			t.Fatal("the slot was given away, and the Job exists")
+		}
+	}
+	clock.SetTime(began.Add(existsFor))
+	if s.Assign(class); len(*enqueued) != 2 {
+		t.Error("the slot is kept for ever")
+	}
+}
+
 // Waiters behind a Job that cannot start wait for slots again one by one, then two by two, as long as all start.
 func TestWaitersBehindTheProbeFollowOneByOne(t *testing.T) {
 	probe, pod := jobOf("probe"), podOf("probe", corev1.PodStatus{Phase: corev1.PodPending})

@@ -63,6 +63,7 @@ type Slots struct {
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	kept     map[types.UID]time.Time
+	existing map[string]time.Time // since when the creation of a launched Job says that it exists
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
 	// queue.
 	joined map[types.UID]types.UID
@@ -73,7 +74,7 @@ func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, joined: map[types.UID]types.UID{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, existing: map[string]time.Time{}, joined: map[types.UID]types.UID{},
 	}
 }
 
@@ -189,7 +190,7 @@ func (s *Slots) Assign(at ClassKey) {
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	for name, a := range s.launched {
-		if a.ClassKey == at && !s.caches.HasJob(at.Namespace, name[len(at.Namespace)+1:]) {
+		if a.ClassKey == at && !s.isUnseen(name) && !s.caches.HasJob(at.Namespace, name[len(at.Namespace)+1:]) {
 			load.Running[a.flow]++
 		}
 	}
@@ -272,11 +273,39 @@ func (s *Slots) Unanswered(uid types.UID, job *batchv1.Job) {
 	s.assigned[uid], s.kept[uid] = &other, now
 }
 
+// existsFor is how long a Job holds a slot that exists and that the cache does not show. After that it is perhaps not the
+// dispatcher's.
+const existsFor = 30 * time.Second
+
+// Exists records that a Job that was to be created exists already. It holds its slot until the cache shows it: the answer to
+// its creation may have been lost a moment ago.
+func (s *Slots) Exists(_ types.UID, job *batchv1.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	for name, since := range s.existing {
+		if now.Sub(since) > keptOnce {
+			delete(s.existing, name)
+			delete(s.launched, name)
+		}
+	}
+	if _, known := s.existing[jobKey(job)]; !known && s.launched[jobKey(job)] != nil {
+		s.existing[jobKey(job)] = now
+	}
+}
+
+// isUnseen reports whether the cache should have shown a Job that exists by now.
+func (s *Slots) isUnseen(name string) bool {
+	since, exists := s.existing[name]
+	return exists && s.clock.Since(since) >= existsFor
+}
+
 // Observe records that the cache has a Job, and when its flows were served.
 func (s *Slots) Observe(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
+	delete(s.existing, jobKey(job))
 	at := KeyOfJob(job)
 	if s.served[at] == nil {
 		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
@@ -298,6 +327,7 @@ func (s *Slots) Forget(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
+	delete(s.existing, jobKey(job))
 	at := KeyOfJob(job)
 	for flow := range flowsOf(job) {
 		delete(s.jobs[at][flow], jobKey(job))
