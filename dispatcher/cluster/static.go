@@ -44,7 +44,6 @@ func newIndexer(indexers cache.Indexers) cache.Indexer {
 
 // indexerOf returns the cache of an object's kind and namespace, or nil.
 func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
-	ns := c.namespaces[obj.GetNamespace()]
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		return c.claims
@@ -56,6 +55,14 @@ func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
 		return c.nodes
 	case *storagev1.VolumeAttachment:
 		return c.attachments
+	default:
+		return c.namespaces[obj.GetNamespace()].indexerOf(obj)
+	}
+}
+
+// indexerOf returns the cache of an object's kind in a config namespace, or nil.
+func (ns namespaced) indexerOf(obj metav1.Object) cache.Indexer {
+	switch obj.(type) {
 	case *corev1.ConfigMap:
 		return ns.configs
 	case *corev1.ServiceAccount:

@@ -46,7 +46,7 @@ func (v View) isToBeCancelled(r Run) bool {
 func releaseUnproven(v View) Action {
 	vol := v.Volume
 	switch {
-	case !vol.Exists || vol.Foreign || !vol.HasFinalizer || vol.Proven():
+	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
 		return nil
 	case !vol.PolicyDelete:
 		return RemoveFinalizer{}
