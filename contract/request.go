@@ -43,7 +43,8 @@ type Request struct {
 	AllowedTopologies []map[string][]string `json:"allowedTopologies,omitempty"`
 	Username          string                `json:"username,omitempty"`
 	Group             string                `json:"group,omitempty"`
-	// Undo is set on a delete of what a provision may have made although no PV was ever written.
+	// Undo is set on a delete of what a provision may have made although no PV was ever written, or although no claim
+	// was ever bound to the PV.
 	Undo bool `json:"undo,omitempty"`
 	// Source is what the volume is to be cloned from, nil for an empty volume.
 	Source *Source `json:"source,omitempty"`

@@ -162,7 +162,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 		p.PV = o.PV
 		p.Request = jobs.RequestOf(o.PV, p.Config)
 		setTopology(&p.Request, o.VolumeNode)
-		p.Request.SelectedNode = o.VolumeNode.Name
+		p.Request.SelectedNode, p.Request.Undo = o.VolumeNode.Name, d.NeverBound
 	}
 	if d.Verb == contract.Expand {
 		p.Hash, p.Request.Size = o.View.Expand.Hash, o.Size.Value()

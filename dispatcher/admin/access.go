@@ -24,6 +24,7 @@ var (
 		{"", "persistentvolumeclaims/status", []string{"patch"}},
 		{"", "persistentvolumes", []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{"storage.k8s.io", "storageclasses", []string{"list", "watch"}},
+		{"storage.k8s.io", "volumeattachments", []string{"list", "watch"}},
 		{"", "nodes", []string{"get", "list", "watch"}},
 		{"gateway.networking.k8s.io", "referencegrants", []string{"list"}},
 		{"events.k8s.io", "events", []string{"create", "patch"}},

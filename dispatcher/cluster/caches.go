@@ -25,6 +25,7 @@ type Caches struct {
 	grants Grants
 
 	claims, pvs, classes, nodes cache.Indexer
+	attachments                 cache.Indexer // VolumeAttachments
 	capacities                  cache.Indexer // nil where no capacity is published
 	namespaces                  map[string]namespaced
 
@@ -141,7 +142,7 @@ func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 
 // PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.
 func (c *Caches) PVsOfVolume(pv *corev1.PersistentVolume) []*corev1.PersistentVolume {
-	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, pvs.SourceKey(pv)))
+	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolumeSource, pvs.SourceKey(pv)))
 }
 
 // PVsOfClass returns the PVs of a class, by its label.

@@ -34,24 +34,29 @@ const (
 	byRevision = "revision"
 	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
 	byOwner = "owner"
-	// byVolume finds the PVs that have the same volume source.
-	byVolume = "volume"
+	// byVolumeSource finds the PVs that have the same volume source.
+	byVolumeSource = "volume-source"
 	// byNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
 	// PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
 	byNode = "node"
+	// byVolume finds nodes and PVs by the name that a node has for an attached volume.
+	byVolume = "volume"
+	// byPV finds VolumeAttachments by the PV.
+	byPV = "pv"
 	// bySource finds the unbound claims that ask for a clone of a claim.
 	bySource = "source"
 )
 
 // The indexes of each kind.
 var (
-	claimIndexers    = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
-	pvIndexers       = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byVolume: volumeOfPV, byNode: nodeOfPV}
-	nodeIndexers     = cache.Indexers{byNode: namesOfNode}
-	configIndexers   = cache.Indexers{byClass: classOfConfig}
-	revisionIndexers = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
-	jobIndexers      = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
-	podIndexers      = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
+	claimIndexers      = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
+	pvIndexers         = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV, byVolumeSource: volumeSourceOfPV, byVolume: volumeOfPV}
+	nodeIndexers       = cache.Indexers{byNode: namesOfNode, byVolume: volumesOfNode}
+	attachmentIndexers = cache.Indexers{byPV: pvOfAttachment}
+	configIndexers     = cache.Indexers{byClass: classOfConfig}
+	revisionIndexers   = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
+	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	podIndexers        = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
 )
 
 func uidOf(obj any) ([]string, error) {
@@ -132,7 +137,7 @@ func ownersOfPV(obj any) ([]string, error) {
 	return pvs.Owners(obj.(*corev1.PersistentVolume)), nil
 }
 
-func volumeOfPV(obj any) ([]string, error) {
+func volumeSourceOfPV(obj any) ([]string, error) {
 	if key := pvs.SourceKey(obj.(*corev1.PersistentVolume)); key != "" {
 		return []string{key}, nil
 	}

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"maps"
-
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +23,8 @@ type Handlers struct {
 	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim) // after Claim
 	PV           func(*corev1.PersistentVolume)
 	Class        func(*storagev1.StorageClass)
-	Node         func(*corev1.Node) // changes of labels only
+	Node         func(*corev1.Node)             // changes of labels only
+	Detached     func(*corev1.PersistentVolume) // its volume may be attached to one node less
 	Config       func(*corev1.ConfigMap)
 	Account      func(*corev1.ServiceAccount)
 	Revision     func(*appsv1.ControllerRevision)
@@ -53,12 +52,9 @@ func (b *builder) clusterWide(h Handlers) {
 	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
 	b.use("", "", onlyPlaceAndHealth)
-	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), onUpdate(h.Node, func(old, now *corev1.Node) {
-		if !maps.Equal(old.Labels, now.Labels) { // kubelets update their nodes all the time
-			h.Node(old)
-			h.Node(now)
-		}
-	}), nodeIndexers)
+	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
+	b.use("", "", onlyPVAndNode)
+	b.caches.attachments = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
 	b.caches.synced = b.takeSynced()
 }
 
@@ -142,7 +138,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: its labels, whether pods may go there, and whether its kubelet ends them.
+// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: its labels, whether pods may go there, whether its kubelet ends them, and which
+// volumes are attached.
 func onlyPlaceAndHealth(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -151,6 +148,6 @@ func onlyPlaceAndHealth(obj any) (any, error) {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Conditions: readyCondition(node)},
+		Status:     corev1.NodeStatus{Conditions: readyCondition(node), VolumesInUse: attachedTo(node)},
 	}, nil
 }

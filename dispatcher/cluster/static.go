@@ -18,6 +18,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 	c := &Caches{
 		client: client, namespaces: map[string]namespaced{},
 		claims: newIndexer(claimIndexers), pvs: newIndexer(pvIndexers), classes: newIndexer(nil), nodes: newIndexer(nodeIndexers),
+		attachments: newIndexer(attachmentIndexers),
 	}
 	for _, ns := range namespaces {
 		c.namespaces[ns] = namespaced{
@@ -43,7 +44,6 @@ func newIndexer(indexers cache.Indexers) cache.Indexer {
 
 // indexerOf returns the cache of an object's kind and namespace, or nil.
 func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
-	ns := c.namespaces[obj.GetNamespace()]
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		return c.claims
@@ -53,6 +53,16 @@ func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
 		return c.classes
 	case *corev1.Node:
 		return c.nodes
+	case *storagev1.VolumeAttachment:
+		return c.attachments
+	default:
+		return c.namespaces[obj.GetNamespace()].indexerOf(obj)
+	}
+}
+
+// indexerOf returns the cache of an object's kind in a config namespace, or nil.
+func (ns namespaced) indexerOf(obj metav1.Object) cache.Indexer {
+	switch obj.(type) {
 	case *corev1.ConfigMap:
 		return ns.configs
 	case *corev1.ServiceAccount:

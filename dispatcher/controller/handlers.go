@@ -25,7 +25,7 @@ import (
 func (c *Controller) handlers() cluster.Handlers {
 	h := cluster.Handlers{
 		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged),
-		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Config: guarded(c, c.configChanged),
+		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
 		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
 		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged),
 	}
@@ -50,6 +50,13 @@ func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
 	c.enqueueOwners(pv)
 	c.enqueueRivals(pv)
 	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
+}
+
+// pvDetached enqueues a released PV, whose volume may be deleted when no node has it attached any more.
+func (c *Controller) pvDetached(pv *corev1.PersistentVolume) {
+	if pvs.IsReleased(pv) {
+		c.enqueuePV(pv.Name)
+	}
 }
 
 // enqueuePV enqueues the UID after which a PV is named, if it is.

@@ -47,7 +47,6 @@ func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		}, "access mode ReadWriteOnce"},
 		"no finalizer":   {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Finalizers = nil }, "has 1Mi"},
-		"for nobody":     {smallWithoutClaimRef, "has no claimRef"},
 		"for a gone one": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "gone" }, "is for another claim"},
 		"no size at all": {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Spec.Capacity = nil }, "has 0"},
 		"no revision":    {func(pv *corev1.PersistentVolume) { tooSmall(pv); delete(pv.Annotations, contract.AnnRevision) }, "has 1Mi"},
@@ -69,8 +68,8 @@ func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 					w.T.Errorf("ran %v, and the volume is there: %v", w.Verbs(), w.Storage[string(claim.UID)])
 				}
 				for _, r := range w.RunsOf(contract.Delete) {
-					if r.Request.Undo || r.PV.Spec.NFS == nil {
-						w.T.Errorf("the delete was given %+v", r.PV)
+					if r.Request.Undo == (name == "for a gone one") || r.PV.Spec.NFS == nil {
+						w.T.Errorf("the delete was given %+v, and FLEX_UNDO %v", r.PV, r.Request.Undo)
 					}
 				}
 				fakecluster.Delete(w, fakecluster.User, claim)
@@ -200,26 +199,25 @@ func TestAPVThatIsDeletedBeforeItIsBoundIsReplaced(t *testing.T) {
 
 // The claim goes while its PV is taken back. What has begun goes on.
 func TestAClaimThatIsDeletedWhileItsPVIsReplacedLeavesNothing(t *testing.T) {
-	for name, spoil := range map[string]func(*corev1.PersistentVolume){
-		"too small": tooSmall, "for nobody": smallWithoutClaimRef,
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
-					if r.Verb == contract.Delete && r.Number == 1 {
-						fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
-						return fakecluster.Exit{Code: 75}
-					}
-					return fakecluster.Always(spoils(spoil))(r)
-				})
-				w.Start()
-				w.CreateClaim("data")
-				w.Until("the delete failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
-				w.Until("nothing is left", time.Minute, w.Empty)
-				w.MustRun("provision", "delete", "delete")
-			})
+	inWorld(t, func(w *world) {
+		w.SetUpGold(func(r *fakecluster.Run) fakecluster.Exit {
+			if r.Verb == contract.Delete && r.Number == 1 {
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				return fakecluster.Exit{Code: 75}
+			}
+			return fakecluster.Always(spoils(tooSmall))(r)
 		})
-	}
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the delete failed", time.Minute, func() bool { return len(w.RunsOf(contract.Delete)) == 1 })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete", "delete")
+		for _, r := range w.RunsOf(contract.Delete) {
+			if !r.Request.Undo || r.PV.Spec.NFS == nil {
+				w.T.Errorf("the delete was given %+v, and FLEX_UNDO %v", r.PV, r.Request.Undo)
+			}
+		}
+	})
 }
 
 // A class that retains its volumes has said so of this one as well.
@@ -265,7 +263,7 @@ func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 // no claim was ever bound to it.
 func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Script(spoils(smallWithoutClaimRef)))
+		w.SetUpGold(fakecluster.Script(spoils(tooSmall)))
 		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
 			pod, ok := obj.(*corev1.Pod)
 			if ok && verb == "patch" && pod.Labels[jobs.LabelVerb] == string(contract.Delete) && len(pod.Spec.SchedulingGates) == 0 && pod.Spec.NodeName == "" {
@@ -284,4 +282,52 @@ func TestAnUnboundPVIsReclaimedAlthoughItsClaimIsDeleted(t *testing.T) {
 		w.Server.Refuse(nil)
 		w.Until("nothing is left", time.Hour, w.Empty)
 	})
+}
+
+// Nothing proves that no claim was ever bound to it: an administrator, too, takes a claimRef off.
+func TestNeverBoundIsNotAPVWithoutAClaimRef(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Script(spoils(smallWithoutClaimRef)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.mustKeepVolume(claim)
+		w.MustRun("provision")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has no claimRef", "With the policy Retain it can be deleted")
+		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustRun("provision", "provision")
+	})
+}
+
+// A backup was restored without the UIDs of claims, or a released PV was handed to whoever has a name: it looks like one that was just written.
+func TestNeverBoundIsNotAPVWhoseClaimNoLongerExists(t *testing.T) {
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"no UID":      func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" },
+		"no claimRef": func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
+				claim := w.provisioned("data")
+				w.BinderDown = true
+				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), change)
+				fakecluster.Update(w, fakecluster.Admin, w.Claim("data"), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = nil })
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				w.BinderDown = false
+				w.mustKeepVolume(claim)
+				pv := "PersistentVolume/" + w.PVOf(claim).Name
+				w.MustContain(pv, "VolumeInDoubt", []string{"With the policy Retain it can be deleted"})
+				if len(w.Events.About(pv, "VolumeInDoubt")) == 0 {
+					w.T.Error("nothing says why the volume is kept")
+				}
+				w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+				fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+				w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
+				w.mustKeepVolume(claim)
+				w.MustRun("provision")
+			})
+		})
+	}
 }

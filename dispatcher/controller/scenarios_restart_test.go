@@ -83,9 +83,9 @@ func movedOn(w *world, last int64) string {
 	return w.sum()
 }
 
-// replaced: the first PV is too small, the second has no claimRef besides, and the third fits.
+// replaced: the first two PVs are too small, and the third fits.
 func replaced(w *world, last int64) string {
-	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(smallWithoutClaimRef)))
+	w.SetUpGold(fakecluster.Script(spoils(tooSmall), spoils(tooSmall)))
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 9*time.Hour, w.IsBound("data"))

@@ -49,6 +49,9 @@ type Launch struct {
 	After int
 	// Undo marks a delete of what the newest provision may have made, with that run's own request.
 	Undo bool
+	// NeverBound marks a delete of a PV's volume that no claim was ever bound to. Its request says that it is an undo, and has the real PV: an image
+	// that adopts volumes keeps the data.
+	NeverBound bool
 	// NothingBefore is set if nothing for the claim can be in the storage yet.
 	NothingBefore bool
 	// MayBatch is set if the Job may serve other requests, too. A request that has failed before is tried alone, and

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -207,7 +208,7 @@ func keepOrReclaim(v View) Action {
 		return Wait{Why: "the volume is retained"}
 	case !v.Volume.Released || !v.Volume.Orphaned:
 		// A PV that is terminating while it is bound is still in use.
-		return Wait{Why: "the volume is in use"}
+		return v.reportUnclaimed("the volume is in use")
 	default:
 		return reclaimVolume(v)
 	}
@@ -234,6 +235,9 @@ func reclaimVolume(v View) Action {
 	}
 	switch {
 	case !isDone(d) && left == "":
+		if action := v.awaitDetach(); action != nil {
+			return action
+		}
 		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
 		return RemoveFinalizer{LeftBehind: left}
@@ -255,7 +259,7 @@ func undoOrRelease(v View) Action {
 			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
-	return Wait{Why: "nothing is left of it"}
+	return v.reportUnclaimed("nothing is left of it")
 }
 
 // undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
@@ -284,17 +288,15 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	}
 	target := v.Delete
 	if target.Problem == nil && !target.Supported {
-		target.Problem = &Problem{Reason: reason.DeleteNotSupported, Note: "the config under which the volume was made does not serve the verb delete: " +
-			"name a revision that does in the PV's annotation " + contract.AnnRevision + ", or set the PV's policy to Retain"}
+		target.Problem = Problemf(reason.DeleteNotSupported, notes.NotSupported, contract.AnnRevision)
 	}
 	switch {
 	case v.Rival.Exists():
 		target.Problem = v.Rival.Problem()
 	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": it may be in use, so nothing is undone. " +
-			"Delete the PersistentVolume, or complete it by hand"}
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
 	}
-	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	return launchWhenReady(v, target, last, launch)
 }
 

@@ -29,6 +29,9 @@
 //	                         │                                        (reclaiming)                remove the PV's finalizer
 //	                         └ in use, or its policy is Retain: an event says so, and an administrator decides
 //
+// That no claim was ever bound to it needs proof: its own claim still exists, is not bound, and is the one that the claimRef names. Once that claim no
+// longer exists, Kubernetes releases the PV, and it is reclaimed. A PV whose claimRef has no UID, or that has none, is reported and left alone.
+//
 // Stuck runs. An event on the claim reports a running Job that makes no progress. When no claim needs the run any more,
 // its Job is cancelled. The pod is kept for that, and from it the state ended finds out whether the container was ever
 // created. A pod that was deleted by force is not waited for and may still run, so nothing is launched or confirmed from

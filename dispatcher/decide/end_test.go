@@ -31,7 +31,7 @@ func (s *simulation) step() bool {
 		return false
 	case ReportProblem:
 		lost := s.v.unconfirmedRun() != nil && s.v.unconfirmedRun().LostNode != ""
-		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed && !lost {
+		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed && a.Problem.Reason != reason.VolumeInUse && !lost {
 			s.v.Now = a.Until
 			return true
 		}
@@ -117,7 +117,7 @@ func launched(v View, a Launch) Run {
 		r.Revision = v.Delete.Revision
 	}
 	if a.Verb == contract.Delete && !a.Undo {
-		r.Volume = v.Volume.UID
+		r.Volume, r.NeverBound = v.Volume.UID, a.NeverBound
 	}
 	return r
 }
@@ -199,6 +199,10 @@ func (s *simulation) move() bool {
 	}
 	vol := &s.v.Volume
 	switch {
+	case vol.Attached != nil:
+		vol.Attached = nil // the node has detached it
+	case vol.Unclaimed != "":
+		vol.Unclaimed, vol.Unproven = "", "" // an administrator names the claim
 	case vol.Terminating && !vol.HasFinalizer && (vol.Released || vol.Unbound) && (isDone(s.v.reclaimRun()) || s.v.Delete.whyGivenUp() != ""):
 		*vol = Volume{}
 	case s.v.Claim == ClaimTerminating:

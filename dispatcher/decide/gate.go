@@ -90,7 +90,7 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 		return Unwanted, nil
 	}
 	readiness, instead := v.wouldLaunch(r)
-	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate) {
+	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
 		return Blocked, nil
 	}
 	return readiness, instead
@@ -114,7 +114,7 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	}
 }
 
-// asIfDue returns the View without a run, and with nothing in the way of another but what the objects say: no pause, and a slot.
+// asIfDue returns the View without a run, and with nothing in the way of another that only time takes away: no pause, a slot, and no attachment.
 func (v View) asIfDue(r Run) View {
 	var others []Run
 	for _, other := range v.Runs {
@@ -125,6 +125,7 @@ func (v View) asIfDue(r Run) View {
 	v.Runs = others
 	v.Now = v.Now.Add(2 * backoff.Longest)
 	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
+	v.Volume.Attached = nil
 	return v
 }
 
@@ -144,7 +145,7 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 	case l.Undo:
 		return r.IsUndo() && r.After >= l.After && r.Revision == v.Delete.Revision
 	default:
-		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision
+		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.NeverBound == l.NeverBound || r.NeverBound && v.Volume.Terminating)
 	}
 }
 
@@ -157,10 +158,8 @@ func (v View) needsLive(r Run) bool {
 		return v.Contested || len(v.Runs) > 1
 	case contract.Delete:
 		return v.Contested || r.IsUndo() || v.Volume.HandedOver
-	case contract.Expand, contract.List:
-		return v.Contested
 	default:
-		return true
+		return v.Contested
 	}
 }
 
@@ -178,6 +177,8 @@ func awaitGate(v View, r Run) Action {
 		p.Note += "the pod " + r.OtherPod + " of the same claim may still run"
 	case unconfirmed != nil:
 		p = unconfirmedProblem(*unconfirmed)
+	case v.deletesAttached(r):
+		p = *v.Volume.Attached
 	default:
 		p.Note += "its pod has scheduling gates of other controllers. Remedy: let them be removed"
 	}

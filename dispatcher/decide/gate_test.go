@@ -42,6 +42,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 		out.law("confirmed an undo on facts of the caches", !a.NeedsLive)
 		return
 	}
+	out.law("confirmed a delete of a volume that a node has attached", vol.Attached != nil)
 	out.law("confirmed a delete of a PV that was handed over on facts of the caches", vol.HandedOver && !a.NeedsLive)
 	if !vol.Terminating && (!vol.Released || !vol.Orphaned) {
 		deleteUnboundPVLaws(out, v)
@@ -66,10 +67,10 @@ func mayDelete(v View, r Run) bool {
 	}
 }
 
-// isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist and a slot were free, by comparing it with that run.
+// isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist, a slot were free and the volume attached nowhere, by comparing it with that run.
 func isLaunchedAgain(v View, r Run) bool {
 	w := v
-	w.Runs = nil
+	w.Runs, w.Volume.Attached = nil, nil
 	for _, other := range v.Runs {
 		if other.Name == r.Name {
 			continue
@@ -87,8 +88,9 @@ func isLaunchedAgain(v View, r Run) bool {
 	again := launched(w, launch)
 	dirty := r.NothingBefore && !again.NothingBefore
 	older := r.IsUndo() && r.After < again.After
+	told := r.NeverBound == again.NeverBound || r.NeverBound && v.Volume.Terminating
 	return fmt.Sprint(r.Verb, r.Hash, r.Revision, r.Node, r.AnyNode, r.Volume) == fmt.Sprint(again.Verb, again.Hash, again.Revision, again.Node, again.AnyNode, again.Volume) &&
-		!dirty && !older
+		!dirty && !older && told
 }
 
 // gatedLaws checks what must hold for any action while a run is gated.

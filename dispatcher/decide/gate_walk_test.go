@@ -55,6 +55,11 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					if deletion.Revision == "r1" && deletion.HasSlot {
 						v.Rival = aRival
 						f(v)
+						v.Rival = Rival{}
+						if volume.Released {
+							v.Volume.Attached = &Problem{Reason: "VolumeInUse"}
+							f(v)
+						}
 					}
 				}
 			}
@@ -131,7 +136,7 @@ func gatedDeletes() []Run {
 	r.Hash, r.Node, r.NothingBefore, r.After = "", "", false, 2
 	out := variants(r, func(r *Run) { r.After = 1 }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })
 	r.Volume = pvUID
-	return append(out, variants(r, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
+	return append(out, variants(r, func(r *Run) { r.NeverBound = true }, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
 }
 
 func gatedExpands() []Run {

@@ -3,6 +3,7 @@ package decide
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -44,21 +45,17 @@ func (v View) isToBeCancelled(r Run) bool {
 // no claim needs it. Without this neither of the remedies that events name would ever take it away.
 func releaseUnproven(v View) Action {
 	vol := v.Volume
-	unbound := vol.Unbound || vol.Released
 	switch {
-	case !vol.Exists || vol.Foreign || !vol.HasFinalizer || vol.Proven():
+	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
 		return nil
 	case !vol.PolicyDelete:
 		return RemoveFinalizer{}
-	case vol.Terminating && unbound && v.isUnneeded():
+	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: vol.Unproven}
 	default:
 		return nil
 	}
 }
-
-// isUnneeded reports whether no claim needs the PV and no run deletes its volume.
-func (v View) isUnneeded() bool { return v.Claim.Abandoned() && v.reclaimRun() == nil }
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
@@ -80,8 +77,7 @@ func forgetRecord(v View) Action {
 // retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
 // administrator may have deleted it to keep the volume, so nothing is undone.
 func retainedInDoubt(r Run) Problem {
-	return Problem{Reason: reason.VolumeInDoubt, Note: "the Job " + r.Name + " ended with exit code 0, and its PersistentVolume, with the policy Retain, does not exist: " +
-		"the volume is kept. Remedy: delete it in the storage if nobody needs it, then annotate the Job with " + jobs.AnnForget + "=" + r.UID}
+	return Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(r.Name, jobs.AnnForget+"="+r.UID)}
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its

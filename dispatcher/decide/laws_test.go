@@ -76,6 +76,7 @@ func laws(out *broken, v View, action Action) {
 		}
 		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
 	case Wait:
+		out.law("left a PV alone and does not say why", v.Volume.Unclaimed != "" && v.Volume.HasFinalizer && !v.Volume.Terminating && len(v.Runs) == 0)
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)
@@ -100,6 +101,8 @@ func hasStuckRun(v View) bool {
 
 func launchLaws(out *broken, v View, a Launch) {
 	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival.Exists())
+	out.law("deleted a volume that a node has attached", v.Volume.Attached != nil && a.Verb == contract.Delete && !a.Undo)
+	out.law("deleted a volume of which it is not known whose it is", v.Volume.Unclaimed != "" && a.Verb == contract.Delete && v.reclaimRun() == nil)
 	nodeLaws(out, v, a)
 	giveUpLaws(out, v, a.LeftBehind)
 	for i := range v.Runs {
@@ -131,7 +134,10 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("undid although a PV exists, which may be in use", v.Volume.Exists)
 	default:
 		out.law("deleted without the verb delete", !v.Delete.Supported)
-		deletedUnbound := v.Volume.Unbound && v.Volume.Terminating
+		last, deletedUnbound := v.reclaimRun(), v.Volume.Unbound && v.Volume.Terminating
+		goesOn := v.Volume.Terminating && last != nil && last.NeverBound
+		out.law("says wrongly whether a claim was ever bound to the PV", a.NeverBound != (v.Volume.NeverBound || goesOn))
+		out.law("shares the delete of a volume that is an undo", a.NeverBound && a.MayBatch)
 		out.law("deleted a volume in use, or one to be kept", !mayDelete(v, launched(v, a)))
 		out.law("deleted a volume whose PV a claim may be bound to", deletedUnbound && !v.Volume.NeverBound && v.reclaimRun() == nil)
 		// No finalizer can be added to a terminating PV, and its volume must not stay behind.

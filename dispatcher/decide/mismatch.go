@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -16,11 +17,9 @@ func replaceVolume(v View) Action {
 	case v.isReplaceable():
 		return deleteUnbound(v)
 	case vol.NeverBound:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; its policy is Retain, so it is kept: " +
-			"delete it with its volume, or set its policy to Delete and it is taken back"}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Retained}}
 	default:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; it may be in use, so nothing is undone: " +
-			"delete whatever uses it, or mend it by hand"}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Mismatched}}
 	}
 }
 
@@ -39,10 +38,23 @@ func deleteUnbound(v View) Action {
 	return reclaimVolume(v)
 }
 
+// isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
+func (v View) isNeverBound(last *Run) bool {
+	return v.Volume.NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+}
+
 // isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
 // bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
 // claim.
 func (v View) isDeletedUnbound() bool {
 	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaimRun() != nil || v.Volume.NeverBound) &&
 		v.Claim != ClaimTerminating
+}
+
+// reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said that its claim was deleted.
+func (v View) reportUnclaimed(why string) Action {
+	if vol := v.Volume; v.Claim.Abandoned() && vol.Unclaimed != "" && vol.HasFinalizer && !vol.Foreign {
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
+	}
+	return Wait{Why: why}
 }

@@ -83,6 +83,42 @@ func everyRival(t *testing.T, f func(View)) {
 	}
 }
 
+// everyAttached calls f with released PVs whose volume a node has attached.
+func everyAttached(t *testing.T, f func(View)) {
+	t.Helper()
+	provision, histories := provisionTargets()[1], buildOnce(t, histories)
+	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
+		for _, volume := range volumes() {
+			if !volume.Released {
+				continue
+			}
+			for _, at := range []time.Time{now, now.Add(-time.Hour)} {
+				volume.Attached, volume.ReleasedAt = &Problem{Reason: "VolumeInUse"}, at
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deleteTargets()[1], Runs: runs})
+				}
+			}
+		}
+	}
+}
+
+// everyUnclaimed calls f with PVs whose claim no longer needs them and whose claimRef names no claim by its UID.
+func everyUnclaimed(t *testing.T, f func(View)) {
+	t.Helper()
+	histories := buildOnce(t, histories)
+	for _, claim := range []Claim{ClaimGone, ClaimBoundElsewhere} {
+		for _, volume := range mismatchedVolumes(false) {
+			if !volume.Unbound {
+				continue
+			}
+			volume.Unclaimed = "its claimRef has no UID"
+			for _, runs := range histories {
+				f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
+			}
+		}
+	}
+}
+
 func deleteUnboundPVLaws(out *broken, v View) {
 	vol := v.Volume
 	out.law("deleted a PV that fits its claim", vol.Mismatch == "")

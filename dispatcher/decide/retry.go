@@ -1,14 +1,13 @@
 package decide
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // recheckNode is when to look again at a node that is lost.
@@ -69,7 +68,7 @@ func nextAttempt(last *Run) int {
 
 // mayBatch reports whether a run may share its Job: no run has reported anything about the request yet.
 func mayBatch(launch Launch, last *Run) bool {
-	return !launch.Undo && (last == nil || last.Outcome.Verdict == contract.NotStarted)
+	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted)
 }
 
 // hasTargetChanged reports whether the target has another config or another node than the run.
@@ -89,8 +88,6 @@ func hasChanged(r *Run, t Target) bool {
 		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
 	case contract.Expand:
 		return hasRequestChanged(r, t)
-	case contract.Delete, contract.List:
-		return false
 	default:
 		return false
 	}
@@ -152,15 +149,12 @@ func unconfirmedProblem(r Run) Problem {
 	if r.LostNode != "" {
 		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
 	}
-	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: "+
-		"it may run until its deadline, %s, and nothing else is started for the claim before", r.Name, r.Outcome.MayRunUntil.UTC().Format(time.RFC3339))}
+	return Problem{Reason: reason.WaitingForNode, Note: notes.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
 }
 
 // lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
 func lostNodeProblem(pod, node string) Problem {
-	return Problem{Reason: reason.WaitingForNode, Note: fmt.Sprintf("%s was deleted without a report that it has ended from its node %s, which is not Ready: "+
-		"it may still run, and nothing else is started for the claim. Remedy: bring the node back, or, when it is off for certain, say so: "+
-		"kubectl taint nodes %s %s=nodeshutdown:NoExecute", pod, node, node, runs.TaintOutOfService)}
+	return Problem{Reason: reason.WaitingForNode, Note: notes.LostNode(pod, node)}
 }
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
@@ -170,12 +164,5 @@ func hasExhaustedAttempts(r *Run, t Target) bool {
 
 // stalledProblem returns why nothing is launched after the last attempt.
 func stalledProblem(r *Run) Problem {
-	next := "when the claim's request or the config changes"
-	if r.Verb == contract.Expand {
-		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"
-	}
-	return Problem{
-		Reason: reason.Stalled,
-		Note:   fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", r.Attempt, next),
-	}
+	return Problem{Reason: reason.Stalled, Note: notes.Stalled(r.Attempt, r.Verb == contract.Expand)}
 }

@@ -63,8 +63,10 @@ type Volume struct {
 	// is empty if the claim is bound or no longer exists: whoever changes a PV in use has a reason.
 	Mismatch string
 	// Unbound is set if the PV's phase says that no claim is or was bound to it. NeverBound is set if no claim can
-	// ever have been bound to it.
+	// ever have been bound to it: the claim of the UID still exists and is not bound, and the claimRef names it.
 	Unbound, NeverBound bool
+	// Unclaimed is why it is not known whose the PV is, empty if its claimRef says so or the claim of the UID is unbound.
+	Unclaimed string
 	// Released is set if the PV's phase is Released or Failed.
 	Released bool
 	// HandedOver is set if its claimRef names another claim than the one of the UID, or if its phase is Failed. Its phase then proves nothing
@@ -80,6 +82,11 @@ type Volume struct {
 	Terminating bool // has a deletionTimestamp
 	// NotedRival is the rival that is noted on it, empty for none.
 	NotedRival string
+	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
+	// hangs when it is deleted.
+	Attached *Problem
+	// ReleasedAt is when that PV was released.
+	ReleasedAt time.Time
 }
 
 // Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
@@ -124,6 +131,8 @@ type Run struct {
 	Retain, Forget bool
 	// NotedRival is the rival that is noted on the Job, empty for none.
 	NotedRival string
+	// NeverBound is set if the run's request says that no claim was ever bound to the PV whose volume it deletes.
+	NeverBound bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string

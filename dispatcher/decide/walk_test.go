@@ -28,6 +28,8 @@ func every(t *testing.T, f func(View)) {
 	everyCommon(t, f)
 	everyMismatch(t, f)
 	everyRival(t, f)
+	everyAttached(t, f)
+	everyUnclaimed(t, f)
 	everyResize(t, f)
 	everyBatched(t, f)
 	everyNode(t, f)

@@ -164,6 +164,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
 			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 			run.Retain = request.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
+			run.NeverBound = request.Undo && run.Volume != ""
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}

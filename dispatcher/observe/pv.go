@@ -33,10 +33,16 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 		NotedRival:   pv.Annotations[jobs.AnnRival],
 	}
 	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) {
-		v.Mismatch, v.NeverBound = mismatchOf(pv, o.Claim)
+		v.NeverBound = pvs.NeverBound(pv, o.Claim)
+		if o.Claim == nil || o.Claim.Spec.VolumeName != "" {
+			v.Unclaimed = pvs.Unclaimed(pv)
+		} else {
+			v.Mismatch = pvs.Mismatch(pv, o.Claim)
+		}
 	}
 	v.HandedOver = pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID
 	if v.Released {
+		b.observeAttachment(pv, &v)
 		v.Orphaned, err = isOrphaned(ctx, reader, pv)
 	}
 	o.View.Volume = v
@@ -52,19 +58,6 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 	}
 	holder, err := reader.Claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name, err
-}
-
-// mismatchOf returns why an unbound claim can never be bound to its PV, and whether no claim ever can have been bound
-// to it. The latter is known without the claim if the PV has no claimRef.
-func mismatchOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (mismatch string, neverBound bool) {
-	switch {
-	case claim != nil && claim.Spec.VolumeName == "":
-		return pvs.Mismatch(pv, claim), pvs.NeverBound(pv, claim)
-	case pv.Spec.ClaimRef == nil:
-		return "", pvs.NeverBound(pv, nil)
-	default:
-		return "", false
-	}
 }
 
 // unproven returns why a PV does not prove a run of ours, or nothing if it does. A PV of another provisioner is left

@@ -61,18 +61,22 @@ func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable
 }
 
-// NeverBound reports whether no claim can ever have been bound to an unbound PV of this claim's UID, so that it holds
-// no data. It is unknown for a PV that waits for a claim of another name, since an administrator passes on a released
-// PV in that way.
+// NeverBound reports whether no claim can ever have been bound to an unbound PV, so that it holds no data. That needs proof: the claim of its UID still
+// exists and is not bound, and the claimRef still names it. An administrator passes on a released PV by a claimRef without a UID, or without any.
 func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return claim != nil && claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim)
+}
+
+// Unclaimed returns why it is not known whose a PV is whose claim no longer needs it, or nothing if its claimRef says so. Its volume may hold data for a
+// claim that is yet to come: of a hand-over by an administrator, or of a backup that is being restored.
+func Unclaimed(pv *corev1.PersistentVolume) string {
 	switch ref := pv.Spec.ClaimRef; {
-	case !IsUnbound(pv):
-		return false
 	case ref == nil:
-		_, was := pv.Annotations[storagehelpers.AnnBoundByController]
-		return !was
+		return fmt.Sprintf("the PersistentVolume %s has no claimRef: any claim could take it", pv.Name)
+	case ref.UID == "":
+		return fmt.Sprintf("the PersistentVolume %s is for any claim %s, by its claimRef without a UID", pv.Name, nameOf(ref))
 	default:
-		return storagehelpers.IsVolumeBoundToClaim(pv, claim)
+		return ""
 	}
 }
 

@@ -73,7 +73,7 @@ func TestPVIsNeverBoundOnlyIfNoClaimCanHaveBeen(t *testing.T) {
 		"bound":                  {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
 		"released":               {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }, false},
 		"failed":                 {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }, false},
-		"for anybody":            {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, true},
+		"for anybody":            {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, false},
 		"for anybody again": {func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef = nil
 			pv.Annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
@@ -87,6 +87,11 @@ func TestPVIsNeverBoundOnlyIfNoClaimCanHaveBeen(t *testing.T) {
 		test.change(pv)
 		if got := pvs.NeverBound(pv, fixture.Claim()); got != test.never {
 			t.Errorf("%s: %v", name, got)
+		}
+		bound := fixture.Claim()
+		bound.Spec.VolumeName = "another"
+		if pvs.NeverBound(pv, nil) || pvs.NeverBound(pv, bound) {
+			t.Errorf("%s: without an unbound claim nothing proves it", name)
 		}
 	}
 }

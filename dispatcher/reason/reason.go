@@ -72,6 +72,8 @@ const (
 	Deleting = "Deleting"
 	// VolumeFailedDelete: the delete failed; it is tried again.
 	VolumeFailedDelete = "VolumeFailedDelete"
+	// VolumeInUse: a node still has the volume of a released PV attached, so it is not deleted yet.
+	VolumeInUse = "VolumeInUse"
 	// DeleteNotSupported: the revision that made the volume does not support delete.
 	DeleteNotSupported = "DeleteNotSupported"
 	// RevisionMissing: the revision that made the volume does not exist, or nothing names it.

@@ -30,6 +30,7 @@ var resources = map[reflect.Type]string{
 	reflect.TypeFor[*corev1.Pod]():                   "pods",
 	reflect.TypeFor[*corev1.ServiceAccount]():        "serviceaccounts",
 	reflect.TypeFor[*storagev1.StorageClass]():       "storageclasses",
+	reflect.TypeFor[*storagev1.VolumeAttachment]():   "volumeattachments",
 	reflect.TypeFor[*storagev1.CSIDriver]():          "csidrivers",
 	reflect.TypeFor[*storagev1.CSIStorageCapacity](): "csistoragecapacities",
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -101,7 +102,9 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 func (c *Cluster) setPhase(pv *corev1.PersistentVolume) {
 	phase := c.phaseOf(pv)
 	if pv.Status.Phase != phase {
-		set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase })
+		set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Status.LastPhaseTransitionTime = phase, new(metav1.NewTime(c.clock.Now()))
+		})
 	}
 	if pv.DeletionTimestamp != nil && phase != corev1.VolumeBound {
 		c.unprotect(pv, FinalizerPVProtection)

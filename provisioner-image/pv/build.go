@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Build completes the skeleton with the source, the record and the actual size of the volume.
+// Build completes the skeleton with the source, the record and the actual size of the volume. The PV of an adopted volume is retained, whatever the
+// class says: the data on it are older than the claim.
 func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSource, gib int, r Record) (*corev1.PersistentVolume, error) {
 	annotations, err := r.annotations()
 	if err != nil {
@@ -21,6 +22,9 @@ func Build(skeleton *corev1.PersistentVolume, source corev1.PersistentVolumeSour
 	pv.Spec.PersistentVolumeSource = source
 	if pv.Spec.Capacity == nil {
 		pv.Spec.Capacity = corev1.ResourceList{}
+	}
+	if r.Adopted {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 	pv.Spec.Capacity[corev1.ResourceStorage] = *resource.NewQuantity(int64(gib)<<30, resource.BinarySI)
 	return pv, nil

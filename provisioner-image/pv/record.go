@@ -28,6 +28,8 @@ type Record struct {
 	Access   volume.Access
 	Secret   corev1.SecretReference
 	CloneOf  string
+	// Adopted is set if the volume held data before it was the claim's. It is not noted on the PV, whose policy is Retain then.
+	Adopted bool
 }
 
 // annotations returns the record as annotations of the PV.

@@ -53,7 +53,7 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
-	record := pv.Record{VolumeID: v.ID, Access: access}
+	record := pv.Record{VolumeID: v.ID, Access: access, Adopted: v.IsAdopted()}
 	if from := task.Request.Source; from != nil {
 		record.CloneOf = from.Namespace + "/" + from.Name
 	}
@@ -116,7 +116,7 @@ func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume,
 
 // removeUnlessPublished removes the volume unless an overlapping run has created a PV in the meantime.
 func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v volume.Volume) error {
-	if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
+	if err := r.checkNoPV(ctx, task.PV); err != nil {
 		return err
 	}
 	return r.remove(ctx, task, removal{id: v.ID, undo: true})

@@ -4,37 +4,41 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// removal is what is known beside the PV: a volume that this run made, and that there never was a PV.
+// removal is what is known beside the PV: a volume that this run made, and that no claim was ever bound to a PV.
 type removal struct {
 	id   string
 	undo bool
 }
 
-// delete removes what was made for the claim. An undo is requested where no PV was ever created. If a PV exists all
-// the same, an overlapping run created it, and its volume is in use.
+// delete removes what was made for the claim. An undo is requested where no PV was ever created, or where no claim was ever bound to the PV, which is
+// being deleted then. If any other PV exists, an overlapping run created it, and its volume is in use.
 func (r *Runner) delete(ctx context.Context, task input.Task) error {
 	if task.Request.Undo {
-		if err := r.checkNoPV(ctx, task.PV.Name); err != nil {
+		if err := r.checkNoPV(ctx, task.PV); err != nil {
 			return err
 		}
 	}
 	return r.remove(ctx, task, removal{undo: task.Request.Undo})
 }
 
-func (r *Runner) checkNoPV(ctx context.Context, name string) error {
-	there, err := r.store.Get(ctx, name)
-	if err != nil {
+// checkNoPV returns an error if a PV of this name exists that is not the one that is taken back.
+func (r *Runner) checkNoPV(ctx context.Context, given *corev1.PersistentVolume) error {
+	there, err := r.store.Get(ctx, given.Name)
+	switch {
+	case err != nil:
 		return err
+	case there == nil, there.DeletionTimestamp != nil && there.UID == given.UID:
+		return nil
+	default:
+		return fmt.Errorf("PV %s is there, so that the volume is in use", given.Name)
 	}
-	if there != nil {
-		return fmt.Errorf("PV %s is there, so that the volume is in use", name)
-	}
-	return nil
 }
 
 // remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On

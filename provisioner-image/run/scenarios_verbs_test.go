@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
@@ -178,5 +179,72 @@ func TestAdoptionIsRefused(t *testing.T) {
 				t.Errorf("code %d, %s", result.Code, result.Message)
 			}
 		})
+	}
+}
+
+// adopted returns a world with a volume that the claim has adopted, and a PV for it.
+func adopted(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	id := w.cinder.Add("available", map[string]string{"kept": "yes"})
+	w.cinder.Resize(id, 5)
+	w.also = map[string]string{"adopt": "shop/data: " + id}
+	object := skeleton()
+	object.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	w.wantCode(t, w.run(t, w.request(contract.Provision, nil), object), contract.ExitDone)
+	return w
+}
+
+// The data are older than the claim, and outlive it unless an administrator says otherwise.
+func TestAdoptedVolumeIsRetainedWhateverTheClassSays(t *testing.T) {
+	if policy := adopted(t).pvs(t)[0].Spec.PersistentVolumeReclaimPolicy; policy != corev1.PersistentVolumeReclaimRetain {
+		t.Errorf("the PV's policy is %s", policy)
+	}
+	w := newWorld(t)
+	object := skeleton()
+	object.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	w.wantCode(t, w.run(t, w.request(contract.Provision, nil), object), contract.ExitDone)
+	if policy := w.pvs(t)[0].Spec.PersistentVolumeReclaimPolicy; policy != corev1.PersistentVolumeReclaimDelete {
+		t.Errorf("the policy of the PV of a new volume is %s", policy)
+	}
+}
+
+// takeBack undoes a provision whose PV no claim was ever bound to, as the dispatcher asks for it: with the real PV, which is terminating.
+func (w *world) takeBack(t *testing.T) run.Result {
+	t.Helper()
+	return w.run(t, w.request(contract.Delete, func(r *contract.Request) { r.Undo = true }), &w.pvs(t)[0])
+}
+
+func (w *world) deletePV(t *testing.T) {
+	t.Helper()
+	object := w.pvs(t)[0]
+	object.UID, object.DeletionTimestamp = "the-pv", new(metav1.Now())
+	if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), &object, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// It is released also after a run that ended at any request.
+func TestAdoptedVolumeOfAPVThatIsTakenBackIsReleased(t *testing.T) {
+	for k := 1; ; k++ {
+		w := adopted(t)
+		w.deletePV(t)
+		killed := w.kill(t, k, cindertest.DropAnswer, (*world).takeBack)
+		w.wantCode(t, w.takeBack(t), contract.ExitDone)
+		all := w.cinder.Volumes()
+		if len(all) != 1 || all[0].Status != "available" || all[0].Metadata[contract.AnnClaimUID] != "" || all[0].Metadata["kept"] != "yes" || len(w.secrets(t)) != 0 {
+			t.Fatalf("after a kill at request %d: left %+v and %d Secrets", k, all, len(w.secrets(t)))
+		}
+		if !killed {
+			return
+		}
+	}
+}
+
+// A PV that is not being deleted is in use, whoever asks.
+func TestUndoIsRefusedWhileItsPVIsNotBeingDeleted(t *testing.T) {
+	w := adopted(t)
+	if result := w.takeBack(t); result.Code == contract.ExitDone || len(w.secrets(t)) == 0 {
+		t.Errorf("%+v", result)
 	}
 }

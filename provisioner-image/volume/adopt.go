@@ -53,7 +53,8 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	}
 }
 
-func (v Volume) isAdopted() bool { return v.Metadata[keyAdopted] == "true" }
+// IsAdopted reports whether the volume held data before it was its claim's.
+func (v Volume) IsAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 
 // releaseAdopted removes the claim's marks from an adopted volume. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {

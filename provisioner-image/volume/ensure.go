@@ -33,7 +33,7 @@ func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
 	}
 	var usable []Volume
 	for _, v := range found {
-		if v.State != Failed || v.isAdopted() {
+		if v.State != Failed || v.IsAdopted() {
 			usable = append(usable, v)
 			continue
 		}

@@ -12,7 +12,7 @@ type Target struct {
 	ID  string
 	// Access is how the recorded volume was exported.
 	Access Access
-	// Undo is true if no PV was ever created, so that adopted volumes are kept.
+	// Undo is true if no claim was ever bound to a PV, so that adopted volumes are released.
 	Undo bool
 }
 
@@ -25,7 +25,7 @@ func (k *Keeper) Remove(ctx context.Context, t Target) error {
 	}
 	var errs []error
 	for _, v := range found {
-		if t.Undo && v.isAdopted() {
+		if t.Undo && v.IsAdopted() {
 			errs = append(errs, k.releaseAdopted(ctx, v, t.accessOf(v)))
 			continue
 		}
@@ -74,7 +74,10 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if err != nil {
 		return found, IgnoreGone(err)
 	}
-	if owner := v.UID(); owner != "" && owner != t.UID {
+	switch owner := v.UID(); {
+	case owner == "" && t.Undo:
+		return found, nil // an adopted one, which an earlier run has released
+	case owner != "" && owner != t.UID:
 		return nil, notOurs(v, "remove volume", t.UID)
 	}
 	return append(found, v), nil

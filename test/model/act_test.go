@@ -228,7 +228,7 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 		undone := seen.newest(provision)
 		j.rev, j.hash, j.node = undone.rev, undone.hash, undone.node
 	default:
-		j.gen, j.rev, j.node = seen.pv.gen, seen.pv.rev, seen.pv.node
+		j.gen, j.rev, j.node, j.neverBound = seen.pv.gen, seen.pv.rev, seen.pv.node, a.NeverBound
 	}
 	if a.Verb == contract.Expand {
 		j.gen = seen.pv.gen
@@ -241,7 +241,7 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 // writePV creates the PV that a run is to write.
 func (w *world) writePV(s *state, rev uint8) {
 	s.lastGen++
-	s.pv = volume{phase: unbound, gen: s.lastGen, rev: rev, retain: w.retain, finalizer: !w.retain}
+	s.pv = volume{phase: unbound, gen: s.lastGen, rev: rev, retain: w.retain || w.adopt, finalizer: !w.retain}
 	if w.forgets {
 		s.pv.node = s.node
 	}

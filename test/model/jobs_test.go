@@ -72,13 +72,13 @@ func (w *world) plan(j job) jobs.Plan {
 	case remove, noVerb:
 	}
 	p.PV.UID = genUID(j.gen)
-	p.Request.Undo = j.verb == remove && j.gen == 0
+	p.Request.Undo = j.verb == remove && (j.gen == 0 || j.neverBound)
 	return p
 }
 
 // create returns the Job of a launch.
 func (w *world) create(j job) *batchv1.Job {
-	key := job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, clean: j.clean}
+	key := job{verb: j.verb, number: j.number, after: j.after, gen: j.gen, rev: j.rev, hash: j.hash, node: j.node, clean: j.clean, neverBound: j.neverBound}
 	if out := w.built[key]; out != nil {
 		return out
 	}

@@ -127,7 +127,7 @@ func containerSteps() []step {
 		onJobs("the container removes the volume", func(_ *state, j *job) bool { return j.verb == remove && j.progress == begun },
 			func(_ *world, s *state, i int) {
 				s.jobs[i].progress = pvWritten
-				if s.jobs[i].gen == 0 && s.storage == adopted {
+				if (s.jobs[i].gen == 0 || s.jobs[i].neverBound) && s.storage == adopted {
 					s.storage = nothing // it is released as it was
 					return
 				}

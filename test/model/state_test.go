@@ -121,6 +121,7 @@ type job struct {
 	forget                              bool // an administrator has given its record up
 	rival                               bool // the rescued PV is noted on it
 	described                           bool // what its container has said of the PV is on record
+	neverBound                          bool // a delete whose request says that no claim was ever bound to the PV
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending

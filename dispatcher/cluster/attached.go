@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node for every volume that is attached at all.
+
+// attachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to it.
+func attachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
+	all := slices.Clone(node.Status.VolumesInUse)
+	for _, v := range node.Status.VolumesAttached {
+		all = append(all, v.Name)
+	}
+	slices.Sort(all)
+	return slices.Clip(slices.Compact(all))
+}
+
+// volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and never says that it has detached them.
+func volumesOfNode(obj any) ([]string, error) {
+	node := obj.(*corev1.Node)
+	if slices.ContainsFunc(node.Spec.Taints, runs.IsOutOfService) {
+		return nil, nil
+	}
+	var out []string
+	for _, v := range attachedTo(node) {
+		out = append(out, string(v))
+	}
+	return out, nil
+}
+
+// volumeOfPV indexes the PVs that were written for a claim.
+func volumeOfPV(obj any) ([]string, error) {
+	pv := obj.(*corev1.PersistentVolume)
+	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" {
+		return []string{string(name)}, nil
+	}
+	return nil, nil
+}
+
+func pvOfAttachment(obj any) ([]string, error) {
+	if name := obj.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name != nil {
+		return []string{*name}, nil
+	}
+	return nil, nil
+}
+
+// onlyPVAndNode keeps only what the dispatcher needs of a VolumeAttachment.
+func onlyPVAndNode(obj any) (any, error) {
+	a, ok := obj.(*storagev1.VolumeAttachment)
+	if !ok {
+		return obj, nil
+	}
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion},
+		Spec: storagev1.VolumeAttachmentSpec{
+			NodeName: a.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
+		},
+	}, nil
+}
+
+// AttachmentsOf returns the VolumeAttachments of a PV, sorted by name.
+func (c *Caches) AttachmentsOf(pv string) []*storagev1.VolumeAttachment {
+	out := typed[*storagev1.VolumeAttachment](c.attachments.ByIndex(byPV, pv))
+	slices.SortFunc(out, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// NodesWith returns the nodes that have a volume attached, by its name there, sorted. Those that are out of service do not count.
+func (c *Caches) NodesWith(volume corev1.UniqueVolumeName) []*corev1.Node {
+	out := typed[*corev1.Node](c.nodes.ByIndex(byVolume, string(volume)))
+	slices.SortFunc(out, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// onNode returns a handler for the changes of a node's labels, and for volumes that it has no longer attached. Kubelets update their nodes all the time.
+func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
+	changed := func(node *corev1.Node) {
+		h.Node(node)
+		b.caches.detached(node, nil, h)
+	}
+	return onUpdate(changed, func(old, now *corev1.Node) {
+		if !maps.Equal(old.Labels, now.Labels) {
+			h.Node(old)
+			h.Node(now)
+		}
+		b.caches.detached(old, now, h)
+	})
+}
+
+// detached calls the handler with the PVs whose volumes a node had attached and has no longer.
+func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
+	had, _ := volumesOfNode(old)
+	var has []string
+	if now != nil {
+		has, _ = volumesOfNode(now)
+	}
+	for _, volume := range had {
+		if _, still := slices.BinarySearch(has, volume); still {
+			continue
+		}
+		for _, pv := range typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, volume)) {
+			h.Detached(pv)
+		}
+	}
+}
+
+// onAttachment returns a handler for the end of VolumeAttachments of PVs that were written for a claim.
+func (b *builder) onAttachment(h Handlers) cache.ResourceEventHandler {
+	return onUpdate(func(a *storagev1.VolumeAttachment) {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil {
+			if pv := b.caches.PVNamed(*name); pv != nil && pv.Annotations[contract.AnnClaimUID] != "" {
+				h.Detached(pv)
+			}
+		}
+	}, func(_, _ *storagev1.VolumeAttachment) {})
+}

@@ -1,0 +1,53 @@
+package notes
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Notes that name nothing.
+const (
+	// NotSupported is about a config revision without the verb delete. Its argument is the annotation of the PV that names a revision.
+	NotSupported = "the config under which the volume was made does not serve the verb delete: name a revision that does in the PV's annotation %s, " +
+		"or set the PV's policy to Retain"
+	// Unproven is about a PV that proves no provision.
+	Unproven = "it may be in use, so nothing is undone. Delete the PersistentVolume, or complete it by hand"
+	// Retained is about a PV that its claim cannot be bound to and that is retained.
+	Retained = "its policy is Retain, so it is kept: delete it with its volume, or set its policy to Delete and it is taken back"
+	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
+	Mismatched = "it may be in use, so nothing is undone: delete whatever uses it, or mend it by hand. With the policy Retain it can be deleted, " +
+		"and its volume is kept"
+	// Unclaimed is about a PV that names no claim by its UID.
+	Unclaimed = "so its volume is not deleted. Remedy: name a claim by its UID. With the policy Retain it can be deleted, and its volume is kept"
+)
+
+// LostNode says that nothing is started while the node of a pod that was deleted by force is not Ready.
+func LostNode(pod, node string) string {
+	return fmt.Sprintf("%s was deleted without a report that it has ended from its node %s, which is not Ready: it may still run, and nothing else is started "+
+		"for the claim. Remedy: bring the node back, or, when it is off for certain, say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute",
+		pod, node, node, corev1.TaintNodeOutOfService)
+}
+
+// Unconfirmed says that nothing is started before the deadline of a pod that was deleted by force.
+func Unconfirmed(job string, until time.Time) string {
+	return fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: it may run until its deadline, %s, and nothing else is "+
+		"started for the claim before", job, until.UTC().Format(time.RFC3339))
+}
+
+// Stalled says that nothing is launched after the last attempt.
+func Stalled(attempts int, expand bool) string {
+	next := "when the claim's request or the config changes"
+	if expand {
+		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"
+	}
+	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", attempts, next)
+}
+
+// RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV does not exist. forget is the annotation that
+// releases its record.
+func RetainedInDoubt(job, forget string) string {
+	return "the Job " + job + " ended with exit code 0, and its PersistentVolume, with the policy Retain, does not exist: the volume is kept. Remedy: delete it " +
+		"in the storage if nobody needs it, then annotate the Job with " + forget
+}

@@ -1,0 +1,28 @@
+package observe
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// observeAttachment finds out which node has the volume of a released PV still attached. The caches are enough: no pod can begin to use a released PV,
+// so the volume is only detached.
+func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volume) {
+	if at := pv.Status.LastPhaseTransitionTime; at != nil {
+		v.ReleasedAt = at.Time
+	}
+	if all := b.Caches.AttachmentsOf(pv.Name); len(all) > 0 {
+		v.Attached = attachedProblem(all[0].Spec.NodeName, "the VolumeAttachment "+all[0].Name)
+	} else if nodes := b.Caches.NodesWith(pvs.NameOnNode(pv)); len(nodes) > 0 {
+		v.Attached = attachedProblem(nodes[0].Name, "its status")
+	}
+}
+
+func attachedProblem(node, by string) *decide.Problem {
+	return decide.Problemf(reason.VolumeInUse, "the node %s still has the volume attached, by %s, so it is not deleted. Remedy: delete what still uses it there; "+
+		"when the node is off for good, delete its Node object, or say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, by, node, runs.TaintOutOfService)
+}
