@@ -109,13 +109,22 @@ func (a *Actor) emitWarnings(r resolve.Resolved) {
 	}
 }
 
-// emitOutcome emits the verdict and the image's message for the user where the user looks. The rest of the output is
-// emitted on the Job only.
+// emitOutput emits the whole output of a run, on its Job only.
+func (a *Actor) emitOutput(o *observe.Observation, run decide.Run) {
+	if run.Output != "" {
+		a.emit(o.Jobs[run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, run.Output)
+	}
+}
+
+// reportRun counts a run, and emits its verdict.
+func (a *Actor) reportRun(o *observe.Observation, d decide.RecordOutcome) {
+	a.Series.CountRun(countedRun(o, d))
+	a.emitOutcome(o, d)
+}
+
+// emitOutcome emits the verdict and the image's message for the user where the user looks.
 func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	job := o.Jobs[d.Run.Name]
-	if d.Run.Output != "" {
-		a.emit(job, nil, corev1.EventTypeNormal, reason.ContainerOutput, d.Run.Output)
-	}
 	regarding, good, bad := a.eventTarget(o, d.Run)
 	switch {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size

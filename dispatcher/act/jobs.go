@@ -65,9 +65,11 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 		if i > 0 {
 			one.Record.Run.Output = "" // of a batch it is emitted once
 		}
-		a.emitOutcome(one.O, one.Record)
+		a.emitOutput(one.O, one.Record.Run)
 		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
-		a.Series.CountRun(countedRun(one.O, one.Record))
+		if !one.Record.Describes {
+			a.reportRun(one.O, one.Record)
+		}
 	}
 	return result, nil
 }
@@ -82,6 +84,11 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 			return nil, fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
 		}
 		annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = string(text)
+		if one.Record.Describes {
+			if annotations[jobs.AnnDescribed], err = runs.Description(one.O.Pods[job.Name]); err != nil {
+				return nil, fmt.Errorf("read what the Job %s describes: %w", job.Name, err)
+			}
+		}
 		if one.Record.Release {
 			annotations[jobs.Key(job, uid, jobs.AnnReleased)] = "true"
 		}

@@ -79,19 +79,26 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 	return err
 }
 
-// createPV creates the PV that a container describes. If it exists already, the next observation finds it.
+// createPV creates the PV that a container describes. Whether the run is a success is known now. If the PV exists already, the next
+// observation finds it.
 func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
 	job := o.Jobs[run.Name]
-	pv, refused := observe.DescribedPV(job, o.Pods[run.Name], a.Allowed[job.Namespace])
+	pv, refused := observe.DescribedPV(job, run.Described, a.Allowed[job.Namespace])
 	if refused != "" {
 		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: refused}), nil
 	}
-	_, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: patch.FieldManager})
+	created, err := a.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{FieldManager: patch.FieldManager})
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
+	case err == nil:
+		o.PV = created
+		a.reportRun(o, decide.RecordOutcome{Run: run, Success: true})
+		return Result{}, nil
+	case apierrors.IsAlreadyExists(err):
 		return Result{}, nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
-		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: "the API server refused the PersistentVolume that it describes: " + err.Error()}), nil
+		run.Refused = "the API server refused the PersistentVolume that it describes: " + err.Error()
+		a.reportRun(o, decide.RecordOutcome{Run: run})
+		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: run.Refused}), nil
 	default:
 		return Result{}, fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
 	}

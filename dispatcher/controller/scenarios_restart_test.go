@@ -19,7 +19,7 @@ type life func(w *world, last int64) string
 
 var stories = map[string]life{
 	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
-	"replaced": replaced, "rescheduled": rescheduled,
+	"replaced": replaced, "rescheduled": rescheduled, "described": described,
 }
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.

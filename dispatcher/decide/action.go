@@ -93,7 +93,7 @@ type Waive struct{ Run Run }
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
-// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described.
+// CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
 type CreatePV struct{ Run Run }
 
 // RecordOutcome writes the outcome of a run that has ended on its Job. Success says whether the run counts as a
@@ -101,6 +101,9 @@ type CreatePV struct{ Run Run }
 type RecordOutcome struct {
 	Run     Run
 	Success bool
+	// Describes is set if the PV is still to be created, from what the container has said of it. That is recorded as well. Whether the run is a
+	// success is known then.
+	Describes bool
 	// Release is set if the record is no longer needed once it has this outcome.
 	Release bool
 	// Retry is when the next run may start. It is zero if none will, or if one may start at once.

@@ -9,7 +9,7 @@ import (
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
 	for _, rule := range []func(View) Action{
-		removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
+		removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
 	} {
 		if action := rule(v); action != nil {
 			return action
@@ -107,26 +107,15 @@ func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
 		if r.Recorded == nil && !r.Unfinished {
-			if describesPV(v, r) {
-				return CreatePV{Run: r}
-			}
-			success := hasSucceeded(v, r)
-			action := RecordOutcome{Run: r, Success: success, Release: v.isReleasedWith(r, success)}
-			if !success {
+			success, describes := hasSucceeded(v, r), describesPV(v, r)
+			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: v.isReleasedWith(r, success)}
+			if !success && !describes {
 				action.Retry = v.retryAt(&r)
 			}
 			return action
 		}
 	}
 	return nil
-}
-
-// describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
-// the dispatcher, and the claim still needs the volume. The outcome is recorded after that, since the container's
-// output is lost with its pod, and is no longer needed once the PV exists.
-func describesPV(v View, r Run) bool {
-	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
-		!v.Volume.Exists && v.Claim == ClaimPending
 }
 
 // hasSucceeded reports whether a run that has ended succeeded. A provision succeeded if its PV exists and fits,

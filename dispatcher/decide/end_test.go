@@ -60,6 +60,9 @@ func (s *simulation) step() bool {
 		outcome := a.Run.Outcome
 		r := s.at(a.Run)
 		r.Recorded, r.Held = &outcome, r.Held && !a.Release
+		if a.Describes {
+			r.Described = "a PV"
+		}
 	case PublishResult:
 		s.at(a.Run).Published = true
 	case ReleaseRecord:

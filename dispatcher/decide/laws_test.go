@@ -24,7 +24,8 @@ func laws(out *broken, v View, action Action) {
 		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
 	case CreatePV:
 		out.law("created a PV that exists", v.Volume.Exists)
-		out.law("created a PV for a claim that is not pending", v.Claim != ClaimPending)
+		out.law("created a PV that is not on record", a.Run.Recorded == nil || !a.Run.Held || a.Run.Described == "")
+		out.law("created a PV whose volume may have been undone", v.undoRun(&a.Run) != nil)
 		out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
 	case AnnounceReschedule:
 		announceLaws(out, v, a)
@@ -34,6 +35,7 @@ func laws(out *broken, v View, action Action) {
 		out.law("recorded success without a PV that fits its claim", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Fits())
 		out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
 		out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
+		out.law("recorded a PV to be created that nobody needs, or that exists", a.Describes && (v.Claim != ClaimPending || v.Volume.Exists || a.Success || a.Release))
 		out.law("recorded an outcome twice", a.Run.Recorded != nil)
 		undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
 		out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
@@ -192,10 +194,11 @@ func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	last := v.Newest(a.Run.Verb)
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
+	kept := v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer // the PV stays until its volume has been deleted
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
-		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !v.madeNothing(last) && a.LeftBehind == "")
+		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !kept && !v.madeNothing(last) && a.LeftBehind == "")
 	}
 	if neverRan := a.Run.Outcome.Verdict == contract.NotStarted && a.Run.Number < last.Number; a.Run.Verb == contract.Provision && !neverRan {
-		out.law("lost the record to a run that never started", !v.Volume.Fits() && !v.madeNothing(&a.Run) && a.LeftBehind == "" && !hasSuccessor(v, a.Run))
+		out.law("lost the record to a run that never started", !v.Volume.Fits() && !kept && !v.madeNothing(&a.Run) && a.LeftBehind == "" && !hasSuccessor(v, a.Run))
 	}
 }

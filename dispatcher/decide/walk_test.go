@@ -182,6 +182,13 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 		out = append(out, unrecorded)
 		unrecorded.Refused = "it describes nothing"
 		out = append(out, unrecorded)
+		if v == contract.Done {
+			described := recorded(r, v, 0)
+			described.DescribesPV, described.Described = true, "a PV"
+			out = append(out, described)
+			described.Refused = "the API server refuses it"
+			out = append(out, described)
+		}
 		for _, ago := range []time.Duration{0, time.Hour} {
 			s := recorded(r, v, ago)
 			out = append(out, s)

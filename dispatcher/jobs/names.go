@@ -49,6 +49,10 @@ const (
 // Empty: this Job is the first.
 const AnnSince = contract.Domain + "since"
 
+// AnnDescribed is, on a provision Job whose PV the dispatcher creates, what its container has said of the PV. It is recorded with the outcome, and
+// the PV is created from it by whichever dispatcher leads.
+const AnnDescribed = contract.Domain + "described-pv"
+
 // AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the claim whose record is given up.
 const AnnForget = contract.Domain + "forget"
 

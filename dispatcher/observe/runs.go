@@ -57,13 +57,26 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	if run.Recorded != nil {
 		run.Outcome = *run.Recorded
 		run.Short = run.Record.Short(run.Outcome)
+		b.observeDescribed(run, job, run.Described)
 		return
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, *run, pods)
 	run.Short = run.Record.Short(run.Outcome)
 	if run.DescribesPV && run.Verb == contract.Provision {
-		_, run.Refused = DescribedPV(job, pods, b.Allowed[job.Namespace])
+		description, err := runs.Description(pods)
+		if err != nil {
+			run.Refused = err.Error()
+			return
+		}
+		b.observeDescribed(run, job, description)
+	}
+}
+
+// observeDescribed finds why no PV can be created from what a container has said of it.
+func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, description string) {
+	if run.Recorded == nil || description != "" {
+		_, run.Refused = DescribedPV(job, description, b.Allowed[job.Namespace])
 	}
 }
 
@@ -154,12 +167,12 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 }
 
 // DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot be created.
-func DescribedPV(job *batchv1.Job, pods []*corev1.Pod, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
+func DescribedPV(job *batchv1.Job, description string, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
 	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
 	if err != nil {
 		return nil, err.Error()
 	}
-	described, err := runs.ReadDescribedPV(pods)
+	described, err := runs.ReadDescribedPV(description)
 	if err != nil {
 		return nil, err.Error()
 	}

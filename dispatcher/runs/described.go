@@ -1,10 +1,10 @@
 package runs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,24 +21,28 @@ type DescribedPV struct {
 	Capacity     *resource.Quantity            `json:"capacity,omitempty"`
 }
 
-// ReadDescribedPV parses the PV that the container of a finished pod describes. Its error says what the image must
-// write.
-func ReadDescribedPV(pods []*corev1.Pod) (DescribedPV, error) {
-	var offer DescribedPV
+// Description returns what the container of a finished pod has said of its PV.
+func Description(pods []*corev1.Pod) (string, error) {
 	pod := newestPod(pods)
 	if pod == nil {
-		return offer, errors.New("no pod is left that could say where the volume is")
+		return "", errors.New("no pod is left that could say where the volume is")
 	}
 	terminated := terminatedState(pod)
 	if terminated == nil {
-		return offer, errors.New("the container " + contract.Container + " has not ended")
+		return "", errors.New("the container " + contract.Container + " has not ended")
 	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(terminated.Message)))
+	return terminated.Message, nil
+}
+
+// ReadDescribedPV parses what a container has said of its PV. Its error says what the image must write.
+func ReadDescribedPV(description string) (DescribedPV, error) {
+	var described DescribedPV
+	decoder := json.NewDecoder(strings.NewReader(description))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&offer); err != nil {
-		return offer, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
+	if err := decoder.Decode(&described); err != nil {
+		return described, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
 	}
-	return offer, nil
+	return described, nil
 }
 
 // Complete returns the PV: its request's skeleton, completed by what the container described. It rejects what the

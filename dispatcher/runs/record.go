@@ -29,6 +29,8 @@ type Record struct {
 	Volume string
 	// DescribesPV is set if the dispatcher creates the PV from the container's output.
 	DescribesPV bool
+	// Described is what the container has said of that PV, if the PV is to be created. It is recorded with the outcome.
+	Described string
 	// NothingBefore is set if nothing for the claim can have been in the storage before this run.
 	NothingBefore bool
 	// Since is when the first run for the claim was created after which something may be in the storage.
@@ -75,6 +77,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		AnyNode:       job.Annotations[jobs.AnnAnywhere] == "true",
 		Volume:        own(jobs.AnnVolume),
 		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
+		Described:     job.Annotations[jobs.AnnDescribed],
 		NothingBefore: own(jobs.AnnClean) == "true",
 		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
 		Waived:        own(jobs.AnnWaived) != "",

@@ -170,6 +170,7 @@ func actOnJob(s, seen *state, action decide.Action) {
 		j.recorded = endingOf(a.Run.Outcome.Verdict)
 		j.mayRun = a.Run.Outcome.MayRunUntil.After(now)
 		j.held = j.held && !a.Release
+		j.described = a.Describes
 	case decide.ReleaseRecord:
 		j.held = false
 		s.told = s.told || a.LeftBehind != ""
@@ -192,7 +193,7 @@ func (s *state) letOrphansGo() {
 
 // object returns what a write on the Job itself changes.
 func (j job) object() job {
-	return job{forget: j.forget, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
+	return job{forget: j.forget, described: j.described, cond: j.cond, recorded: j.recorded, mayRun: j.mayRun, stage: j.stage, held: j.held, terminating: j.terminating, birth: j.birth}
 }
 
 // launch creates the Job of a launch, unless one of its name exists.

@@ -121,6 +121,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 		}
 		out.Annotations[jobs.AnnOutcome] = string(text)
 	}
+	if j.described {
+		out.Annotations[jobs.AnnDescribed] = description
+	}
 	switch j.stage {
 	case notAsked:
 	case announced:
@@ -131,6 +134,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	out.Status = statusOf(j)
 	return &out
 }
+
+// description is what a container says of its PV, where the dispatcher creates the PV.
+const description = `{"source":{"nfs":{"server":"10.10.2.4","path":"/gold"}}}`
 
 func statusOf(j *job) batchv1.JobStatus {
 	var s batchv1.JobStatus
@@ -232,7 +238,7 @@ func containerOf(j *job, pod *corev1.Pod) (corev1.PodPhase, []corev1.ContainerSt
 		if j.end == done {
 			kind = corev1.PodSucceeded
 		}
-		c.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: max(endings[j.end].code, 0), Message: `{"source":{"nfs":{"server":"10.10.2.4","path":"/gold"}}}`}
+		c.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: max(endings[j.end].code, 0), Message: description}
 	case j.pod == podEnded:
 		kind, pod.Status.Reason = corev1.PodFailed, "DeadlineExceeded"
 		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}

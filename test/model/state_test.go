@@ -119,6 +119,7 @@ type job struct {
 	clean, held, terminating            bool
 	forget                              bool // an administrator has given its record up
 	neverBound                          bool // a delete whose request says that no claim was ever bound to the PV
+	described                           bool // what its container has said of the PV is on record
 	cond                                cond
 	end                                 ending // of the pod
 	recorded                            ending

@@ -1,0 +1,85 @@
+package controller_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// describes is an image with write-pv: dispatcher: it says where the volume is.
+func describes(r *fakecluster.Run) fakecluster.Exit {
+	r.CreateVolume()
+	return fakecluster.Exit{Message: `{"source":{"nfs":{"server":"10.10.2.4","path":"/gold"}}}`}
+}
+
+// setUpDescribed sets up a class whose PVs the dispatcher creates.
+func (w *world) setUpDescribed() {
+	w.SetUpGold(fakecluster.Always(describes), "write-pv", "dispatcher", "service-account-name", "")
+}
+
+// described: a claim is bound to a PV that the dispatcher has created, and is deleted.
+func described(w *world, last int64) string {
+	w.setUpDescribed()
+	w.StartMortal(last)
+	claim := w.CreateClaim("data")
+	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
+	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its result is shown", 3*time.Hour, func() bool { return w.Claim("data").Annotations[contract.AnnResult] != "" })
+	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
+	fakecluster.Delete(w, fakecluster.User, claim)
+	w.Until("nothing is left", 3*time.Hour, w.Empty)
+	return w.sum()
+}
+
+// The claim is deleted when its PV is about to be created. Another leader may be about to create it, too, so the volume is not undone: the PV
+// is created, and its volume is reclaimed.
+func TestADescribedPVIsCreatedFromTheRecordAlthoughItsClaimIsDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.setUpDescribed()
+		failed := 0
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
+			if _, isPV := obj.(*corev1.PersistentVolume); !isPV || verb != "create" || failed > 0 {
+				return nil
+			}
+			failed++
+			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+			return apierrors.NewInternalError(errors.New("etcd has no leader"))
+		})
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the creation of the PV has failed", time.Hour, func() bool { return failed == 1 })
+		w.Until("nothing is left", 3*time.Hour, w.Empty)
+		w.MustRun("provision", "delete")
+		for _, created := range w.CreatedJobs(contract.Delete) {
+			if created.Now.GetAnnotations()[jobs.AnnVolume] == "" {
+				w.T.Errorf("the Job %s undoes the volume", created.Now.GetName())
+			}
+		}
+	})
+}
+
+// The API server refuses the PV. The claim's user learns that once for each attempt, and the run has failed.
+func TestADescribedPVThatTheAPIServerRefusesIsAFailure(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.setUpDescribed()
+		refused := 0
+		w.Server.Refuse(func(_, verb string, obj fakecluster.Object) error {
+			if _, isPV := obj.(*corev1.PersistentVolume); !isPV || verb != "create" || refused == 2 {
+				return nil
+			}
+			refused++
+			return apierrors.NewBadRequest("no such server") // of no effect on the next attempt
+		})
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the claim is bound", time.Hour, w.IsBound("data"))
+		w.MustRun("provision")
+	})
+}
