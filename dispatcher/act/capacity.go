@@ -27,7 +27,7 @@ func (a *Actor) DoCapacity(ctx context.Context, c observe.Capacity) (Result, err
 		err := a.Client.StorageV1().CSIStorageCapacities(obj.Namespace).Delete(ctx, obj.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &obj.UID},
 		})
-		if _, err = outcomeOf(err, "delete the CSIStorageCapacity %s of the class %s", obj.Name, obj.StorageClassName); err != nil {
+		if _, err = patch.OutcomeOf(err, "delete the CSIStorageCapacity %s of the class %s", obj.Name, obj.StorageClassName); err != nil {
 			return Result{}, err
 		}
 	}
@@ -51,7 +51,7 @@ func (a *Actor) DoDriver(ctx context.Context, driver *storagev1.CSIDriver) error
 		return nil
 	default:
 		_, err := patch.Merge(ctx, a.Client.StorageV1().CSIDrivers(), driver, patch.Fields{"spec": patch.Fields{"storageCapacity": true}})
-		_, err = outcomeOf(err, "let the scheduler read the capacity of the CSIDriver %s", driver.Name)
+		_, err = patch.OutcomeOf(err, "let the scheduler read the capacity of the CSIDriver %s", driver.Name)
 		return err
 	}
 }

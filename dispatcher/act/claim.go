@@ -27,12 +27,12 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 	if err == nil {
 		err = patch.UnlessMissing(patch.MissingKeys("annotation", claim.Annotations, answer.Annotations))
 	}
-	if IsRefused(err) {
+	if patch.IsRefused(err) {
 		a.emitUnpublished(o, d, err)
 		return learned(observe.Hint{Unpublishable: d.Run.Name, Success: d.Success}), nil
 	}
-	how, err := outcomeOf(err, "write the result on the claim %s", o.At)
-	if how == written && err == nil {
+	how, err := patch.OutcomeOf(err, "write the result on the claim %s", o.At)
+	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)
 	}
 	return Result{}, err
@@ -43,8 +43,8 @@ func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d dec
 func (a *Actor) reschedule(ctx context.Context, o *observe.Observation, why string) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace), o.Claim,
 		patch.Annotate(map[string]any{storagehelpers.AnnSelectedNode: nil})))
-	how, err := outcomeOf(err, "take the selected node off the claim %s", o.At)
-	if how == written && err == nil {
+	how, err := patch.OutcomeOf(err, "take the selected node off the claim %s", o.At)
+	if how == patch.Written && err == nil {
 		a.emit(o.Claim, nil, corev1.EventTypeNormal, reason.Rescheduling, why+"; the scheduler is to choose a node again")
 	}
 	return err

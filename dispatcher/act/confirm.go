@@ -25,7 +25,7 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 	pod := runs.GatedPod(o.Pods[run.Name])
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
-			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != written {
+			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != patch.Written {
 				return err
 			}
 		}
@@ -39,8 +39,8 @@ func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	gate := patch.Fields{"$patch": "delete", "name": jobs.GateConfirm}
 	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
 		patch.Fields{"spec": patch.Fields{"schedulingGates": []any{gate}}})
-	how, err := outcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
-	if how == written && err == nil {
+	how, err := patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
+	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)
 	}
 	return err

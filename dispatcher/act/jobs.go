@@ -33,10 +33,10 @@ const requeueShared = 100 * time.Millisecond
 
 // patchJob writes on a Job as it was observed. A change of a Job that serves several claims enqueues only the claims
 // that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
-func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (outcome, Result, error) {
+func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, Result, error) {
 	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
-	how, err := outcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
-	if how == changed && len(jobs.UIDs(job)) > 1 {
+	how, err := patch.OutcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
+	if how == patch.Changed && len(jobs.UIDs(job)) > 1 {
 		return how, Result{RequeueAfter: requeueShared}, err
 	}
 	return how, Result{}, err
@@ -58,7 +58,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 		return Result{}, err
 	}
 	how, result, err := a.patchJob(ctx, job, change)
-	if how == changed || err != nil {
+	if how == patch.Changed || err != nil {
 		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
 	for i, one := range all {
@@ -120,7 +120,7 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 		change = releasePatch(job, d.Run, a.Clock.Now())
 	}
 	how, result, err := a.patchJob(ctx, job, change)
-	if err == nil && how != changed && d.LeftBehind != "" {
+	if err == nil && how != patch.Changed && d.LeftBehind != "" {
 		a.emitLeftBehind(o, job, d.LeftBehind)
 	}
 	return result, err
@@ -176,11 +176,11 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		}
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
 			patch.Fields{"metadata": patch.Fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
-		how, err := outcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
+		how, err := patch.OutcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {
 			return err
 		}
-		if how == written {
+		if how == patch.Written {
 			a.Writes.Wrote(answer)
 		}
 	}

@@ -44,7 +44,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		a.Slots.Assign(slots.KeyOf(plan.Config.Source))
 		return nil
 	}
-	if IsRefused(err) && !patch.IsStripped(err) && len(others) == 0 {
+	if patch.IsRefused(err) && !patch.IsStripped(err) && len(others) == 0 {
 		a.reportProblem(first.O, decide.Problem{
 			Reason: reason.LaunchFailed, Note: fmt.Sprintf("the API server refused the Job %s/%s: %v", job.Namespace, job.Name, err),
 		})

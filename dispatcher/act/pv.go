@@ -43,12 +43,12 @@ func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d d
 
 // deleteJudgedPV deletes a PV whose volume a run is about to delete, unless it has changed since it was judged. Our finalizer keeps it. On a PV
 // that is terminating already this only asks whether it has changed.
-func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (outcome, error) {
+func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (patch.Outcome, error) {
 	err := a.Client.CoreV1().PersistentVolumes().Delete(ctx, o.PV.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &o.PV.UID, ResourceVersion: &o.PV.ResourceVersion},
 	})
-	how, err := outcomeOf(err, "delete the PersistentVolume %s before its volume", o.PV.Name)
-	if how != written || err != nil {
+	how, err := patch.OutcomeOf(err, "delete the PersistentVolume %s before its volume", o.PV.Name)
+	if how != patch.Written || err != nil {
 		return how, err
 	}
 	a.Writes.Deleted(o.PV)
@@ -77,14 +77,14 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
-	_, err = outcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
+	_, err = patch.OutcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }
 
 // noteRival writes the name of a rival on a Job of the UID or on the UID's PV, so that it is known when the rival no longer exists.
 func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.NoteRival) (Result, error) {
 	var about runtime.Object = o.PV
-	var how outcome
+	var how patch.Outcome
 	var result Result
 	var err error
 	if job := o.Jobs[d.Run.Name]; job != nil {
@@ -92,9 +92,9 @@ func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.
 		how, result, err = a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnRival): o.View.Rival.Name}))
 	} else {
 		err = a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV, patch.Annotate(map[string]string{jobs.AnnRival: o.View.Rival.Name})))
-		how, err = outcomeOf(err, "note a rival on the PersistentVolume %s", o.PV.Name)
+		how, err = patch.OutcomeOf(err, "note a rival on the PersistentVolume %s", o.PV.Name)
 	}
-	if err == nil && how == written {
+	if err == nil && how == patch.Written {
 		p := o.View.Rival.Problem()
 		a.emit(about, nil, corev1.EventTypeWarning, p.Reason, p.Note)
 	}

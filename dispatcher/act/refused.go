@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -26,7 +27,7 @@ func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Ac
 
 // unlessRefused returns how an action ended. A refused write is reported and learned from.
 func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, action decide.Action, result Result, err error) (Result, error) {
-	if !IsRefused(err) {
+	if !patch.IsRefused(err) {
 		return result, err
 	}
 	klog.FromContext(ctx).Error(err, "A write was refused", "claim", o.At, "uid", o.UID)

@@ -77,8 +77,8 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	change["status"] = status
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
-	how, err := outcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
-	return how == written && err == nil, err
+	how, err := patch.OutcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
+	return how == patch.Written && err == nil, err
 }
 
 // leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand it.

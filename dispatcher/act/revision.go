@@ -31,7 +31,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		change := patch.Annotate(map[string]any{config.AnnUnusedSince: nil})
 		change["revision"] = o.NextRevision
 		err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change))
-		_, err = outcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
+		_, err = patch.OutcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
 	_, err := a.Client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
@@ -75,7 +75,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action rete
 // was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
-	_, err = outcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
+	_, err = patch.OutcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }
 
@@ -85,6 +85,6 @@ func (a *Actor) deleteRevision(ctx context.Context, stored *appsv1.ControllerRev
 	err := a.Client.AppsV1().ControllerRevisions(stored.Namespace).Delete(ctx, stored.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion},
 	})
-	_, err = outcomeOf(err, "delete the unused config revision %s/%s", stored.Namespace, stored.Name)
+	_, err = patch.OutcomeOf(err, "delete the unused config revision %s/%s", stored.Namespace, stored.Name)
 	return err
 }

@@ -35,7 +35,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 			return nil
 		}
 		c.dismiss(members)
-		if !act.IsRefused(err) || patch.IsStripped(err) {
+		if !patch.IsRefused(err) || patch.IsStripped(err) {
 			return c.afterStripped(err, append(members, first)...)
 		}
 	}

@@ -1,0 +1,39 @@
+package patch
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Outcome is how a write ended that was not refused for another reason.
+type Outcome int
+
+// The outcomes of a write.
+const (
+	Written Outcome = iota
+	Changed         // the object has changed since it was observed: the watch enqueues the UID
+	Deleted         // the object no longer exists: the watch enqueues the UID
+)
+
+// OutcomeOf returns whether a write met a conflict or a missing object. It returns every other error, with what was
+// tried.
+func OutcomeOf(err error, format string, args ...any) (Outcome, error) {
+	switch {
+	case err == nil:
+		return Written, nil
+	case apierrors.IsConflict(err):
+		return Changed, nil
+	case apierrors.IsNotFound(err):
+		return Deleted, nil
+	default:
+		return Written, fmt.Errorf(format+": %w", append(args, err)...)
+	}
+}
+
+// IsRefused reports whether the API server refused a write and would refuse it again: by an admission webhook or
+// policy, by validation, or by RBAC. A webhook that gives no reason answers 400. One that takes away what was written
+// refuses it as well.
+func IsRefused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsStripped(err)
+}
