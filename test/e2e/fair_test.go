@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A namespace with many claims does not delay the first claim of another, and the class never runs more Jobs than
+// A namespace with many claims does not delay the first claim of another, and no more pods of the class are at work than
 // its max-parallel.
 func TestNamespacesShareSlotsFairly(t *testing.T) {
 	t.Parallel()
@@ -71,23 +71,33 @@ func (w *world) pending(ctx context.Context) (int, error) {
 
 // jobsOfClaims returns the Jobs of the test's claims, and of more.
 func (w *world) jobsOfClaims(ctx context.Context, more ...*corev1.PersistentVolumeClaim) ([]batchv1.Job, error) {
-	mine := map[string]bool{}
-	for _, claim := range append(more, w.claims...) {
-		mine[string(claim.UID)] = true
-	}
+	mine := w.uids(more...)
 	list, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, labelled("flex-provisioner.io/verb=provision"))
 	return slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !mine[job.Labels["flex-provisioner.io/claim-uid"]] }), err
 }
 
-// atMost checks that no more Jobs of the test's claims ran at a time. One that does not start within 10 s gives its
-// slot to another, as it may on a busy machine.
+// uids are those of the test's claims, and of more.
+func (w *world) uids(more ...*corev1.PersistentVolumeClaim) map[string]bool {
+	out := map[string]bool{}
+	for _, claim := range append(more, w.claims...) {
+		out[string(claim.UID)] = true
+	}
+	return out
+}
+
+// atMost checks that no more pods of the test's claims are at work at a time: past their gate, and not ended.
 func (w *world) atMost(ctx context.Context, most int, more ...*corev1.PersistentVolumeClaim) error {
-	jobs, err := w.jobsOfClaims(ctx, more...)
-	running := slices.DeleteFunc(jobs, func(job batchv1.Job) bool {
-		return ended(job) != nil || time.Since(job.CreationTimestamp.Time) > 9*time.Second
-	})
-	if err == nil && len(running) > most {
-		err = fmt.Errorf("more than max-parallel=%d Jobs run: %v", most, names(running))
+	mine := w.uids(more...)
+	list, err := kube.CoreV1().Pods(ownNamespace).List(ctx, labelled("flex-provisioner.io/verb=provision"))
+	var working []string
+	for _, pod := range list.Items {
+		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if mine[pod.Labels["flex-provisioner.io/claim-uid"]] && len(pod.Spec.SchedulingGates) == 0 && !over {
+			working = append(working, pod.Name)
+		}
+	}
+	if err == nil && len(working) > most {
+		err = fmt.Errorf("more than max-parallel=%d pods are at work: %v", most, working)
 	}
 	return err
 }
