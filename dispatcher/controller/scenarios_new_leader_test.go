@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,14 +20,14 @@ import (
 )
 
 // dropped lets the dispatcher find these namespaces on its lease, after a first look that fails.
-func (w *world) dropped(namespaces *[]string) {
+func (w *world) dropped(namespaces *atomic.Pointer[[]string]) {
 	failed := false
 	w.options.NoteNamespaces = func(context.Context) (*coordinationv1.Lease, []string, error) {
 		if !failed {
 			failed = true
 			return nil, nil, errors.New("no answer")
 		}
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "lease"}}, *namespaces, nil
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: fakecluster.ConfigNamespace, Name: "lease"}}, *namespaces.Load(), nil
 	}
 }
 
@@ -51,7 +52,8 @@ func TestOneRunPerClaimWhenItsNamespaceIsNotServedAnyMore(t *testing.T) {
 		w.Advance(time.Second)
 		w.renewed()
 		w.Advance(time.Second)
-		lost := []string{"team"}
+		var lost atomic.Pointer[[]string]
+		lost.Store(&[]string{"team"})
 		w.options.Namespaces = []string{fakecluster.ConfigNamespace}
 		w.dropped(&lost)
 		w.Start()
@@ -63,7 +65,7 @@ func TestOneRunPerClaimWhenItsNamespaceIsNotServedAnyMore(t *testing.T) {
 		}
 		w.MustEmitSome(onData, "NamespaceNotServed", "team", "--config-namespaces", "flex-provisioner.io/namespaces", "lease")
 		w.MustEmitSome("Lease/lease", "NamespaceNotServed", "team", "flex-provisioner.io/namespaces")
-		lost = nil // an administrator has taken it out of the annotation
+		lost.Store(&[]string{}) // an administrator has taken it out of the annotation
 		w.Until("the claim is served again", 2*time.Minute, func() bool { return w.jobsOf(claim) == 2 })
 	})
 }
