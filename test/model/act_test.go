@@ -241,7 +241,7 @@ func (w *world) launch(s, seen state, a decide.Launch) (state, bool) {
 // writePV creates the PV that a run is to write.
 func (w *world) writePV(s *state, rev uint8) {
 	s.lastGen++
-	s.pv = volume{phase: unbound, gen: s.lastGen, rev: rev, retain: w.retain || w.adopt, finalizer: !w.retain}
+	s.pv = volume{phase: unbound, gen: s.lastGen, rev: rev, retain: w.retain || w.adopt, finalizer: true}
 	if w.forgets {
 		s.pv.node = s.node
 	}

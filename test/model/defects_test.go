@@ -12,9 +12,6 @@ var knownDefects = []defect{
 	{"A2, by a PV of another name that came and went while no leader looked", func(b broken) bool {
 		return b.law == lawData && !b.right && b.other
 	}},
-	{"A2, of a run that failed after it had written its PV: a retained volume is undone when its PV was deleted before the run was recorded", func(b broken) bool {
-		return b.law == lawData && !b.right && b.undo && !b.other && b.storage == used
-	}},
 	{"two leaders: a pod that appears long after its Job was deleted is confirmed by a leader that does not see the deletion: the other has recorded " +
 		"that the run never ran, and its volume has no record", func(b broken) bool {
 		return b.leaders == 2 && b.late && (b.law == lawRecord || b.law == lawRest && b.why == whyStays)
