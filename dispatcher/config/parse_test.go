@@ -45,12 +45,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"run-on":            {"selected-node", func(c config.Config) bool { return c.RunOn == config.RunOnSelected }},
 		"env-from-secret":   {"login", func(c config.Config) bool { return c.EnvSecret == "login" }},
 		"files-from-secret": {"cloud.d", func(c config.Config) bool { return c.FilesSecret == "cloud.d" }},
-		"pod-template":      {template, func(c config.Config) bool { return string(c.Template) == `{"spec":{"tolerations":[{"key":"storage","operator":"Exists"}]}}` }},
-		"timeout":           {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
-		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
-		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
-		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
-		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
+		"pod-template": {template, func(c config.Config) bool {
+			return string(c.Template) == `{"spec":{"tolerations":[{"key":"storage","operator":"Exists"}]}}`
+		}},
+		"timeout":      {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
+		"max-attempts": {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
+		"data-sources": {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
+		"write-pv":     {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
+		"batch-size":   {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
 		"request-keys": {"tier, example.com/Replicas,\nexample.com/backup", func(c config.Config) bool {
 			return slices.Equal(c.RequestKeys, []string{"example.com/Replicas", "example.com/backup", "tier"})
 		}},
