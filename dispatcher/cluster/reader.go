@@ -10,7 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,7 +100,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 
 // isName reports whether an object may have this name. What a user or an image wrote may be any text, and client-go refuses to ask
 // for one with a slash: a claim would be looked at again and again.
-func isName(name string) bool { return name != "" && len(path.IsValidPathSegmentName(name)) == 0 }
+func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	pv, err := l.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
