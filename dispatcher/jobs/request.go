@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -28,8 +27,9 @@ const (
 // maxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
 const maxClaimText = 4096
 
-// Request returns what a claim asks for, as the image sees it. zone is the selected node's.
-func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
+// Request returns what a claim asks for, as the image sees it, but for its node: where no scheduler selects one, the claim's
+// annotation is any text of its user.
+func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config) contract.Request {
 	mode := corev1.PersistentVolumeFilesystem
 	if claim.Spec.VolumeMode != nil {
 		mode = *claim.Spec.VolumeMode
@@ -45,8 +45,6 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		VolumeMode:    string(mode),
 		MountOptions:  class.MountOptions,
 		ReclaimPolicy: cfg.Source.Reclaim,
-		SelectedNode:  claim.Annotations[storagehelpers.AnnSelectedNode],
-		SelectedZone:  zone,
 		Labels:        claim.Labels,
 		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
