@@ -70,8 +70,10 @@ try UID /var/lib/flex-volumes/pvc-UID UID x`
 		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), "pvc-"+uid, metav1.DeleteOptions{}), "the PV")
 	})
 	said := strings.Split(strings.TrimSpace(printed), "\n")
-	want := []string{"only the PersistentVolume of its own claim", "must name its claim by UID",
-		"must be /var/lib/flex-volumes/pvc-UID", "must be /var/lib/flex-volumes/pvc-UID", "must name its storage class", "persistentvolume/pvc-" + uid}
+	want := []string{
+		"only the PersistentVolume of its own claim", "must name its claim by UID", "must be /var/lib/flex-volumes/pvc-UID",
+		"must be /var/lib/flex-volumes/pvc-UID", "must name its storage class", "persistentvolume/pvc-" + uid,
+	}
 	if len(said) != len(want) {
 		t.Fatalf("the pod said %q", said)
 	}
