@@ -89,7 +89,7 @@ func TestPodOfANodesDirectoriesGetsNoMoreOfItsNode(t *testing.T) {
 		{"CAP_NET_ADMIN", theDispatcher, createJob(admin), "may add only DAC_OVERRIDE"},
 		{"hostPath /", theDispatcher, createJob(mounts("/")), path},
 		{"hostPath below a link", theDispatcher, createJob(mounts(volumesFolder + "/link/etc")), path},
-		{"its pod", jobController, createPod(mounts(volumesFolder+"/link")), path},
+		{"its pod", jobController, createPod(mounts(volumesFolder + "/link")), path},
 		{"the node's processes", theDispatcher, createJob(processes), "hostPID"},
 		{"the node's network", theDispatcher, createJob(network), "hostNetwork"},
 		{"what the shipped configs launch", theDispatcher, createJob(), ""},

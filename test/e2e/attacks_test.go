@@ -108,7 +108,7 @@ func deleteSecret(name string, options metav1.DeleteOptions) func(context.Contex
 
 // chapSecret has what the kubelet reads.
 func chapSecret(secret *corev1.Secret) {
-	secret.StringData = map[string]string{chapUser: "user", chapPassword: "not a password"}
+	secret.StringData = map[string]string{chapUser: "user", chapPassword: "5d1f0c-of-the-attack"}
 }
 
 // asksForToken lets kube-controller-manager fill the Secret with a token of the dispatcher, without an end.
