@@ -29,7 +29,8 @@ start_etcd() {
 # kubelet-preferred-address-types: logs and exec would look up "node1" in a DNS that is not there.
 # enable-aggregator-routing: webhooks are called at their pods' addresses, to which this namespace has
 # routes; it has none to service addresses, which only nodes translate.
-# audit: the tests count requests by it. It takes 512 MB at most, and ends with the cluster.
+# audit: the tests count requests by it, and compare those of a whole run with the shipped roles: nothing of it may be rotated
+# away, which the tests check. It takes 2 GB at most, and ends with the cluster.
 start_apiserver() {
   # shellcheck disable=SC2086 # a list of flags
   component kube-apiserver --etcd-servers=$ETCD --cert-dir="$KUBE/pki" \
@@ -40,7 +41,7 @@ start_apiserver() {
     --service-account-signing-key-file="$KUBE/pki/sa.key" --service-account-key-file="$KUBE/pki/sa.pub" \
     --kubelet-preferred-address-types=InternalIP --enable-aggregator-routing=true --profiling=false \
     --audit-policy-file="$CLUSTER/audit-policy.yaml" --audit-log-path="$KUBE/audit/audit.log" \
-    --audit-log-maxsize=64 --audit-log-maxbackup=7 \
+    --audit-log-maxsize=128 --audit-log-maxbackup=15 \
     $FLEX_APISERVER_FLAGS
 }
 

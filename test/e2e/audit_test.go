@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,8 @@ type audited struct {
 	Answer struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	At time.Time `json:"requestReceivedTimestamp"`
+	At          time.Time         `json:"requestReceivedTimestamp"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 // resource is what a request was about: "pods", "pods/log".
@@ -67,33 +69,51 @@ func countRequests(user string, from, to time.Time) (map[requestKind]int, error)
 
 // requestsOf returns a user's requests, those of all files of the log that were written since the first time.
 func requestsOf(user string, from, to time.Time) ([]audited, error) {
+	all, err := auditedWith(fmt.Sprintf(`"username":%q`, user), from, to)
+	return slices.DeleteFunc(all, func(r audited) bool { return r.User.Name != user }), err
+}
+
+// auditedWith returns the requests whose line in the log contains a text. The log is read again if it was rotated meanwhile.
+func auditedWith(text string, from, to time.Time) ([]audited, error) {
+	for {
+		files, err := auditLogs(from)
+		if err != nil {
+			return nil, err
+		}
+		var out []audited
+		for _, file := range files {
+			err = errors.Join(err, readAudit(file, []byte(text), func(r audited) {
+				if !r.At.Before(from) && r.At.Before(to) {
+					out = append(out, r)
+				}
+			}))
+		}
+		now, listed := auditLogs(from)
+		if slices.Equal(files, now) {
+			return out, errors.Join(err, listed)
+		}
+	}
+}
+
+// auditLogs returns the files of the log that were written since a time.
+func auditLogs(from time.Time) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(labState(), "kube", "audit", "audit*.log"))
 	if err == nil && len(files) == 0 {
 		err = errors.New("the API server writes no audit log")
 	}
-	var out []audited
-	for _, file := range files {
-		info, statErr := os.Stat(file)
-		if errors.Is(statErr, os.ErrNotExist) || statErr == nil && info.ModTime().Before(from) {
-			continue // deleted by the rotation, or too old
-		}
-		err = errors.Join(err, statErr, readAudit(file, user, func(r audited) {
-			if !r.At.Before(from) && r.At.Before(to) {
-				out = append(out, r)
-			}
-		}))
-	}
-	return out, err
+	return slices.DeleteFunc(files, func(file string) bool {
+		info, err := os.Stat(file)
+		return err == nil && info.ModTime().Before(from)
+	}), err
 }
 
-// readAudit yields a user's requests of one file. Its last line may be half written.
-func readAudit(file, user string, yield func(audited)) error {
+// readAudit yields the requests of one file whose line contains a text. Its last line may be half written.
+func readAudit(file string, text []byte, yield func(audited)) error {
 	log, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	mine := fmt.Appendf(nil, `"username":%q`, user)
 	for lines := bufio.NewReaderSize(log, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		switch {
@@ -101,16 +121,14 @@ func readAudit(file, user string, yield func(audited)) error {
 			return nil
 		case err != nil:
 			return err
-		case !bytes.Contains(line, mine):
+		case !bytes.Contains(line, text):
 			continue
 		}
 		var r audited
 		if err := json.Unmarshal(line, &r); err != nil {
 			return fmt.Errorf("read the audit log: %w", err)
 		}
-		if r.User.Name == user {
-			yield(r)
-		}
+		yield(r)
 	}
 }
 

@@ -141,6 +141,7 @@ func (w *world) publishes(script string) (*process, string) {
 	})
 	w.class(w.ns, firstConsumer, func(c *storagev1.StorageClass) { c.Provisioner = provisioner }, parameter("flex-provisioner.io/config-namespace", w.ns))
 	w.config(w.ns, w.ns, scripted(script, nil))
+	w.bindCapacity(provisioner)
 	p := w.started("--publish-capacity", "--provisioner-name="+provisioner, "--allow="+w.ns+"/host-path="+volumesOfNodes)
 	w.eventually(toBind, "the CSIDriver, after the capacity of the class", func(ctx context.Context) error {
 		driver, err := kube.StorageV1().CSIDrivers().Get(ctx, provisioner, metav1.GetOptions{})

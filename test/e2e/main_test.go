@@ -34,10 +34,20 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e cannot begin:", err)
 		return 2
 	}
+	began := time.Now()
+	if err := markAudit(ctx, auditBegins); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e cannot begin:", err)
+		return 2
+	}
 	code := m.Run()
-	if err := nothingNew(ctx, before); err != nil {
-		fmt.Fprintln(os.Stderr, "FAIL: after all tests:", err)
-		return 1
+	for _, check := range []func() error{
+		func() error { return nothingNew(ctx, before) },
+		func() error { return permissionsFit(ctx, began, code == 0 && isWhole()) },
+	} {
+		if err := check(); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL: after all tests:", err)
+			code = 1
+		}
 	}
 	return code
 }

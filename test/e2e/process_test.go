@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -36,14 +38,18 @@ func (w *world) ownProvisioner() string { return "e2e.example.com/" + w.ns }
 // oursAlone gives a class to the test's own dispatchers.
 func (w *world) oursAlone(class *storagev1.StorageClass) { class.Provisioner = w.ownProvisioner() }
 
-// dispatch starts a dispatcher, with more flags. It ends with the test, after the claims.
+// dispatch starts a dispatcher, with more flags. It has the permissions that are shipped, unless a flag names another kubeconfig. It ends with the
+// test, after the claims.
 func (w *world) dispatch(flags ...string) *process {
 	w.t.Helper()
 	p := &process{log: &safeBuffer{}, ended: make(chan error, 1)}
 	address := w.freeAddress()
 	p.url = "http://" + address
+	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--kubeconfig=") }) {
+		flags = append(flags, "--kubeconfig="+w.shippedAccount())
+	}
 	p.cmd = exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{
-		"--kubeconfig=" + os.Getenv("KUBECONFIG"), "--namespace=" + w.ns,
+		"--namespace=" + w.ns,
 		"--provisioner-name=" + w.ownProvisioner(), "--listen=" + address, "--v=2",
 	}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log

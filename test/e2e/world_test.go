@@ -32,6 +32,8 @@ type world struct {
 	claims []*corev1.PersistentVolumeClaim
 	// fixes undo what the test has stopped or blocked.
 	fixes []func()
+	// shipped is the kubeconfig of the test's own dispatchers, once there is one.
+	shipped string
 	// removals delete what the test made beside claims, the last first.
 	removals []func()
 }

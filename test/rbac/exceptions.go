@@ -1,0 +1,75 @@
+package rbac
+
+import "strings"
+
+// Exception is a permission that a run need not use.
+type Exception struct {
+	Account, Verb, Resource string // the account's name without its namespace
+	Reason                  string
+}
+
+const (
+	streamed = "client-go takes a first list by a watch where the API server can, which is so from Kubernetes 1.34 on; older ones are asked for it"
+	anHour   = "a revision is deleted an hour after its last use: TestUnusedRevisionIsMarkedAndCollectedAnHourLater"
+	rerun    = "asked after a creation that failed: the answer to an earlier one was lost"
+	noImage  = "an image of a vendor, which the tests do not have"
+	byPolicy = "no request: provisioner-pv-policy.yaml asks whether the account may, TestBatchWritesNoPVOfAnotherClass"
+	stopped  = "a driver of ours that was changed: TestACSIDriverOfOursThatWasChangedIsPublishingAgain"
+)
+
+// Unused are the permissions that a run of the end-to-end tests need not use.
+var Unused = []Exception{
+	{"flex-dispatcher", "list", "persistentvolumeclaims", streamed},
+	{"flex-dispatcher", "list", "storageclasses.storage.k8s.io", streamed},
+	{"flex-dispatcher", "list", "volumeattachments.storage.k8s.io", streamed},
+	{"flex-dispatcher", "list", "csistoragecapacities.storage.k8s.io", streamed},
+	{"flex-dispatcher", "list", "configmaps", streamed},
+	{"flex-dispatcher", "list", "serviceaccounts", streamed},
+	{"flex-dispatcher", "list", "controllerrevisions.apps", streamed},
+	{"flex-dispatcher", "delete", "controllerrevisions.apps", anHour},
+	{"flex-dispatcher", "patch", "csidrivers.storage.k8s.io", stopped},
+	{"directory-provisioner", "get", "persistentvolumes", rerun},
+	{"file-server-provisioner", "get", "persistentvolumes", rerun},
+	{"file-server-provisioner", "batch", "classes.flex-provisioner.io", byPolicy},
+	{"nfs-provisioner", "get", "persistentvolumes", rerun},
+	{"acme-provisioner", "create", "persistentvolumes", noImage},
+	{"acme-provisioner", "get", "persistentvolumes", noImage},
+}
+
+// reason returns why a run need not use a rule, or "".
+func (r rule) reason() string {
+	for _, e := range Unused {
+		if e.names(r) {
+			return e.Reason
+		}
+	}
+	return ""
+}
+
+func (e Exception) names(r rule) bool {
+	return strings.HasSuffix(r.account, "/"+e.Account) && r.verb == e.Verb && r.resource == e.Resource
+}
+
+// Refusal is what a test provokes: the stand-in of an account is refused in namespaces of the test.
+type Refusal struct {
+	Test      string
+	Account   string // its name
+	Namespace string // the beginning of the namespaces' names
+	Reason    string
+}
+
+// Provoked are the refusals that the end-to-end tests provoke. Every other test that wants a refusal has an account of its own, or
+// impersonates one, which the audit log notes as a request of the administrator.
+var Provoked = []Refusal{
+	{"TestConfigNamespaceThatGoesStopsOnlyItsOwnClasses", "flex-dispatcher", "e2e-team-", "the RoleBinding there is deleted"},
+}
+
+// provokedBy returns the test that provoked the refusal of a request, or "".
+func (r Request) provokedBy() string {
+	for _, p := range Provoked {
+		if r.StandIn && strings.HasSuffix(r.Account, "/"+p.Account) && strings.HasPrefix(r.Namespace, p.Namespace) {
+			return p.Test
+		}
+	}
+	return ""
+}
