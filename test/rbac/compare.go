@@ -158,7 +158,8 @@ func (c *comparison) allMissing() []string {
 	return out
 }
 
-// unused returns the rules without a request and without a reason, and the bindings of which this is true for every rule.
+// unused returns the rules without a request and without a reason. Of a role that an account has in several namespaces it returns the namespaces
+// without a request, too: a stand-in shows that the role is needed, and not where.
 func (c *comparison) unused(grants []Grant) []string {
 	out, places := map[string]bool{}, map[string]bool{} // places are bindings, true if they are used
 	for _, g := range grants {
@@ -166,8 +167,11 @@ func (c *comparison) unused(grants []Grant) []string {
 		if c.used[r] == 0 && r.reason() == "" {
 			out[r.String()] = true
 		}
+		if c.isBoundOnce(g) {
+			continue
+		}
 		where := fmt.Sprintf("%s: the role %s in the namespace %s", g.Account, g.Role, g.Namespace)
-		places[where] = places[where] || c.bound[g] > 0 || g.Namespace == "" || r.reason() != ""
+		places[where] = places[where] || c.bound[g] > 0
 	}
 	for where, used := range places {
 		if !used {
@@ -175,4 +179,9 @@ func (c *comparison) unused(grants []Grant) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(out))
+}
+
+// isBoundOnce reports whether the account has the role in one namespace, or in the cluster.
+func (c *comparison) isBoundOnce(g Grant) bool {
+	return !slices.ContainsFunc(c.byAccount[g.Account], func(o Grant) bool { return o.Role == g.Role && o.Namespace != g.Namespace })
 }

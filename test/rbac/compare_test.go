@@ -149,6 +149,15 @@ func TestFaultsOfRolesAreFound(t *testing.T) {
 	}
 }
 
+// Only the stand-in of an account needs a role that the account has in one namespace: it is used.
+func TestStandInShowsThatARoleIsNeeded(t *testing.T) {
+	requests := asked()
+	requests[0].StandIn, requests[1].StandIn = true, true
+	if r := rbac.Compare(parsed(t, small).Grants(), requests); len(r.Unused)+len(r.Missing) > 0 {
+		t.Errorf("unused %q, missing %q", r.Unused, r.Missing)
+	}
+}
+
 // The dispatchers of the tests have the shipped roles in namespaces of the tests. An account of another name there is no concern of the comparison.
 func TestAccountOfATestStandsInForTheShippedOne(t *testing.T) {
 	m := parsed(t, small)
