@@ -9,7 +9,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
 say "building and loading the images"
-mapfile -t archives < <(scripts/images.sh)
+built=$(scripts/images.sh) # a process substitution would hide its failure
+mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"

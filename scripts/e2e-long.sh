@@ -14,10 +14,11 @@ DONE=()
 
 # docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.
 docs() {
-  local archives left
+  local archives built left
   test/cluster/up.sh
   MODE=noauth BACKENDS=lvm,fc,nvme,ceph test/cinder/up.sh
-  mapfile -t archives < <(scripts/images.sh)
+  built=$(scripts/images.sh) # a process substitution would hide its failure
+  mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
   scripts/run-docs.sh docs/cinder.md
   left=$(test/cinder/leftovers.sh)

@@ -10,25 +10,30 @@ TAG=${TAG:-dev}
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 
-# go_image NAME DOCKERFILE: one static binary.
+# go_image NAME DOCKERFILE: one static binary, and nothing else.
 go_image() {
+  local archive
   mkdir -p "$context/$1/bin"
   cp "bin/$1" "$context/$1/bin/"
-  test/cluster/build-image.sh "$3:$TAG" "$context/$1" "$2"
+  archive=$(test/cluster/build-image.sh "$3:$TAG" "$context/$1" "$2")
+  scripts/check-image.sh --only "/$1" "$archive"
+  echo "$archive"
 }
 
 # bash_image NAME SCRIPT: Debian's static bash and busybox, kubectl, and the script.
 bash_image() {
-  local dir=$context/$1
+  local dir=$context/$1 archive
   mkdir -p "$dir"
   install -m 0755 /bin/bash-static "$dir/bash"
   install -m 0755 /bin/busybox "$dir/busybox"
   install -m 0755 "$LAB_CACHE/bin/kubectl" "$dir/kubectl"
   install -m 0755 "$2" "$dir/provision"
-  test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash
+  archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
+  scripts/check-image.sh "$archive"
+  echo "$archive"
 }
 
-need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah
+need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
 [ -x "$LAB_CACHE/bin/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner

@@ -1,0 +1,140 @@
+package test
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// entry is a file of an archive.
+type entry struct {
+	name string
+	text []byte
+}
+
+func archive(t *testing.T, entries ...entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, e := range entries {
+		if err := w.WriteHeader(&tar.Header{Name: e.name, Mode: 0o755, Size: int64(len(e.text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(e.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// image is an archive as `docker save` writes it, of a user, with a layer for each list of files.
+func image(t *testing.T, user string, layers ...[]string) string {
+	t.Helper()
+	encode := func(v any) []byte {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	names := []string{}
+	entries := []entry{{"config.json", encode(map[string]any{"config": map[string]string{"User": user}})}}
+	for i, files := range layers {
+		var inside []entry
+		for _, file := range files {
+			inside = append(inside, entry{file, []byte("x")})
+		}
+		names = append(names, string(rune('a'+i))+".tar")
+		entries = append(entries, entry{names[i], archive(t, inside...)})
+	}
+	entries = append(entries, entry{"manifest.json", encode([]map[string]any{{"Config": "config.json", "Layers": names}})})
+	path := filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(path, archive(t, entries...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What scripts/images.sh builds is refused if it would run as root, and our own images if they hold anything but their binary.
+func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
+	ours := []string{"--only", "/flex-dispatcher"}
+	binary := []string{"flex-dispatcher"}
+	for name, test := range map[string]struct {
+		flags  []string
+		user   string
+		layers [][]string
+		fault  string
+	}{
+		"ours":                       {flags: ours, user: "65532:65532", layers: [][]string{binary}},
+		"a script's":                 {user: "65532", layers: [][]string{{"bin/bash", "provision"}}},
+		"no user":                    {flags: ours, layers: [][]string{binary}, fault: `its USER is ""`},
+		"root":                       {user: "0", fault: `its USER is "0"`},
+		"root, with a group":         {user: "0:65532", fault: `its USER is "0:65532"`},
+		"a name":                     {user: "nonroot", fault: `its USER is "nonroot"`},
+		"a shell":                    {flags: ours, user: "65532", layers: [][]string{{"flex-dispatcher", "bin/sh"}}, fault: "it holds more than /flex-dispatcher"},
+		"a shell in another layer":   {flags: ours, user: "65532", layers: [][]string{binary, {"busybox"}}, fault: "busybox"},
+		"another binary":             {flags: ours, user: "65532", layers: [][]string{{"cinder-provisioner"}}, fault: "cinder-provisioner"},
+		"no layer":                   {flags: ours, user: "65532", fault: "it holds more than /flex-dispatcher, or another file"},
+		"the binary in another path": {flags: ours, user: "65532", layers: [][]string{{"bin/flex-dispatcher"}}, fault: "bin/flex-dispatcher"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := append(slices.Clone(test.flags), image(t, test.user, test.layers...))
+			out, err := exec.CommandContext(t.Context(), filepath.Join(repository, "scripts/check-image.sh"), arguments...).CombinedOutput()
+			if (err == nil) != (test.fault == "") || !strings.Contains(string(out), test.fault) {
+				t.Errorf("%v: %s, want a fault with %q (jq is needed: make deps)", err, out, test.fault)
+			}
+		})
+	}
+}
+
+var userLine = regexp.MustCompile(`(?m)^USER [1-9]\d*:[1-9]\d*$`)
+
+// The images begin with nothing, and end with a user by number. Our own are checked to hold no more than their binary.
+func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
+	files := slices.DeleteFunc(tracked(t), func(f string) bool { return !strings.HasPrefix(filepath.Base(f), "Dockerfile.") })
+	if len(files) != 3 {
+		t.Fatalf("there are the files %q: are all images built by scripts/images.sh?", files)
+	}
+	build := content(t, "scripts/images.sh")
+	for _, file := range files {
+		text := content(t, file)
+		if !strings.Contains(text, "\nFROM scratch\n") || strings.Count(text, "FROM ") != 1 || len(userLine.FindAllString(text, -1)) != 1 {
+			t.Errorf("%s is not from scratch, or has no USER by number", file)
+		}
+		if !strings.Contains(build, file) {
+			t.Errorf("scripts/images.sh, which checks what it builds, does not build %s", file)
+		}
+	}
+	for _, line := range []string{`scripts/check-image.sh --only "/$1" "$archive"`, `scripts/check-image.sh "$archive"`} {
+		if strings.Count(build, line) != 1 {
+			t.Errorf("scripts/images.sh lacks %s", line)
+		}
+	}
+}
+
+// The dispatcher's container is not root, writes to no file system of its own, and has no capability.
+func TestDispatcherRunsWithAReadOnlyRootFileSystem(t *testing.T) {
+	pod := manifest[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml").Spec.Template.Spec
+	for _, c := range pod.Containers {
+		s := c.SecurityContext
+		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			s.Capabilities == nil || len(s.Capabilities.Add) > 0 || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+			t.Errorf("the container %s has %+v", c.Name, s)
+		}
+	}
+	if len(pod.Containers) == 0 || !*pod.SecurityContext.RunAsNonRoot {
+		t.Errorf("the pod has %+v", pod.SecurityContext)
+	}
+}
