@@ -1,9 +1,8 @@
 package test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,33 +12,25 @@ var kubernetesModule = regexp.MustCompile(`(?m)^\s*(?:require )?k8s\.io/kubernet
 // minorOf returns the Kubernetes that a go.mod of test/cluster requires, such as 1.33.
 func minorOf(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := kubernetesModule.FindSubmatch(text)
+	found := kubernetesModule.FindStringSubmatch(content(t, file))
 	if found == nil {
 		t.Fatalf("%s requires no Kubernetes", file)
 	}
-	return string(found[1])
+	return found[1]
 }
 
 // The README promises the versions between those that make e2e-long runs.
 func TestSupportedKubernetesIsTheOneThatIsTested(t *testing.T) {
-	oldest, err := filepath.Glob(filepath.Join(repository, "test", "cluster", "kube-*.mod"))
-	if err != nil || len(oldest) != 1 {
-		t.Fatalf("test/cluster has the modules %v, want those of one old version: %v", oldest, err)
+	oldest := slices.DeleteFunc(tracked(t, ".mod"), func(file string) bool { return !strings.HasPrefix(file, "test/cluster/kube-") })
+	if len(oldest) != 1 {
+		t.Fatalf("test/cluster has the modules %v, want those of one old version", oldest)
 	}
-	from, to := minorOf(t, oldest[0]), minorOf(t, filepath.Join(repository, "test", "cluster", "go.mod"))
+	from, to := minorOf(t, oldest[0]), minorOf(t, "test/cluster/go.mod")
 	for page, want := range map[string]string{
 		"README.md":    "runs on Kubernetes " + from + " and later, and is tested from end to end on " + from + " and on " + to,
 		"CHANGELOG.md": "tested on Kubernetes " + from + " and " + to,
 	} {
-		text, err := os.ReadFile(filepath.Join(repository, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+		if !strings.Contains(strings.Join(strings.Fields(content(t, page)), " "), want) {
 			t.Errorf("%s does not say %q", page, want)
 		}
 	}
