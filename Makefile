@@ -52,7 +52,7 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long ./test/e2e/...
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,kube136 ./test/e2e/...
 	shellcheck -x $(SCRIPTS)
 	scripts/run-docs.sh --check docs/cinder.md
 
@@ -60,8 +60,9 @@ lint: ## golangci-lint, shellcheck
 check: deps lint ## lint, format and go.mod: everything a machine can tell without running the code
 	$(TOOL) golangci-lint fmt --diff
 	go mod tidy -diff
-	cd test/cluster && go mod tidy -diff
+	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	go vet ./...
+	go vet -tags e2e,long ./test/e2e
 
 # The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
 # are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY
@@ -79,7 +80,7 @@ images: deps build ## build every image FROM scratch with buildah (root)
 	@scripts/images.sh
 
 .PHONY: cluster-up cluster-down
-cluster-up: deps ## a real Kubernetes with two nodes on this machine (root)
+cluster-up: deps ## a real Kubernetes with two nodes on this machine; KUBE=1.33.13 for another version (root)
 	@test/cluster/up.sh
 cluster-down: ## end it; nothing stays behind (root)
 	@test/cluster/down.sh
@@ -105,9 +106,9 @@ demo: deps build ## from nothing to a bound claim and back; KEEP=1 leaves it run
 	@scripts/demo.sh
 
 .PHONY: e2e
-e2e: deps build ## the tests against both real systems, as Go tests; minutes (root)
+e2e: deps build ## the tests against both real systems, as Go tests; minutes; KUBE=1.33.13 for another Kubernetes (root)
 	@scripts/e2e.sh
 
 .PHONY: e2e-long
-e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs (root)
+e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs, e2e on the oldest Kubernetes (root)
 	@scripts/e2e-long.sh

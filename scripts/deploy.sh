@@ -1,10 +1,12 @@
 #!/bin/bash
 # deploy.sh: loads the images into the lab's cluster and deploys the dispatcher and the examples. With
-# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization.
+# Cinder up, the Secret that names it as well. FLEX_DEPLOY names another kustomization (than deploy/node-directories).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
 . test/lab.sh
+# shellcheck source=deployment.sh
+. scripts/deployment.sh
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
@@ -14,7 +16,8 @@ mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
-kubectl apply -k "${FLEX_DEPLOY:-deploy/node-directories}" >/dev/null
+stamps_claims || say "this API server has no MutatingAdmissionPolicy v1: without deploy/claim-creator, images are given no user name"
+deployment | kubectl apply -f - >/dev/null
 kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
   -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   STAGES="docs keystone"  only these
+#   STAGES="docs keystone"  only these; STAGES=kube: the oldest Kubernetes
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -43,6 +43,12 @@ credential() {
     scripts/e2e.sh
 }
 
+# kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
+kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
+
+# oldest_kube: the modules of which test/cluster holds, beside those of the newest.
+oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
+
 finish() {
   local status=$?
   [ ! -e "$LAB_STATE" ] || take_down
@@ -57,7 +63,7 @@ if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
 fi
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${STAGES:-docs noauth keystone credential}; do
+for stage in ${STAGES:-docs noauth keystone credential kube}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # e2e.sh: the end-to-end tests, against a real Kubernetes and a real Cinder that it brings up and takes
 # down again, and the proof that nothing of both stays behind. It takes minutes. (make e2e)
+#   KUBE=VERSION   another Kubernetes than that of test/cluster/go.mod. Tests that need a newer one are left out, and listed
 #   E2E_RUN=REGEX  only the tests with such names
 #   E2E_TAGS=e2e,long  with the tests that need more of Cinder than iSCSI; E2E_SUITES=short|long|none: scripts/cinder-suites.sh
 #                      (short, or none with E2E_RUN)
@@ -8,11 +9,13 @@
 #   KEEP=1         leaves both up; what was up before is left up always
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
-# shellcheck source=../test/lab.sh
-. test/lab.sh
+# shellcheck source=../test/cluster/env.sh
+. test/cluster/env.sh
 
 TMP=$(mktemp -d)
 OURS=() # what this run brought up
+TAGS=${E2E_TAGS:-e2e}
+! kube_has 36 || TAGS+=,kube136
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
@@ -22,10 +25,21 @@ up() {
   "test/$1/up.sh"
 }
 
+# list_tests BINARY: the names of the tests that it would run.
+list_tests() { (cd test/e2e && "$1" -test.list "${E2E_RUN:-.}") | sort; }
+
+# left_out: what only a newer Kubernetes can run, as the two binaries themselves list their tests.
+left_out() {
+  kube_has 36 && return
+  go test -c -tags "$TAGS,kube136" -o "$TMP/all.test" ./test/e2e
+  comm -13 <(list_tests "$TMP/e2e.test") <(list_tests "$TMP/all.test")
+}
+
 run_tests() {
   say "compiling the tests"
-  go test -c -tags "${E2E_TAGS:-e2e}" -o "$TMP/e2e.test" ./test/e2e
-  say "running the tests"
+  go test -c -tags "$TAGS" -o "$TMP/e2e.test" ./test/e2e
+  left_out >"$TMP/left-out"
+  say "running the tests on Kubernetes $KUBE"
   (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 25m -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
@@ -84,8 +98,9 @@ finish() {
   fi
   # What the tests said stands far above, with what they dumped in between.
   [ $status = 0 ] || grep -Eh '^ +[a-z_]+_test\.go:[0-9]+: ' "$TMP/log" 2>/dev/null | grep -v -- '---- ' | cut -c1-240 | tail -n 80 || true
+  [ ! -s "$TMP/left-out" ] || say "e2e: left out on $KUBE: $(tr '\n' ' ' <"$TMP/left-out")"
   if [ $status = 0 ]; then
-    say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+    say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed on Kubernetes $KUBE in $((SECONDS / 60)) min $((SECONDS % 60)) s"
   else
     say "e2e: FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s: $(grep -h -- '^--- FAIL' "$TMP/log" 2>/dev/null | tr '\n' ' ')"
   fi

@@ -3,8 +3,8 @@
 # binaries, no timestamps: the same source gives the same content.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
-# shellcheck source=../test/lab.sh
-. test/lab.sh
+# shellcheck source=../test/cluster/env.sh
+. test/cluster/env.sh
 
 TAG=${TAG:-dev}
 context=$(mktemp -d)
@@ -26,7 +26,7 @@ bash_image() {
   mkdir -p "$dir"
   install -m 0755 /bin/bash-static "$dir/bash"
   install -m 0755 /bin/busybox "$dir/busybox"
-  install -m 0755 "$LAB_CACHE/bin/kubectl" "$dir/kubectl"
+  install -m 0755 "$KUBE_BIN/kubectl" "$dir/kubectl"
   install -m 0755 "$2" "$dir/provision"
   archive=$(test/cluster/build-image.sh "$1:$TAG" "$dir" scripts/Dockerfile.bash)
   scripts/check-image.sh "$archive"
@@ -34,7 +34,7 @@ bash_image() {
 }
 
 need_tools /bin/bash-static:bash-static /bin/busybox:busybox-static buildah:buildah jq:jq
-[ -x "$LAB_CACHE/bin/kubectl" ] || test/cluster/build.sh
+[ -x "$KUBE_BIN/kubectl" ] || test/cluster/build.sh
 go_image flex-dispatcher Dockerfile.dispatcher flex-dispatcher
 go_image cinder-provisioner Dockerfile.cinder cinder-provisioner
 bash_image directory-provisioner scripts/directory-provisioner.sh

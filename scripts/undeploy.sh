@@ -6,6 +6,8 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
 . test/lab.sh
+# shellcheck source=deployment.sh
+. scripts/deployment.sh
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
 
@@ -21,6 +23,6 @@ in_control bin/flex-dispatcher uninstall --yes --kubeconfig "$LAB_KUBECONFIG"
 say "deleting roles, policies, namespaces and classes"
 kubectl delete --ignore-not-found -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
   -f deploy/examples/file-server.yaml >/dev/null
-kubectl delete -k "${FLEX_DEPLOY:-deploy/node-directories}" --ignore-not-found --timeout=3m >/dev/null ||
+deployment | kubectl delete -f - --ignore-not-found --timeout=3m >/dev/null ||
   die "something is still there: run this again, since a Job may have made a pod after its finalizer was released"
 say "nothing of the dispatcher is left in the cluster"

@@ -135,3 +135,32 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 		}
 	}
 }
+
+// What only a newer Kubernetes has is in the component: kubectl applies the rest of a kustomization without it, so the base must be
+// safe alone.
+func TestOnlyTheComponentOfClaimCreatorsNeedsMutatingPolicies(t *testing.T) {
+	for _, file := range tracked(t, ".yaml") {
+		if !strings.HasPrefix(file, "deploy/") || strings.HasPrefix(file, "deploy/claim-creator/") {
+			continue
+		}
+		for line := range strings.Lines(read(t, strings.TrimPrefix(file, "deploy/"))) {
+			text, _, _ := strings.Cut(line, "#")
+			if strings.Contains(text, "MutatingAdmissionPolicy") || strings.Contains(text, "--trust-username") {
+				t.Errorf("%s has the line %q, which belongs to deploy/claim-creator", file, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// The guard refuses what the component does not write, so both must write the same.
+func TestGuardOfClaimCreatorsAcceptsTheStamp(t *testing.T) {
+	stamp, guard := read(t, "claim-creator", "policy.yaml"), read(t, "base", "claim-creator-policy.yaml")
+	for _, want := range []string{
+		"'" + jobs.AnnUsername + "': request.userInfo.username,",
+		"'" + jobs.AnnGroups + "': has(request.userInfo.groups) ? request.userInfo.groups.join(',') : ''",
+	} {
+		if !strings.Contains(stamp, want) || !strings.Contains(guard, want) {
+			t.Errorf("stamp and guard do not both have %s", want)
+		}
+	}
+}

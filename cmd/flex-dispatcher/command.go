@@ -139,5 +139,14 @@ func (s *settings) run(ctx context.Context) error {
 	build := version.Get()
 	klog.FromContext(ctx).Info("starting", "version", build.Version, "commit", build.Commit, "go", build.Go,
 		"provisioner", s.controller.Provisioner, "namespaces", s.controller.Namespaces)
+	s.logNoCreators(klog.FromContext(ctx))
 	return s.serve(ctx, cfg)
+}
+
+// logNoCreators says once that images get no user name, and how to have it: an image that bills or limits users would otherwise take all
+// claims for those of one user.
+func (s *settings) logNoCreators(log klog.Logger) {
+	if !s.controller.TrustUsername {
+		log.Info("Images are given no user name and no groups: --trust-username is not set. From Kubernetes 1.36 on, deploy/claim-creator sets it")
+	}
 }

@@ -186,3 +186,26 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 		}
 	}
 }
+
+// Where no policy stamps claims, the log is the only place that says why images know no user.
+func TestMissingUserNamesAreLoggedAtStart(t *testing.T) {
+	for flag, want := range map[string]int{"--trust-username=false": 1, "--trust-username": 0} {
+		t.Run(flag, func(t *testing.T) {
+			kubeconfig, answer := apiServer(t)
+			answer()
+			lines, found := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--logging-format=json", flag), 0
+			for line := range lines {
+				msg, _ := line["msg"].(string)
+				if strings.HasPrefix(msg, "Images are given no user name") && strings.Contains(msg, "deploy/claim-creator") {
+					found++
+				}
+				if msg == "serving metrics and health checks" {
+					break
+				}
+			}
+			if found != want {
+				t.Errorf("the log says it %d times, want %d", found, want)
+			}
+		})
+	}
+}

@@ -1,7 +1,8 @@
 #!/bin/bash
-# build.sh: Kubernetes, etcd, containerd and kubectl from the Go module proxy into $LAB_CACHE/bin.
-# The versions are those of go.mod and containerd/go.mod. If nothing has changed, nothing is built.
+# build.sh: Kubernetes, etcd, containerd and kubectl from the Go module proxy into $KUBE_BIN (env.sh), one folder a version.
+# The versions are those of $KUBE_MOD and containerd/go.mod. If nothing has changed, nothing is built.
 # A first build takes 4 to 9 minutes on two cores and 3 GB of Go's build cache.
+#   KUBE=VERSION   another Kubernetes than that of go.mod. If it has no kube-VERSION.mod here, one is made in $KUBE_BIN.
 set -euo pipefail
 # shellcheck source=env.sh
 . "$(dirname "$(readlink -f "$0")")/env.sh"
@@ -13,14 +14,15 @@ COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler kubelet k
 # version_of MODULE DIR: as DIR/go.mod requires it.
 version_of() { sed -n "s#^\(require\)\?\s*$1 \(v[^ ]*\).*#\2#p" "$2/go.mod" | head -1; }
 
-# key_of DIR FLAGS...: changes when anything does that goes into the binaries, wherever DIR is.
+# key_of DIR MOD FLAGS...: changes when anything does that goes into the binaries, wherever DIR is.
 key_of() {
-  local dir=$1
-  shift
+  local dir=$1 mod=$2
+  shift 2
   {
     go version
     printf '%s\n' "$@"
-    find "$dir" -maxdepth 2 \( -name go.mod -o -name go.sum -o -name '*.go' \) -print0 | sort -z | xargs -0 cat
+    cat "$mod" "${mod%.mod}.sum"
+    find "$dir" -maxdepth 2 -name '*.go' -print0 | sort -z | xargs -0 --no-run-if-empty cat
   } | sha256sum | cut -d' ' -f1
 }
 
@@ -59,30 +61,36 @@ compile() {
 }
 
 build_kubernetes() {
-  local version minor at=k8s.io/component-base/version flags
-  version=$(version_of k8s.io/kubernetes "$CLUSTER")
-  minor=${version#v1.} minor=${minor%%.*}
-  flags="-s -w -X $at.gitVersion=$version -X $at.gitMajor=1 -X $at.gitMinor=$minor -X $at.gitTreeState=clean"
-  up_to_date kubernetes "$CLUSTER" "$flags" && return 0
-  compile "kubernetes $version" "$CLUSTER" -ldflags "$flags" ./hyperkube
+  local minor at=k8s.io/component-base/version flags
+  minor=${KUBE#1.} minor=${minor%%.*}
+  flags="-s -w -X $at.gitVersion=v$KUBE -X $at.gitMajor=1 -X $at.gitMinor=$minor -X $at.gitTreeState=clean"
+  [ -e "$KUBE_MOD" ] || choose_modules
+  up_to_date kubernetes "$CLUSTER" "$KUBE_MOD" "$flags" && return 0
+  compile "kubernetes $KUBE" "$CLUSTER" -modfile="$KUBE_MOD" -ldflags "$flags" ./hyperkube
   local c
   for c in "${COMPONENTS[@]}"; do ln -sf hyperkube "$KUBE_BIN/$c"; done
-  compile "kubectl $version" "$CLUSTER" -ldflags "$flags" k8s.io/kubernetes/cmd/kubectl
-  compile pause "$CLUSTER" -ldflags '-s -w' ./pause
+  compile "kubectl $KUBE" "$CLUSTER" -modfile="$KUBE_MOD" -ldflags "$flags" k8s.io/kubernetes/cmd/kubectl
+  compile pause "$CLUSTER" -modfile="$KUBE_MOD" -ldflags '-s -w' ./pause
   built kubernetes
+}
+
+# choose_modules: for a Kubernetes for which this folder holds none. Its own go.mod pins all of them.
+choose_modules() {
+  say "kubernetes $KUBE: choosing its modules"
+  "$CLUSTER/gen-gomod.sh" kubernetes "$KUBE" "$KUBE_MOD" >/dev/null
 }
 
 build_containerd() {
   local module=github.com/containerd/containerd/v2 version flags tags='no_btrfs no_devmapper no_zfs no_aufs'
   version=$(version_of "$module" "$CLUSTER/containerd")
   flags="-s -w -X $module/version.Version=$version"
-  up_to_date containerd "$CLUSTER/containerd" "$flags" "$tags" && return 0
+  up_to_date containerd "$CLUSTER/containerd" "$CLUSTER/containerd/go.mod" "$flags" "$tags" && return 0
   compile "containerd $version" "$CLUSTER/containerd" -ldflags "$flags" -tags "$tags" \
     "$module"/cmd/{containerd,containerd-shim-runc-v2,ctr}
   built containerd
 }
 
-# up_to_date NAME DIR FLAGS...: whether exactly this was built. built NAME notes that it now is.
+# up_to_date NAME DIR MOD FLAGS...: whether exactly this was built. built NAME notes that it now is.
 up_to_date() {
   local name=$1
   shift

@@ -16,12 +16,12 @@ ETCD=http://127.0.0.1:12379 ETCD_PEER=http://127.0.0.1:12380
 
 # component NAME ARGS...
 component() {
-  lab_start "$KUBE" "$1" nsenter --net="/run/netns/$LAB_NETNS" "$@"
+  lab_start "$KUBE_DIR" "$1" nsenter --net="/run/netns/$LAB_NETNS" "$@"
 }
 
 # The data lives as long as the lab does: nothing is lost by not waiting for the disk.
 start_etcd() {
-  component etcd --name lab --data-dir "$KUBE/etcd" --log-level warn --unsafe-no-fsync \
+  component etcd --name lab --data-dir "$KUBE_DIR/etcd" --log-level warn --unsafe-no-fsync \
     --listen-client-urls $ETCD --advertise-client-urls $ETCD \
     --listen-peer-urls $ETCD_PEER --initial-advertise-peer-urls $ETCD_PEER --initial-cluster lab=$ETCD_PEER
 }
@@ -33,14 +33,14 @@ start_etcd() {
 # away, which the tests check. It takes 2 GB at most, and ends with the cluster.
 start_apiserver() {
   # shellcheck disable=SC2086 # a list of flags
-  component kube-apiserver --etcd-servers=$ETCD --cert-dir="$KUBE/pki" \
+  component kube-apiserver --etcd-servers=$ETCD --cert-dir="$KUBE_DIR/pki" \
     --bind-address="$LAB_ADDR" --advertise-address="$LAB_ADDR" --secure-port=6443 \
     --service-cluster-ip-range="$KUBE_SERVICES" --allow-privileged=true \
-    --authorization-mode=Node,RBAC --token-auth-file="$KUBE/pki/tokens.csv" \
+    --authorization-mode=Node,RBAC --token-auth-file="$KUBE_DIR/pki/tokens.csv" \
     --service-account-issuer=https://kubernetes.default.svc \
-    --service-account-signing-key-file="$KUBE/pki/sa.key" --service-account-key-file="$KUBE/pki/sa.pub" \
+    --service-account-signing-key-file="$KUBE_DIR/pki/sa.key" --service-account-key-file="$KUBE_DIR/pki/sa.pub" \
     --kubelet-preferred-address-types=InternalIP --enable-aggregator-routing=true --profiling=false \
-    --audit-policy-file="$CLUSTER/audit-policy.yaml" --audit-log-path="$KUBE/audit/audit.log" \
+    --audit-policy-file="$CLUSTER/audit-policy.yaml" --audit-log-path="$KUBE_DIR/audit/audit.log" \
     --audit-log-maxsize=128 --audit-log-maxbackup=15 \
     $FLEX_APISERVER_FLAGS
 }
@@ -48,7 +48,7 @@ start_apiserver() {
 start_controllers() {
   # shellcheck disable=SC2086 # lists of flags
   as controllers kube-controller-manager --use-service-account-credentials \
-    --service-account-private-key-file="$KUBE/pki/sa.key" --root-ca-file="$KUBE/pki/apiserver.crt" \
+    --service-account-private-key-file="$KUBE_DIR/pki/sa.key" --root-ca-file="$KUBE_DIR/pki/apiserver.crt" \
     $FLEX_CONTROLLERS_FLAGS
   # shellcheck disable=SC2086
   as scheduler kube-scheduler $FLEX_SCHEDULER_FLAGS
@@ -57,25 +57,25 @@ start_controllers() {
 # as USER COMPONENT FLAGS...: what the two clients of the API server have in common. There is one of
 # each, so an election would only cost time.
 as() {
-  local config=$KUBE/kubeconfig/$1.conf
+  local config=$KUBE_DIR/kubeconfig/$1.conf
   shift
   component "$@" --kubeconfig="$config" --authentication-kubeconfig="$config" \
     --authorization-kubeconfig="$config" --bind-address=127.0.0.1 --leader-elect=false --profiling=false
 }
 
 api_ready() {
-  [ -s "$KUBE/pki/apiserver.crt" ] || return 1
-  [ "$(in_control curl -s -m 5 --cacert "$KUBE/pki/apiserver.crt" \
+  [ -s "$KUBE_DIR/pki/apiserver.crt" ] || return 1
+  [ "$(in_control curl -s -m 5 --cacert "$KUBE_DIR/pki/apiserver.crt" \
     -H "Authorization: Bearer $(admin_token)" "$KUBE_API/readyz")" = ok ]
 }
 
 # running NAME: a component that ended is named with the end of its log, not waited for.
-running() { [ -e "$KUBE/pids/$1" ] && alive "$(cat "$KUBE/pids/$1")"; }
+running() { [ -e "$KUBE_DIR/pids/$1" ] && alive "$(cat "$KUBE_DIR/pids/$1")"; }
 must_run() {
   local name
   for name in "$@"; do
     running "$name" && continue
-    tail -n 15 "$KUBE/log/$name.log" >&2 || true
+    tail -n 15 "$KUBE_DIR/log/$name.log" >&2 || true
     die "$name ended"
   done
 }
@@ -85,7 +85,7 @@ api_ready_or_dead() { must_run etcd kube-apiserver && api_ready; }
 start_control_plane() {
   start_etcd
   start_apiserver
-  wait_for 60 api_ready_or_dead || die "the API server was not ready after 60 s: see $KUBE/log"
+  wait_for 60 api_ready_or_dead || die "the API server was not ready after 60 s: see $KUBE_DIR/log"
   say "API server is ready"
   start_controllers
 }
@@ -93,5 +93,5 @@ start_control_plane() {
 # State is removed with the lab, so no process needs time to shut down cleanly.
 stop_control_plane() {
   local name
-  for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do lab_stop "$KUBE" "$name" KILL; done
+  for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do lab_stop "$KUBE_DIR" "$name" KILL; done
 }

@@ -10,19 +10,19 @@ set -euo pipefail
 
 remove_folders() {
   local dir
-  [ -e "$KUBE/folders" ] || return 0
-  while read -r dir; do rmdir "$dir" 2>/dev/null || true; done <"$KUBE/folders"
+  [ -e "$KUBE_DIR/folders" ] || return 0
+  while read -r dir; do rmdir "$dir" 2>/dev/null || true; done <"$KUBE_DIR/folders"
 }
 
 main() {
   local node
   lab_lock
-  [ -e "$KUBE" ] || { lab_net_release kube; say "no cluster is up"; return; }
+  [ -e "$KUBE_DIR" ] || { lab_net_release kube; say "no cluster is up"; return; }
   for node in $(nodes_known); do "$CLUSTER/node.sh" down "$node"; done
   stop_control_plane
   remove_cgroups ""
   remove_folders
-  rm -rf --one-file-system "$KUBE"
+  rm -rf --one-file-system "$KUBE_DIR"
   lab_net_release kube
   say "the cluster is down"
 }

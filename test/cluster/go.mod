@@ -1,4 +1,4 @@
-// Made by gen-gomod.sh v1.36.3; do not edit.
+// Made by gen-gomod.sh; do not edit.
 module github.com/flex-provisioner/flex-provisioner/test/cluster
 
 go 1.26.0

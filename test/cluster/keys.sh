@@ -4,11 +4,11 @@
 # with 10.96.0.1 and kubernetes.default.svc in it), and the same file tells everyone whom to trust.
 
 make_keys() {
-  mkdir -p "$KUBE/pki" "$KUBE/kubeconfig"
-  chmod 700 "$KUBE/pki" "$KUBE/kubeconfig"
-  openssl ecparam -name prime256v1 -genkey -noout -out "$KUBE/pki/sa.key"
-  openssl ec -in "$KUBE/pki/sa.key" -pubout -out "$KUBE/pki/sa.pub" 2>/dev/null
-  : >"$KUBE/pki/tokens.csv"
+  mkdir -p "$KUBE_DIR/pki" "$KUBE_DIR/kubeconfig"
+  chmod 700 "$KUBE_DIR/pki" "$KUBE_DIR/kubeconfig"
+  openssl ecparam -name prime256v1 -genkey -noout -out "$KUBE_DIR/pki/sa.key"
+  openssl ec -in "$KUBE_DIR/pki/sa.key" -pubout -out "$KUBE_DIR/pki/sa.pub" 2>/dev/null
+  : >"$KUBE_DIR/pki/tokens.csv"
   user admin admin '"system:masters"'
   user controllers system:kube-controller-manager
   user scheduler system:kube-scheduler
@@ -21,15 +21,15 @@ make_keys() {
 user() {
   local token
   token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-  echo "$token,$2,$1${3:+,$3}" >>"$KUBE/pki/tokens.csv"
-  cat >"$KUBE/kubeconfig/$1.conf" <<EOF
+  echo "$token,$2,$1${3:+,$3}" >>"$KUBE_DIR/pki/tokens.csv"
+  cat >"$KUBE_DIR/kubeconfig/$1.conf" <<EOF
 apiVersion: v1
 kind: Config
 current-context: flex-lab
-clusters: [{name: flex-lab, cluster: {server: "$KUBE_API", certificate-authority: "$KUBE/pki/apiserver.crt"}}]
+clusters: [{name: flex-lab, cluster: {server: "$KUBE_API", certificate-authority: "$KUBE_DIR/pki/apiserver.crt"}}]
 users: [{name: "$2", user: {token: "$token"}}]
 contexts: [{name: flex-lab, context: {cluster: flex-lab, user: "$2"}}]
 EOF
 }
 
-admin_token() { sed -n 's/,admin,admin,.*//p' "$KUBE/pki/tokens.csv"; }
+admin_token() { sed -n 's/,admin,admin,.*//p' "$KUBE_DIR/pki/tokens.csv"; }

@@ -5,4 +5,4 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/env.sh"
 
 [ -s "$LAB_KUBECONFIG" ] || die "no cluster is up: run test/cluster/up.sh first"
-exec nsenter --net="/run/netns/$LAB_NETNS" "$KUBE_BIN/kubectl" --kubeconfig "$LAB_KUBECONFIG" "$@"
+exec nsenter --net="/run/netns/$LAB_NETNS" kubectl --kubeconfig "$LAB_KUBECONFIG" "$@"

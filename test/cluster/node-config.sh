@@ -93,7 +93,7 @@ write_proxy() {
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: ${FLEX_PROXY_MODE:-nftables}
-clientConnection: {kubeconfig: $KUBE/kubeconfig/proxy.conf}
+clientConnection: {kubeconfig: $KUBE_DIR/kubeconfig/proxy.conf}
 hostnameOverride: node$1
 clusterCIDR: $KUBE_PODS.0.0/16
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}

@@ -56,15 +56,15 @@ set_sysctls() {
 }
 
 start_containerd() {
-  containerd --config "$DIR/containerd.toml" >"$KUBE/log/containerd$NODE.log" 2>&1 &
+  containerd --config "$DIR/containerd.toml" >"$KUBE_DIR/log/containerd$NODE.log" 2>&1 &
   wait_for 30 ctr version >/dev/null 2>&1 || die "containerd did not answer"
   ctr -n k8s.io images import --local "$LAB_CACHE/images/pause.tar" >/dev/null
 }
 
 start_kubelet() {
-  kubelet --config "$DIR/kubelet.yaml" --kubeconfig "$KUBE/kubeconfig/node$NODE.conf" \
+  kubelet --config "$DIR/kubelet.yaml" --kubeconfig "$KUBE_DIR/kubeconfig/node$NODE.conf" \
     --hostname-override="node$NODE" --node-ip="$(node_addr "$NODE")" --node-labels="$(node_labels)" \
-    >"$KUBE/log/kubelet$NODE.log" 2>&1 &
+    >"$KUBE_DIR/log/kubelet$NODE.log" 2>&1 &
 }
 
 node_labels() {
@@ -74,7 +74,7 @@ node_labels() {
 }
 
 start_proxy() {
-  kube-proxy --config "$DIR/proxy.yaml" >"$KUBE/log/kube-proxy$NODE.log" 2>&1 &
+  kube-proxy --config "$DIR/proxy.yaml" >"$KUBE_DIR/log/kube-proxy$NODE.log" 2>&1 &
 }
 
 hostname "node$NODE"

@@ -18,14 +18,14 @@ node_up() {
   write_node_config "$node"
   make_node_net "$node"
   make_cgroups "$node"
-  lab_start "$KUBE" "node$node" nsenter --net="/run/netns/$(node_netns "$node")" \
+  lab_start "$KUBE_DIR" "node$node" nsenter --net="/run/netns/$(node_netns "$node")" \
     unshare --mount --propagation slave --pid --fork --kill-child=SIGKILL --mount-proc --uts --ipc \
     "$CLUSTER/node-init.sh" "$node"
 }
 
 node_down() {
   local node=$1
-  lab_stop "$KUBE" "node$node" KILL
+  lab_stop "$KUBE_DIR" "node$node" KILL
   remove_node_net "$node"
   remove_cgroups "node$node"
   rm -rf --one-file-system "$(node_dir "$node")"
@@ -33,8 +33,8 @@ node_down() {
 
 # node_init NODE: the host's pid of the node's process 1, the only child of the one that was started.
 node_init() {
-  [ -e "$KUBE/pids/node$1" ] || die "node$1 is not up"
-  pgrep -P "$(cat "$KUBE/pids/node$1")" || die "node$1 has ended: see $KUBE/log/node$1.log"
+  [ -e "$KUBE_DIR/pids/node$1" ] || die "node$1 is not up"
+  pgrep -P "$(cat "$KUBE_DIR/pids/node$1")" || die "node$1 has ended: see $KUBE_DIR/log/node$1.log"
 }
 
 node_exec() {

@@ -72,7 +72,7 @@ check_folders() {
   for n in 1 2; do
     on $n touch "/volumes/only-client$n"
     expect "node$n: hostPath holds its own file only" "only-client$n" on $n ls /volumes
-    expect "node$n: and that file is in $KUBE/node$n/volumes" "only-client$n" ls "$KUBE/node$n/volumes"
+    expect "node$n: and that file is in $KUBE_DIR/node$n/volumes" "only-client$n" ls "$KUBE_DIR/node$n/volumes"
   done
   expect 'the host has neither' '' ls "$KUBE_MOUNTS"
 }

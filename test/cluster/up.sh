@@ -1,5 +1,5 @@
 #!/bin/bash
-# up.sh [NODES]: a Kubernetes of one control plane and NODES (2) real nodes on this machine.
+# up.sh [NODES]: a Kubernetes of one control plane and NODES (2) real nodes on this machine. KUBE=VERSION: another than go.mod's.
 # A healthy cluster with the same settings is left alone; any other is taken down first.
 set -euo pipefail
 # shellcheck source=env.sh
@@ -16,7 +16,7 @@ FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni "$KUBE_MOUNTS")
 
 # wanted: the settings with which a cluster is started. A running one with others is not the one wanted.
 wanted() {
-  echo "nodes=$NODES"
+  echo "kube=$KUBE nodes=$NODES"
   cat "$KUBE_BIN"/.*.key "$CLUSTER/audit-policy.yaml"
   declare -p FLEX_APISERVER_FLAGS FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
   echo "${FLEX_PROXY_MODE:-} ${FLEX_KUBELET_CONFIG:-}"
@@ -24,7 +24,7 @@ wanted() {
 
 healthy() {
   local n name
-  [ "$(cat "$KUBE/wanted" 2>/dev/null)" = "$(wanted)" ] || return 1
+  [ "$(cat "$KUBE_DIR/wanted" 2>/dev/null)" = "$(wanted)" ] || return 1
   for name in "${CONTROL_PLANE[@]}"; do running "$name" || return 1; done
   for n in $(seq "$NODES"); do node_answers "$n" || return 1; done
   api_ready && [ "$(nodes_ready)" = "$NODES" ]
@@ -56,7 +56,7 @@ usable() {
 make_folders() {
   local dir
   for dir in "${FOLDERS[@]}"; do
-    [ -d "$dir" ] || { mkdir "$dir" && echo "$dir" >>"$KUBE/folders"; }
+    [ -d "$dir" ] || { mkdir "$dir" && echo "$dir" >>"$KUBE_DIR/folders"; }
   done
 }
 
@@ -64,7 +64,7 @@ give_up() {
   local status=$?
   [ $status -ne 0 ] || return 0
   rm -rf "$LAB_CACHE/failed" && mkdir -p "$LAB_CACHE/failed"
-  cp -r "$KUBE/log" "$LAB_CACHE/failed/" 2>/dev/null || true
+  cp -r "$KUBE_DIR/log" "$LAB_CACHE/failed/" 2>/dev/null || true
   say "up.sh failed; logs: $LAB_CACHE/failed/log"
   "$CLUSTER/down.sh"
 }
@@ -73,14 +73,15 @@ start() {
   local n
   trap give_up EXIT
   trap 'exit 130' INT TERM
-  mkdir -p "$KUBE"
+  mkdir -p "$KUBE_DIR"
+  ln -sfn "$KUBE_BIN" "$KUBE_DIR/bin"
   make_folders
   lab_net_hold kube
   make_keys "$NODES"
   start_control_plane
   for n in $(seq "$NODES"); do "$CLUSTER/node.sh" up "$n"; done
-  wait_for 120 usable || die "the nodes were not ready after 120 s: see $KUBE/log"
-  wanted >"$KUBE/wanted"
+  wait_for 120 usable || die "the nodes were not ready after 120 s: see $KUBE_DIR/log"
+  wanted >"$KUBE_DIR/wanted"
   trap - EXIT
 }
 
@@ -92,12 +93,12 @@ main() {
   lab_lock
   "$CLUSTER/build.sh"
   if healthy; then
-    say "the cluster is up: $NODES nodes"
+    say "the cluster is up: Kubernetes $KUBE, $NODES nodes"
     return
   fi
-  [ ! -e "$KUBE" ] || { say "a cluster is there that is not healthy, or not as asked"; "$CLUSTER/down.sh"; }
+  [ ! -e "$KUBE_DIR" ] || { say "a cluster is there that is not healthy, or not as asked"; "$CLUSTER/down.sh"; }
   start
-  say "the cluster is up: $NODES nodes; kubectl: test/cluster/kubectl.sh"
+  say "the cluster is up: Kubernetes $KUBE, $NODES nodes; kubectl: test/cluster/kubectl.sh"
 }
 
 main

@@ -32,6 +32,14 @@ func (w *world) claim(class, name string, change ...func(*corev1.PersistentVolum
 // claimBy makes it with a client of its own, as another user.
 func (w *world) claimBy(user kubernetes.Interface, class, name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
+	made, err := user.CoreV1().PersistentVolumeClaims(w.ns).Create(w.ctx(), wanted(class, name, change...), metav1.CreateOptions{})
+	w.must(err, "create the claim "+name)
+	w.claims = append(w.claims, made)
+	return made
+}
+
+// wanted is a claim of 1 GiB, with changes.
+func wanted(class, name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -45,10 +53,14 @@ func (w *world) claimBy(user kubernetes.Interface, class, name string, change ..
 	for _, c := range change {
 		c(claim)
 	}
-	made, err := user.CoreV1().PersistentVolumeClaims(w.ns).Create(w.ctx(), claim, metav1.CreateOptions{})
-	w.must(err, "create the claim "+name)
-	w.claims = append(w.claims, made)
-	return made
+	return claim
+}
+
+// forged is what a claim's user would like to be.
+func forged(claim *corev1.PersistentVolumeClaim) {
+	claim.Annotations = map[string]string{
+		"flex-provisioner.io/username": "root", "flex-provisioner.io/groups": "system:masters",
+	}
 }
 
 func (w *world) deleteClaim(claim *corev1.PersistentVolumeClaim) {

@@ -9,6 +9,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctx := context.Background()
+	flag.Parse()
+	if flag.Lookup("test.list").Value.String() != "" {
+		return m.Run() // which lists the tests, with no cluster, and runs none
+	}
 	before, err := prepare(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e cannot begin:", err)

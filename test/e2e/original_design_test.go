@@ -39,7 +39,7 @@ func TestOriginalDesignsExampleProvisions(t *testing.T) {
 	equal(t, "the PV's server", pv.Spec.NFS.Server, "10.10.2.4")
 	for property, want := range map[string]string{
 		"PV_NAME":         "pvc-" + string(claim.UID),
-		"USERNAME":        "tom",
+		"USERNAME":        knownUser,
 		"STORAGE_CLASS":   "silver",
 		"ZONE":            "west",
 		"USE_NFS_SERVER":  "10.10.2.4",
