@@ -96,6 +96,8 @@ finish() {
     down=$?
     [ $down = 0 ] || status=1
   fi
+  # What the tests said stands far above, with what they dumped in between.
+  [ $status = 0 ] || grep -Eh '^ +[a-z_]+_test\.go:[0-9]+: ' "$TMP/log" 2>/dev/null | grep -v -- '---- ' | cut -c1-240 | tail -n 80 || true
   [ ! -s "$TMP/left-out" ] || say "e2e: left out on $KUBE: $(tr '\n' ' ' <"$TMP/left-out")"
   if [ $status = 0 ]; then
     say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed on Kubernetes $KUBE in $((SECONDS / 60)) min $((SECONDS % 60)) s"
