@@ -45,19 +45,27 @@ func harden(spec *corev1.PodSpec) {
 }
 
 func createPod(change ...func(*corev1.PodTemplateSpec)) func(context.Context, kubernetes.Interface) error {
+	return createPodIn(nodeNamespace, change...)
+}
+
+func createPodIn(namespace string, change ...func(*corev1.PodTemplateSpec)) func(context.Context, kubernetes.Interface) error {
 	template := provisioningPod(change...)
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name = "attack"
 	return func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().Pods(nodeNamespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 }
 
 func createJob(change ...func(*corev1.PodTemplateSpec)) func(context.Context, kubernetes.Interface) error {
+	return createJobIn(nodeNamespace, change...)
+}
+
+func createJobIn(namespace string, change ...func(*corev1.PodTemplateSpec)) func(context.Context, kubernetes.Interface) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "attack"}, Spec: batchv1.JobSpec{Template: provisioningPod(change...)}}
 	return func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.BatchV1().Jobs(nodeNamespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.BatchV1().Jobs(namespace).Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 }

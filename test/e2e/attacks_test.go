@@ -52,7 +52,7 @@ var (
 	cinderUnbound = account(ownNamespace, "cinder-provisioner", "")
 	directoryPod  = account(nodeNamespace, "directory-provisioner", "provision-"+attackUID+"-1-abcde")
 	batchPod      = account(nodeNamespace, "file-server-provisioner", "provision-"+attackUID+"-1-abcde")
-	theDispatcher = account(ownNamespace, dispatcher, "")
+	theDispatcher = account(systemNamespace, dispatcher, "")
 	jobController = account("kube-system", "job-controller", "")
 )
 
@@ -90,12 +90,16 @@ func (w *world) run(attacks []attack) {
 }
 
 func createSecret(name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
+	return createSecretIn(ownNamespace, name, kind, change...)
+}
+
+func createSecretIn(namespace, name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}
 	for _, c := range change {
 		c(secret)
 	}
 	return func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().Secrets(ownNamespace).Create(ctx, secret, metav1.CreateOptions{})
+		_, err := client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 		return err
 	}
 }
@@ -111,9 +115,11 @@ func chapSecret(secret *corev1.Secret) {
 	secret.StringData = map[string]string{chapUser: "user", chapPassword: "5d1f0c-of-the-attack"}
 }
 
-// asksForToken lets kube-controller-manager fill the Secret with a token of the dispatcher, without an end.
-func asksForToken(secret *corev1.Secret) {
-	secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: dispatcher}
+// asksForToken lets kube-controller-manager fill the Secret with a token of a ServiceAccount of its namespace, without an end.
+func asksForToken(account string) func(*corev1.Secret) {
+	return func(secret *corev1.Secret) {
+		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
+	}
 }
 
 // A stolen token of a provisioner reads no Secret by deleting it, gets no token of another ServiceAccount, and deletes no
@@ -132,8 +138,8 @@ func TestProvisionersTokenReachesOnlySecretsOfItsClaim(t *testing.T) {
 	w.run([]attack{
 		{"read cinder by a dry run of its delete", cinderPod, deleteSecret("cinder", read), others},
 		{"the same", cinderUnbound, deleteSecret("cinder", read), "only a token that is bound to a provisioning pod"},
-		{"a token of the dispatcher", cinderPod, createSecret("pvc-"+attackUID, token, asksForToken), "no volume needs a Secret of the type"},
-		{"the same, of another name", cinderPod, createSecret(w.ns, token, asksForToken), others},
+		{"a token of another ServiceAccount", cinderPod, createSecret("pvc-"+attackUID, token, asksForToken("default")), "no volume needs a Secret of the type"},
+		{"the same, of another name", cinderPod, createSecret(w.ns, token, asksForToken("default")), others},
 		{"delete another claim's Secret", cinderPod, deleteSecret("pvc-"+victimUID, metav1.DeleteOptions{}), others},
 		{"a Secret with a generated name", cinderPod, createSecret("", chap, chapSecret, func(s *corev1.Secret) {
 			s.GenerateName = "pvc-" + attackUID + "-"

@@ -22,7 +22,7 @@ import (
 const dispatcherBinary = "../../bin/flex-dispatcher"
 
 // process is a dispatcher of the test's own beside those of the Deployment: it serves a provisioner of its
-// own, and the test's namespace is its only config namespace.
+// own, and the test's namespace is its only config namespace, and has its lease.
 type process struct {
 	cmd   *exec.Cmd
 	url   string // of its health
@@ -43,7 +43,7 @@ func (w *world) dispatch(flags ...string) *process {
 	address := w.freeAddress()
 	p.url = "http://" + address
 	p.cmd = exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{
-		"--kubeconfig=" + os.Getenv("KUBECONFIG"), "--namespace=" + w.ns,
+		"--kubeconfig=" + os.Getenv("KUBECONFIG"), "--namespace=" + w.ns, "--leader-elect-resource-namespace=" + w.ns,
 		"--provisioner-name=" + w.ownProvisioner(), "--listen=" + address, "--v=2",
 	}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
