@@ -10,6 +10,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
+# Those that try what stolen tokens would.
+OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed'
 DONE=()
 
 # docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.
@@ -41,6 +43,9 @@ credential() {
   MODE=keystone BACKENDS=$EVERYTHING CINDER_LOGIN=openrc.application-credential E2E_TAGS=e2e,long E2E_RUN=$OF_LOGINS \
     scripts/e2e.sh
 }
+
+# attacks: every attack, with the policies and without them. noauth has them, too, so this stage runs only when it is named.
+attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
 
 finish() {
   local status=$?

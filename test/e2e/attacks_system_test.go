@@ -33,31 +33,34 @@ func takeLease(ctx context.Context, client kubernetes.Interface) error {
 func TestNothingInAConfigNamespaceBecomesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "impostor")
-	const token, foreign = corev1.SecretTypeServiceAccountToken, "cannot create resource"
-	asDispatcher := func(p *corev1.PodTemplateSpec) { p.Spec.ServiceAccountName = dispatcher }
-	w.run([]attack{
-		{"a pod with the dispatcher's account", jobController, createPodIn(ownNamespace, asDispatcher), "error looking up service account " + ownNamespace},
-		{"the same, on a node's directories", jobController, createPod(asDispatcher), "error looking up service account " + nodeNamespace},
-		{"a Secret for its token", cinderPod, createSecret("pvc-"+attackUID+"-token", token, asksForToken(dispatcher)), "no volume needs a Secret of the type"},
-		{"the same, beside it", cinderPod, createSecretIn(systemNamespace, "pvc-"+attackUID, token, asksForToken(dispatcher)), foreign},
-		{"its token on request", cinderPod, requestToken, foreign},
-		{"the same", directoryPod, requestToken, foreign},
-		{"the same", theDispatcher, requestToken, foreign},
-		{"a Job beside it", theDispatcher, createJobIn(systemNamespace, asDispatcher), foreign},
-		{"its lease", cinderPod, takeLease, "cannot patch resource"},
-	})
+	w.removeSecrets()
+	w.run(w.systemAttacks(), true)
 	w.noTokenOfTheDispatcher()
 	w.noJobAsTheDispatcher()
+}
+
+// systemAttacks returns the attempts to become the dispatcher. Kubernetes itself refuses them: no policy is needed.
+func (w *world) systemAttacks() []attack {
+	const token, foreign = corev1.SecretTypeServiceAccountToken, "cannot create resource"
+	asDispatcher := func(p *corev1.PodTemplateSpec) { p.Spec.ServiceAccountName = dispatcher }
+	return []attack{
+		{"a pod with the dispatcher's account", jobController, createPodIn(ownNamespace, asDispatcher), "error looking up service account " + ownNamespace, byAccount},
+		{"the same, on a node's directories", jobController, createPod(asDispatcher), "error looking up service account " + nodeNamespace, byAccount},
+		{"a Secret for its token", cinderPod, w.stealToken("pvc-"+attackUID+"-dispatcher", dispatcher), "no volume needs a Secret of the type", byNoSuchTarget},
+		{"the same, beside it", cinderPod, w.createSecretIn(systemNamespace, "pvc-"+attackUID, token, asksForToken(dispatcher)), foreign, byRBAC},
+		{"its token on request", cinderPod, requestToken, foreign, byRBAC},
+		{"the same", directoryPod, requestToken, foreign, byRBAC},
+		{"the same", theDispatcher, requestToken, foreign, byRBAC},
+		{"a Job beside it", theDispatcher, createJobIn(systemNamespace, asDispatcher), foreign, byRBAC},
+		{"its lease", cinderPod, takeLease, "cannot patch resource", byRBAC},
+	}
 }
 
 // noTokenOfTheDispatcher makes a Secret for its token in the namespace of configs, as an administrator, whom no policy refuses. It is deleted,
 // since no such ServiceAccount is there.
 func (w *world) noTokenOfTheDispatcher() {
 	w.t.Helper()
-	w.remove(func() {
-		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "Secret "+w.ns)
-	})
-	create := createSecret(w.ns, corev1.SecretTypeServiceAccountToken, asksForToken(dispatcher))
+	create := w.createSecret(w.ns, corev1.SecretTypeServiceAccountToken, asksForToken(dispatcher))
 	w.must(create(w.ctx(), kube), "create a Secret for a token")
 	w.eventually(30*time.Second, "the Secret for a token to be deleted", func(ctx context.Context) error {
 		secret, err := kube.CoreV1().Secrets(ownNamespace).Get(ctx, w.ns, metav1.GetOptions{})
