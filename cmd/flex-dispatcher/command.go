@@ -76,7 +76,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.namespace, "namespace", configNamespace, "namespace of configs and their Jobs")
 	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
 	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
-	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
 	f.BoolVar(&s.controller.PublishCapacity, "publish-capacity", false, "tell the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago; only with deploy/publish-capacity, which grants the permissions")
