@@ -178,6 +178,13 @@ func readSecret(name string) func(context.Context, kubernetes.Interface) error {
 	}
 }
 
+func getSecret(name string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.CoreV1().Secrets(ownNamespace).Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+}
+
 // stealToken makes a Secret that kube-controller-manager fills with a token of a ServiceAccount of the namespace, without an end, and reads it.
 func (w *world) stealToken(name, account string) func(context.Context, kubernetes.Interface) error {
 	create := w.createSecret(name, corev1.SecretTypeServiceAccountToken, asksForToken(account))
@@ -226,6 +233,7 @@ func (w *world) secretAttacks() []attack {
 	return []attack{
 		{"read a login by a dry run of its delete", cinderPod, readSecret(login), others, passes},
 		{"the same", cinderUnbound, readSecret(login), "only a token that is bound to a provisioning pod", passes},
+		{"read it with the dispatcher's token", theDispatcher, getSecret(login), "cannot get resource", byRBAC},
 		{"a token of another ServiceAccount", cinderPod, w.stealToken(own+"-token", "default"), "no volume needs a Secret of the type", passes},
 		{"the same, of another name", cinderPod, w.stealToken(w.ns+"-token", "default"), others, passes},
 		{"delete another claim's Secret", cinderPod, deleteSecret(victim), others, passes},
@@ -297,6 +305,7 @@ func (w *world) pvAttacks() []attack {
 		{"all volumes of the node", directoryPod, pv(aDirectory(volumesFolder, directory)), path, passes},
 		{"another claim's directory", theDispatcher, pv(aDirectory(volumesFolder+"/pvc-"+victimUID, directory)), "name of its PersistentVolume", passes},
 		{"a socket", directoryPod, pv(aDirectory(own, corev1.HostPathSocket)), "hostPath type Directory", passes},
+		{"a PV by a token of no pod", cinderUnbound, createPV(attackPV(name, attackUID, w.ns, anExport())), "only a token that is bound to a provisioning pod", passes},
 		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only", passes},
 		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},
 		{"hand a PV to a claim", theDispatcher, patchPV(w.ns, `{"spec":{"claimRef":{"namespace":"default","name":"attacked"}}}`), "neither the claim", passes},
