@@ -3,7 +3,7 @@ package contract
 import "strings"
 
 // ClaimPrefix begins a line of the termination message that is meant for the claim's user. Every other line goes only
-// to the Job's event, in the dispatcher's namespace: a "set -x" must not show a credential to a user.
+// to the Job's event, in the config's namespace: a "set -x" must not show a credential to a user.
 const ClaimPrefix = "claim: "
 
 // MaxMessage is the number of bytes of the termination log that the kubelet keeps.

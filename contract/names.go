@@ -67,7 +67,7 @@ const (
 )
 
 // ParamConfigNamespace is the StorageClass parameter that names the namespace of the config if that is not the
-// dispatcher's own. It is not passed on as a property.
+// dispatcher's --namespace. It is not passed on as a property.
 const ParamConfigNamespace = Domain + "config-namespace"
 
 // Container is the name of the container whose exit code is the verdict.

@@ -7,7 +7,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 . test/lab.sh
 
 NS=demo
-SYSTEM=flex-provisioner
+CONFIGS=flex-provisioner
 VOLUMES=/var/lib/flex-volumes
 
 kubectl() { test/cluster/kubectl.sh "$@"; }
@@ -48,8 +48,8 @@ until_ok_here() {
 }
 
 uid_of() { kubectl -n "$NS" get pvc "$1" -o 'jsonpath={.metadata.uid}'; }
-job_of() { kubectl -n "$SYSTEM" get jobs -l "flex-provisioner.io/claim-uid=$1" -o 'jsonpath={.items[0].metadata.name}'; }
-node_of() { kubectl -n "$SYSTEM" get pods -l "flex-provisioner.io/claim-uid=$1" -o 'jsonpath={.items[0].spec.nodeName}'; }
+job_of() { kubectl -n "$CONFIGS" get jobs -l "flex-provisioner.io/claim-uid=$1" -o 'jsonpath={.items[0].metadata.name}'; }
+node_of() { kubectl -n "$CONFIGS" get pods -l "flex-provisioner.io/claim-uid=$1" -o 'jsonpath={.items[0].spec.nodeName}'; }
 volume_of() { test/cinder/list.sh | awk -F '\t' -v uid="$1" 'index($0, uid) {print $1, $2, $3 " GiB"}'; }
 pv_of() { kubectl get pv "pvc-$1" -o 'jsonpath={.metadata.name} {.spec.iscsi.targetPortal} {.spec.iscsi.iqn}'; }
 bound() { kubectl -n "$NS" get pvc "$1" -o 'jsonpath={.status.phase}' | grep Bound; }
@@ -87,7 +87,7 @@ cinder_claim() {
   moment volume volume_of "$uid"
   moment PV pv_of "$uid"
   moment Bound bound data
-  kubectl -n "$SYSTEM" get pods -l "flex-provisioner.io/claim-uid=$uid" -o wide
+  kubectl -n "$CONFIGS" get pods -l "flex-provisioner.io/claim-uid=$uid" -o wide
   kubectl get nodes -L flex-provisioner.io/storage-network
   until_ok 30 "the result on the claim" eval "kubectl -n $NS get pvc data -o yaml | grep -q 'flex-provisioner.io/result: succeeded'"
   kubectl -n "$NS" get events --field-selector involvedObject.name=data -o custom-columns=REASON:.reason,NOTE:.message
@@ -100,7 +100,7 @@ iscsi_login() {
   pv=pvc-$(uid_of data)
   field() { kubectl get pv "$pv" -o "jsonpath={.spec.iscsi.$1}"; }
   name=$(field secretRef.name) portal=$(field targetPortal) iqn=$(field iqn) lun=$(field lun)
-  secret() { kubectl -n "$SYSTEM" get secret "$name" -o "jsonpath={.data.node\.session\.auth\.$1}" | base64 -d; }
+  secret() { kubectl -n "$CONFIGS" get secret "$name" -o "jsonpath={.data.node\.session\.auth\.$1}" | base64 -d; }
   user=$(secret username)
   secret password | test/cinder/iscsi-check.sh "$portal" "$iqn" "${lun:-0}" "$user"
 }
@@ -153,7 +153,7 @@ clean_up() {
   until_ok 90 "the PVs' end" no_claims
   [ -z "$(test/cinder/list.sh)" ] || die "Cinder still has volumes: $(test/cinder/list.sh)"
   echo "Cinder: no volume"
-  secrets=$(kubectl -n "$SYSTEM" get secret -o name | grep -v '^secret/cinder$' || true)
+  secrets=$(kubectl -n "$CONFIGS" get secret -o name | grep -v '^secret/cinder$' || true)
   [ -z "$secrets" ] || die "Secrets are left: $secrets"
   echo "Kubernetes: no PV, no claim, no CHAP Secret"
   left=$(find "$LAB_STATE"/kube/node?/volumes -mindepth 1)

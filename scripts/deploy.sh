@@ -24,6 +24,6 @@ kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-direc
 scripts/cinder-secret.sh
 
 # A new image under the same tag does not restart a Deployment by itself.
-kubectl -n flex-provisioner rollout restart deployment/flex-dispatcher >/dev/null
-kubectl -n flex-provisioner rollout status deployment/flex-dispatcher --timeout=120s >/dev/null
+kubectl -n flex-system rollout restart deployment/flex-dispatcher >/dev/null
+kubectl -n flex-system rollout status deployment/flex-dispatcher --timeout=120s >/dev/null
 say "two replicas are ready"

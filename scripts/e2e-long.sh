@@ -10,6 +10,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
+# Those that try what stolen tokens would.
+OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed'
 DONE=()
 
 # docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.
@@ -48,6 +50,9 @@ kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
 
 # oldest_kube: the modules of which test/cluster holds, beside those of the newest.
 oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
+
+# attacks: every attack, with the policies and without them. noauth has them, too, so this stage runs only when it is named.
+attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
 
 finish() {
   local status=$?

@@ -14,7 +14,7 @@ kubectl() { test/cluster/kubectl.sh "$@"; }
 [ -x bin/flex-dispatcher ] || die "bin/flex-dispatcher is missing: make build"
 
 say "deleting the dispatcher"
-kubectl -n flex-provisioner delete deployment flex-dispatcher --ignore-not-found --cascade=foreground --timeout=2m >/dev/null
+kubectl -n flex-system delete deployment flex-dispatcher --ignore-not-found --cascade=foreground --timeout=2m >/dev/null
 
 # Only the dispatcher removes its finalizers, and a namespace cannot be deleted while a Job in it carries one.
 say "releasing the finalizers"

@@ -126,7 +126,7 @@ func TestImagesAreFromScratchAndOfANumericUser(t *testing.T) {
 
 // The dispatcher's container is not root, writes to no file system of its own, and has no capability.
 func TestDispatcherRunsWithAReadOnlyRootFileSystem(t *testing.T) {
-	pod := manifest[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml").Spec.Template.Spec
+	pod := documentOf[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml").Spec.Template.Spec
 	for _, c := range pod.Containers {
 		s := c.SecurityContext
 		if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||

@@ -14,8 +14,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// manifest decodes the documents of a kind in a file below deploy.
-func manifest[T any](t *testing.T, kind string, path ...string) T {
+// documentOf decodes the documents of a kind in a file below deploy.
+func documentOf[T any](t *testing.T, kind string, path ...string) T {
 	t.Helper()
 	for text := range strings.SplitSeq(read(t, path...), "\n---\n") {
 		var head metav1.TypeMeta
@@ -34,8 +34,8 @@ func manifest[T any](t *testing.T, kind string, path ...string) T {
 
 // The policy lets in what the Deployment listens on, and nothing else.
 func TestNetworkPolicyOfTheDispatcherFitsItsDeployment(t *testing.T) {
-	policy := manifest[networkingv1.NetworkPolicy](t, "NetworkPolicy", "network-policies", "dispatcher.yaml")
-	d := manifest[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml")
+	policy := documentOf[networkingv1.NetworkPolicy](t, "NetworkPolicy", "network-policies", "dispatcher.yaml")
+	d := documentOf[appsv1.Deployment](t, "Deployment", "base", "dispatcher.yaml")
 	if policy.Namespace != d.Namespace {
 		t.Errorf("the policy is in the namespace %s, the dispatcher in %s", policy.Namespace, d.Namespace)
 	}
@@ -52,7 +52,7 @@ func TestNetworkPolicyOfTheDispatcherFitsItsDeployment(t *testing.T) {
 
 // The example for provisioning pods selects them by the label that the dispatcher gives them, and opens no port to every address.
 func TestNetworkPolicyOfProvisionersOpensNothingToAll(t *testing.T) {
-	policy := manifest[networkingv1.NetworkPolicy](t, "NetworkPolicy", "network-policies", "provisioner.yaml")
+	policy := documentOf[networkingv1.NetworkPolicy](t, "NetworkPolicy", "network-policies", "provisioner.yaml")
 	if s := policy.Spec.PodSelector.MatchExpressions; len(s) != 1 || s[0].Key != jobs.LabelVerb || s[0].Operator != metav1.LabelSelectorOpExists {
 		t.Errorf("the policy selects %+v, not the pods with the label %s", s, jobs.LabelVerb)
 	}

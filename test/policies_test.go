@@ -9,9 +9,13 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -89,8 +93,7 @@ func TestEveryPolicyIsAppliedBoundAndFailsClosed(t *testing.T) {
 func TestPoliciesOfProvisionersNameEveryConfigNamespace(t *testing.T) {
 	texts, _ := policies(t)
 	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-node-directory", "flex-provisioner-gate"} {
-		lists := strings.Count(texts[name], "['flex-provisioner', '"+nodeDirectories+"']") + strings.Count(texts[name], "[flex-provisioner, "+nodeDirectories+"]")
-		if lists == 0 {
+		if !strings.Contains(texts[name], "['flex-provisioner', '"+nodeDirectories+"'") && !strings.Contains(texts[name], "[flex-provisioner, "+nodeDirectories+"]") {
 			t.Errorf("the policy %s does not name the config namespaces", name)
 		}
 	}
@@ -162,5 +165,44 @@ func TestGuardOfClaimCreatorsAcceptsTheStamp(t *testing.T) {
 		if !strings.Contains(stamp, want) || !strings.Contains(guard, want) {
 			t.Errorf("stamp and guard do not both have %s", want)
 		}
+	}
+}
+
+var allowance = regexp.MustCompile(`--allow=(\S+)\}`)
+
+// The configs that are shipped need no more of a node than the dispatcher that is shipped allows.
+func TestShippedConfigsAreAllowed(t *testing.T) {
+	allowances := jobs.Allowances{}
+	for _, m := range allowance.FindAllStringSubmatch(read(t, "node-directories", "kustomization.yaml"), -1) {
+		if err := allowances.Add(m[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checked := 0
+	for _, file := range tracked(t, ".yaml") {
+		if !strings.HasPrefix(file, "configmaps/") {
+			continue
+		}
+		for text := range strings.SplitSeq(read(t, "..", file), "\n---\n") {
+			var cm corev1.ConfigMap
+			if err := yaml.Unmarshal([]byte(text), &cm); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if cm.Kind != "ConfigMap" || cm.Labels[contract.LabelType] != contract.TypeConfig {
+				continue
+			}
+			checked++
+			class := &storagev1.StorageClass{
+				ObjectMeta:        metav1.ObjectMeta{Name: cm.Labels[contract.LabelStorageClass]},
+				VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+			}
+			cfg, faults := config.Parse(config.SourceOf(&cm, class), contract.ProvisionerName)
+			if faults = append(faults, jobs.Check(cfg, allowances)...); len(faults) > 0 {
+				t.Errorf("%s, %s: %v", file, cm.Name, faults.ToAggregate())
+			}
+		}
+	}
+	if checked < 8 {
+		t.Errorf("%d configs were found: has their form changed?", checked)
 	}
 }

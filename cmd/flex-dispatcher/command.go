@@ -24,6 +24,13 @@ import (
 // namespaceFile tells a pod its own namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// Namespaces of the shipped manifests. The dispatcher has one of its own: whoever creates pods where its ServiceAccount is becomes
+// the dispatcher, and configs make pods.
+const (
+	systemNamespace = "flex-system"
+	configNamespace = "flex-provisioner"
+)
+
 // maxDriverName is the API server's limit on the name of a CSIDriver.
 const maxDriverName = 63
 
@@ -31,6 +38,7 @@ const maxDriverName = 63
 type settings struct {
 	kubeconfig       string
 	namespace        string
+	leaseNamespace   string
 	configNamespaces []string
 	allow            []string
 	listen           string
@@ -65,26 +73,28 @@ func command() *cobra.Command {
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
-	f.StringVar(&s.namespace, "namespace", ownNamespace(), "namespace of configs, their Jobs and the leader's lease")
+	f.StringVar(&s.namespace, "namespace", configNamespace, "namespace of configs and their Jobs")
 	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
 	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
-	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
 	f.BoolVar(&s.controller.PublishCapacity, "publish-capacity", false, "tell the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago; only with deploy/publish-capacity, which grants the permissions")
 	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
+	f.StringVar(&s.leaseNamespace, "leader-elect-resource-namespace", ownNamespace(), "namespace of the leader's lease")
 	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")
 	f.IntVar(&s.burst, "kube-api-burst", 200, "requests to the API server in a burst")
 	logsapi.AddFlags(s.logs, f)
 }
 
+// ownNamespace returns the pod's namespace. Outside a pod it is the one in which the shipped Deployment elects its leader.
 func ownNamespace() string {
 	if b, err := os.ReadFile(namespaceFile); err == nil {
 		return strings.TrimSpace(string(b))
 	}
-	return "flex-provisioner"
+	return systemNamespace
 }
 
 // complete checks the flags and fills in what they leave open.

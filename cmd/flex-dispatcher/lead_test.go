@@ -46,7 +46,7 @@ func TestTheLeaseIsReleasedWhenTheWorkersHaveEnded(t *testing.T) {
 	t.Cleanup(api.Close)
 	ctx, stop := context.WithCancel(t.Context())
 	var ended time.Time
-	s := &settings{namespace: "home"}
+	s := &settings{leaseNamespace: "home"}
 	err := s.lead(ctx, &rest.Config{Host: api.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, func(ctx context.Context) {
 		stop()
 		<-ctx.Done()
@@ -80,7 +80,7 @@ func TestHealthIsServedBeforePermissionsAreChecked(t *testing.T) {
 	t.Cleanup(api.Close)
 	ctx, stop := context.WithCancel(t.Context())
 	address := "127.0.0.1:" + freePort(t)
-	s := &settings{namespace: "home", listen: address}
+	s := &settings{namespace: "home", leaseNamespace: "system", listen: address}
 	s.controller.Namespaces = []string{"home"}
 	ended := make(chan error)
 	go func() { ended <- s.serve(ctx, &rest.Config{Host: api.URL}) }()

@@ -1,17 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // waitingClaims is an API server with claims of a class that has no config, which grants the lease, keeps it and counts what is written.
@@ -19,11 +24,13 @@ type waitingClaims struct {
 	mu              sync.Mutex
 	lease           []byte
 	leases, events  int
+	leasesIn        map[string]bool // where leases were asked for
+	noted           bool            // the config namespaces were on the lease; the elector, which sees no conflict here, may write over them
 	claims, classes []any
 }
 
 func newWaitingClaims(n int) *waitingClaims {
-	s := &waitingClaims{classes: []any{map[string]any{
+	s := &waitingClaims{leasesIn: map[string]bool{}, classes: []any{map[string]any{
 		"metadata": map[string]any{"name": "gold", "uid": "c", "resourceVersion": "1"}, "provisioner": "flex-provisioner.io",
 		"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
 	}}}
@@ -70,6 +77,7 @@ func (s *waitingClaims) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *waitingClaims) serveLease(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.leasesIn[strings.Split(r.URL.Path, "/leases")[0]] = true
 	if r.Method == http.MethodGet && s.lease == nil {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
@@ -78,6 +86,7 @@ func (s *waitingClaims) serveLease(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		s.leases++
 		s.lease, _ = io.ReadAll(r.Body)
+		s.noted = s.noted || bytes.Contains(s.lease, []byte(config.AnnNamespaces))
 	}
 	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 	if r.Method == http.MethodGet {
@@ -95,13 +104,7 @@ func TestManyWaitingClaimsDoNotEndTheLeader(t *testing.T) {
 		api.CloseClientConnections()
 		api.Close()
 	})
-	kubeconfig := filepath.Join(t.TempDir(), "config")
-	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + api.URL +
-		`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lines := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--namespace=flex-provisioner", "--logging-format=json")
+	lines := dispatch(t, "--kubeconfig="+kubeconfigFor(t, api.URL), "--listen=127.0.0.1:0", "--namespace=flex-provisioner", "--logging-format=json")
 	said(t, lines, "Leading")
 	time.Sleep(leaseDuration + leaseRetryPeriod) // a lease that is not renewed is lost after this
 	server.mu.Lock()
@@ -123,4 +126,46 @@ func TestManyWaitingClaimsDoNotEndTheLeader(t *testing.T) {
 			return // that it lives and ends well is checked when the test ends
 		}
 	}
+}
+
+// kubeconfigFor writes a kubeconfig of an API server.
+func kubeconfigFor(t *testing.T, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + url +
+		`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The elector and the note of the config namespaces use one lease, in the dispatcher's namespace and not in that of the configs: the
+// dispatcher has no right to a lease there.
+func TestTheLeaseIsNotInTheNamespaceOfConfigs(t *testing.T) {
+	server := newWaitingClaims(0)
+	api := httptest.NewServer(server)
+	t.Cleanup(func() {
+		api.CloseClientConnections()
+		api.Close()
+	})
+	lines := dispatch(t, "--kubeconfig="+kubeconfigFor(t, api.URL), "--listen=127.0.0.1:0", "--leader-elect-resource-namespace=system", "--logging-format=json")
+	said(t, lines, "Leading")
+	for end := time.Now().Add(time.Minute); !server.isNoted(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the config namespaces are not noted on the lease")
+		}
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if got := slices.Collect(maps.Keys(server.leasesIn)); len(got) != 1 || !strings.HasSuffix(got[0], "/namespaces/system") {
+		t.Errorf("leases are in %v", got)
+	}
+}
+
+// isNoted reports whether the config namespaces were noted on the lease.
+func (s *waitingClaims) isNoted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.noted
 }

@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -90,9 +91,8 @@ func (s *settings) useClients(cfg *rest.Config, client kubernetes.Interface) err
 	}
 	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
 	if s.leaderElect {
-		s.controller.Lease = leaseName
 		s.controller.NoteNamespaces = func(ctx context.Context) (*coordinationv1.Lease, []string, error) {
-			return admin.NoteNamespaces(ctx, client, s.namespace, leaseName, s.controller.Namespaces)
+			return admin.NoteNamespaces(ctx, client, s.leaseNamespace, leaseName, s.controller.Namespaces)
 		}
 	}
 	s.controller.MissingIn = admin.MissingIn(client)
@@ -113,7 +113,11 @@ func listJobs(cfg *rest.Config) (func(ctx context.Context, namespace string) (*m
 
 // checkAccess ends a dispatcher that lacks permissions, with an error that names them.
 func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface) error {
-	err := admin.CheckAccess(ctx, client, s.namespace, s.controller.Lease)
+	var lease types.NamespacedName
+	if s.leaderElect {
+		lease = types.NamespacedName{Namespace: s.leaseNamespace, Name: leaseName}
+	}
+	err := admin.CheckAccess(ctx, client, s.namespace, lease)
 	if err == nil && s.controller.PublishCapacity {
 		err = admin.CheckCapacityAccess(ctx, client, s.namespace, s.controller.Provisioner)
 	}
@@ -217,7 +221,7 @@ func (s *settings) lease(cfg *rest.Config) (lock *resourcelock.LeaseLock, id str
 	}
 	id = host + "_" + string(uuid.NewUUID())
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: s.leaseNamespace, Name: leaseName},
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: id},
 	}, id, nil

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,13 +59,7 @@ func apiServer(t *testing.T) (kubeconfig string, answer func()) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + server.URL +
-		`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file, func() { close(lists) }
+	return kubeconfigFor(t, server.URL), func() { close(lists) }
 }
 
 // dispatch starts the command. lines are what it logs, as JSON; a line that is something else fails the test.

@@ -8,6 +8,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -49,17 +50,17 @@ var (
 // object of that name or, if that is empty, for all.
 type scope struct{ namespace, name string }
 
-// CheckAccess asks the API server whether the dispatcher may do everything that it needs in the cluster and in its own
-// namespace. The error names every verb that is missing, so that not one watch after another fails later. lease is the
-// name of the leader's lease there, or empty. The further config namespaces are checked by MissingIn.
-func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace, lease string) error {
+// CheckAccess asks the API server whether the dispatcher may do everything that it needs in the cluster, in the first config
+// namespace and for the leader's lease. The error names every verb that is missing, so that not one watch after another
+// fails later. A lease without a name is not needed. The further config namespaces are checked by MissingIn.
+func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace string, lease types.NamespacedName) error {
 	missing, err := denied(ctx, client, scope{}, clusterNeeds)
 	if err != nil {
 		return err
 	}
 	for _, check := range []func() ([]string, error){
 		func() ([]string, error) { return denied(ctx, client, scope{namespace: namespace}, namespaceNeeds) },
-		func() ([]string, error) { return leaseDenied(ctx, client, namespace, lease) },
+		func() ([]string, error) { return leaseDenied(ctx, client, lease) },
 	} {
 		more, err := check()
 		if err != nil {
@@ -74,7 +75,7 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace, le
 	return nil
 }
 
-// CheckCapacityAccess asks whether the dispatcher may publish capacity, in its own namespace and under the name of its
+// CheckCapacityAccess asks whether the dispatcher may publish capacity, in the first config namespace and under the name of its
 // provisioner. RBAC cannot restrict a creation by name.
 func CheckCapacityAccess(ctx context.Context, client kubernetes.Interface, namespace, provisioner string) error {
 	var missing []string
@@ -106,15 +107,15 @@ func MissingIn(client kubernetes.Interface) func(ctx context.Context, namespace 
 	}
 }
 
-func leaseDenied(ctx context.Context, client kubernetes.Interface, namespace, lease string) ([]string, error) {
-	if lease == "" {
+func leaseDenied(ctx context.Context, client kubernetes.Interface, lease types.NamespacedName) ([]string, error) {
+	if lease.Name == "" {
 		return nil, nil
 	}
-	missing, err := denied(ctx, client, scope{namespace: namespace}, leaseNeeds)
+	missing, err := denied(ctx, client, scope{namespace: lease.Namespace}, leaseNeeds)
 	if err != nil {
 		return nil, err
 	}
-	own, err := denied(ctx, client, scope{namespace, lease}, ownLeaseNeeds)
+	own, err := denied(ctx, client, scope{lease.Namespace, lease.Name}, ownLeaseNeeds)
 	return append(missing, own...), err
 }
 

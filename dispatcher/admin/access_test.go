@@ -10,12 +10,16 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
+
+// lease is the shipped dispatchers'.
+var lease = types.NamespacedName{Namespace: "flex-system", Name: "flex-dispatcher"}
 
 // asked returns a client that answers access reviews by a function.
 func asked(allow func(authorizationv1.ResourceAttributes) bool) *fake.Clientset {
@@ -44,7 +48,7 @@ func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
 		})
 	})
-	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher"); err != nil {
+	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", lease); err != nil {
 		t.Error(err)
 	}
 	if missing, err := admin.MissingIn(client)(t.Context(), "other"); err != nil || missing != "" {
@@ -88,13 +92,13 @@ func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool {
 		return a.Resource != "jobs" && (a.Resource != "leases" || a.Verb == "create") && a.Subresource != "status" && (a.Resource != "persistentvolumes" || a.Verb != "delete")
 	})
-	err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher")
+	err := admin.CheckAccess(t.Context(), client, "flex-provisioner", lease)
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
 	for _, words := range []string{
 		"patch persistentvolumeclaims/status in the cluster", "delete persistentvolumes in the cluster", "create jobs.batch in the namespace flex-provisioner", "patch jobs.batch",
-		"get leases.coordination.k8s.io flex-dispatcher in the namespace flex-provisioner", "dispatcher-rbac.yaml",
+		"get leases.coordination.k8s.io flex-dispatcher in the namespace flex-system", "dispatcher-rbac.yaml",
 	} {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("%q is not in: %v", words, err)
@@ -106,7 +110,7 @@ func TestEveryMissingVerbIsNamedAtOnce(t *testing.T) {
 // all others.
 func TestAFurtherNamespaceIsCheckedForItself(t *testing.T) {
 	client := asked(func(a authorizationv1.ResourceAttributes) bool { return a.Namespace != "other" })
-	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", "flex-dispatcher"); err != nil {
+	if err := admin.CheckAccess(t.Context(), client, "flex-provisioner", lease); err != nil {
 		t.Errorf("the dispatcher does not start: %v", err)
 	}
 	missing, err := admin.MissingIn(client)(t.Context(), "other")

@@ -24,7 +24,7 @@ var open = resource.MustParse("4Ei")
 // Class is a storage class that the dispatcher publishes capacity of.
 type Class struct {
 	Name, Provisioner string
-	// Namespace is where the objects are, the dispatcher's own.
+	// Namespace is where the objects are, the dispatcher's --namespace.
 	Namespace string
 }
 

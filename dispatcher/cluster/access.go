@@ -64,8 +64,8 @@ func (c *Caches) WhyUnserved(namespace string) string {
 		return "the dispatcher does not serve it: add it to --config-namespaces"
 	case missing != "":
 		// The list comes last: it is long where the whole RoleBinding is missing, and an event's note has an end.
-		return "the dispatcher lacks permissions there. Create the namespace and its RoleBinding, as deploy/base/dispatcher-rbac.yaml does for the " +
-			"dispatcher's own, or take it out of --config-namespaces. Missing: " + missing
+		return "the dispatcher lacks permissions there. Create the namespace and its RoleBinding, as deploy/base/dispatcher-rbac.yaml does for " +
+			"flex-provisioner, or take it out of --config-namespaces. Missing: " + missing
 	case !s.isSynced():
 		return "the dispatcher has not read its objects yet"
 	default:

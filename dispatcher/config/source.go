@@ -48,7 +48,7 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 }
 
-// NamespaceFor returns the namespace of a class's config: the dispatcher's own, or the one that the class names. A
+// NamespaceFor returns the namespace of a class's config: the dispatcher's --namespace, or the one that the class names. A
 // user cannot take over a class by creating a ConfigMap in another namespace.
 func NamespaceFor(class *storagev1.StorageClass, own string) string {
 	if ns := class.Parameters[contract.ParamConfigNamespace]; ns != "" {

@@ -42,7 +42,7 @@ func TestConfigNamespaceOfAClassIsNoProperty(t *testing.T) {
 		t.Errorf("namespace %s", ns)
 	}
 	if ns := config.NamespaceFor(class("gold", ""), "own"); ns != "own" {
-		t.Errorf("namespace %s, want the dispatcher's own", ns)
+		t.Errorf("namespace %s, want the dispatcher's --namespace", ns)
 	}
 }
 

@@ -32,10 +32,8 @@ import (
 type Options struct {
 	// Provisioner is the name that StorageClasses write.
 	Provisioner string
-	// Namespaces are where configs are read and their Jobs run; the first is the dispatcher's own.
+	// Namespaces are where configs are read and their Jobs run; the first is that of --namespace.
 	Namespaces []string
-	// Lease is the name of the leader's lease in the first namespace. If it is empty, there is no election.
-	Lease string
 	// Allowed is what pods may do beyond Pod Security "restricted", by namespace.
 	Allowed jobs.Allowances
 	// KubeAPI is the API server's URL as images see it.

@@ -14,7 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// twoNamespaces sets up the class gold in the dispatcher's own namespace, and the class silver in the namespace team.
+// twoNamespaces sets up the class gold in the dispatcher's --namespace, and the class silver in the namespace team.
 func (w *world) twoNamespaces() {
 	w.options.Namespaces = []string{fakecluster.ConfigNamespace, "team"}
 	w.options.MissingIn = func(_ context.Context, ns string) (string, error) {

@@ -31,7 +31,7 @@ func (w *world) dropped(namespaces *atomic.Pointer[[]string]) {
 	}
 }
 
-// renewed deletes the class silver and creates it anew, with its config in the dispatcher's own namespace.
+// renewed deletes the class silver and creates it anew, with its config in the dispatcher's --namespace.
 func (w *world) renewed() {
 	silver := fakecluster.Get[*storagev1.StorageClass](w, "", "silver")
 	fakecluster.Delete(w, fakecluster.Admin, silver)

@@ -20,7 +20,7 @@ import (
 // Allowance is what the pods of one namespace may do beyond Pod Security "restricted". A ConfigMap alone must not be
 // enough to reach a node: that was CVE-2025-62878 of local-path-provisioner.
 type Allowance struct {
-	HostPaths    []string // prefixes, whole path elements
+	HostPaths    []string // a pod mounts exactly these, and volumes are directories right below
 	RunAsUsers   []int64
 	Capabilities []corev1.Capability
 	HostNetwork  bool
@@ -29,7 +29,7 @@ type Allowance struct {
 // Allowances are the Allowance of each namespace.
 type Allowances map[string]Allowance
 
-// Add parses one value of the flag --allow: NAMESPACE/host-path=/PREFIX, NAMESPACE/run-as-user=UID,
+// Add parses one value of the flag --allow: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID,
 // NAMESPACE/capability=NAME or NAMESPACE/host-network=true.
 func (a Allowances) Add(text string) error {
 	namespace, rest, found := strings.Cut(text, "/")
@@ -49,7 +49,7 @@ func (a *Allowance) add(kind, value string) error {
 	switch kind {
 	case "host-path":
 		if !filepath.IsAbs(value) || filepath.Clean(value) != value || value == "/" {
-			return errors.New("the prefix must be an absolute, clean path below /")
+			return errors.New("the directory must be an absolute, clean path below /")
 		}
 		a.HostPaths = append(a.HostPaths, value)
 	case "run-as-user":
@@ -89,6 +89,7 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	for _, part := range changedParts(pod.Spec, fixed.Spec) {
 		faults = append(faults, field.Forbidden(at, part+" is the dispatcher's: take another name or path"))
 	}
+	faults = append(faults, allowed[cfg.Source.Namespace].deeperPaths(at, pod.Spec)...)
 	allowed[cfg.Source.Namespace].strip(&pod.Spec)
 	result := policy.AggregateCheckResults(restricted.EvaluatePod(
 		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
@@ -142,10 +143,31 @@ func (a Allowance) stripContainer(s *corev1.SecurityContext) {
 	}
 }
 
-// AllowsHostPath reports whether pods and PVs of the namespace may use a directory of a node. It compares whole path
-// elements: /srv/flex-other is not below /srv/flex.
-func (a Allowance) AllowsHostPath(path string) bool {
-	return filepath.Clean(path) == path && slices.ContainsFunc(a.HostPaths, func(prefix string) bool {
-		return path == prefix || strings.HasPrefix(path, prefix+"/")
-	})
+// deeperPaths names the hostPaths below an allowed one, with the remedy.
+func (a Allowance) deeperPaths(at *field.Path, spec corev1.PodSpec) (faults field.ErrorList) {
+	for _, v := range spec.Volumes {
+		if v.HostPath == nil || a.AllowsHostPath(v.HostPath.Path) {
+			continue
+		}
+		for _, dir := range a.HostPaths {
+			if strings.HasPrefix(v.HostPath.Path, dir+"/") {
+				faults = append(faults, field.Forbidden(at, fmt.Sprintf("the hostPath %s of the volume %s lies below %s, which --allow names, and the kubelet "+
+					"follows symbolic links: mount %s, and what is below it by subPath or subPathExpr", v.HostPath.Path, v.Name, dir, dir)))
+			}
+		}
+	}
+	return faults
+}
+
+// AllowsHostPath reports whether pods of the namespace may mount a directory of a node. It must be one that is listed: the kubelet follows
+// symbolic links in a hostPath, and pods write below the listed ones.
+func (a Allowance) AllowsHostPath(path string) bool { return slices.Contains(a.HostPaths, path) }
+
+// VolumePaths returns where the volume of a PV may be on a node, by the name of the PV.
+func (a Allowance) VolumePaths(pv string) []string {
+	var paths []string
+	for _, dir := range a.HostPaths {
+		paths = append(paths, dir+"/"+pv)
+	}
+	return paths
 }

@@ -121,7 +121,9 @@ func TestEachKindOfAllowanceAllowsOnlyThat(t *testing.T) {
 		want     bool
 	}{
 		"host path":                        {hostPath("/srv/flex"), []string{hp}, true},
-		"host path below":                  {hostPath("/srv/flex/gold/a"), []string{hp}, true},
+		"host path below":                  {hostPath("/srv/flex/gold/a"), []string{hp}, false},
+		"host path below, by subPath":      {belowBySubPath, []string{hp}, true},
+		"host path below, listed itself":   {hostPath("/srv/flex/gold"), []string{hp, hp + "/gold"}, true},
 		"host path, other namespace":       {hostPath("/srv/flex"), []string{"other/host-path=/srv/flex"}, false},
 		"host path, other kinds":           {hostPath("/srv/flex"), []string{root, dac}, false},
 		"host path above":                  {hostPath("/srv"), []string{hp}, false},
@@ -131,7 +133,7 @@ func TestEachKindOfAllowanceAllowsOnlyThat(t *testing.T) {
 		"host path, slashes":               {hostPath("/srv//flex"), []string{hp}, false},
 		"host path, slash at the end":      {hostPath("/srv/flex/"), []string{hp}, false},
 		"host path, root of all":           {hostPath("/"), []string{hp}, false},
-		"host path, second prefix":         {hostPath("/data/x"), []string{hp, "flex-provisioner/host-path=/data"}, true},
+		"host path, second one":            {hostPath("/data"), []string{hp, "flex-provisioner/host-path=/data"}, true},
 		"one allowed volume hides none":    {twoPaths, []string{hp}, false},
 		"user of the pod":                  {asRoot, []string{root}, true},
 		"user of the container":            {container(containerAsRoot), []string{root}, true},
@@ -171,6 +173,15 @@ spec:
   volumes: [{name: volumes, hostPath: {path: /srv/flex, type: DirectoryOrCreate}}]
 `
 
+// belowBySubPath mounts a directory below the one that is listed as the kubelet resolves it: without leaving the volume.
+const belowBySubPath = `
+spec:
+  containers:
+  - name: provisioner
+    volumeMounts: [{name: d, mountPath: /d, subPath: gold/a}]
+  volumes: [{name: d, hostPath: {path: /srv/flex}}]
+`
+
 // twoPaths has an allowed one first.
 const twoPaths = `
 spec:
@@ -178,6 +189,17 @@ spec:
   - {name: d, hostPath: {path: /srv/flex}}
   - {name: e, hostPath: {path: /etc}}
 `
+
+// The fault says what to mount instead.
+func TestAHostPathBelowAnAllowedOneIsRefusedWithTheRemedy(t *testing.T) {
+	cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": hostPath("/srv/flex/gold")})
+	faults := jobs.Check(cfg, allow(t, "flex-provisioner/host-path=/srv/flex")).ToAggregate()
+	for _, words := range []string{"data[pod-template]", "the hostPath /srv/flex/gold of the volume d lies below /srv/flex", "symbolic links", "mount /srv/flex", "subPathExpr"} {
+		if faults == nil || !strings.Contains(faults.Error(), words) {
+			t.Errorf("%q is not in: %v", words, faults)
+		}
+	}
+}
 
 // Check judges a copy: the Job keeps its hostPath and its user.
 func TestCheckDoesNotChangeTheConfig(t *testing.T) {

@@ -157,7 +157,7 @@ var evaluator = sync.OnceValue(func() policy.Evaluator {
 // withoutAllowed takes out of a pod what fullFlags allow.
 func withoutAllowed(spec *corev1.PodSpec) {
 	for i, v := range spec.Volumes {
-		if v.HostPath != nil && (v.HostPath.Path == "/srv/flex" || strings.HasPrefix(v.HostPath.Path, "/srv/flex/")) {
+		if v.HostPath != nil && v.HostPath.Path == "/srv/flex" {
 			spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		}
 	}

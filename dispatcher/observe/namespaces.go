@@ -11,7 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show: the dispatcher's own, that
+// Namespaces returns the namespaces in which a UID may have Jobs, as far as the caches show: the dispatcher's --namespace, that
 // of its claim's class, that of the revision that made its volume, and those of the Jobs that were found.
 func (b *Observer) Namespaces(o *Observation) []string {
 	out := []string{b.Namespace}

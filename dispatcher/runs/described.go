@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -57,13 +59,35 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 		}
 		pv.Spec.Capacity[corev1.ResourceStorage] = *o.Capacity
 	}
-	for _, path := range nodePaths(o.Source) {
-		if !allowed.AllowsHostPath(path) {
-			return nil, fmt.Errorf("the container offers the directory %s of a node, which the dispatcher's --allow does not name", path)
-		}
+	if err := o.checkNode(pv.Name, allowed); err != nil {
+		return nil, err
 	}
 	return pv, nil
 }
+
+// checkNode returns why the volume may not be in a directory of a node. The rule is that of deploy/base/node-directory-policy.yaml, which
+// judges the dispatcher, too: so the event of the claim says what the image must change.
+func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
+	want := allowed.VolumePaths(name)
+	for _, path := range nodePaths(o.Source) {
+		switch {
+		case len(want) == 0:
+			return fmt.Errorf("the container describes the directory %s of a node, and the dispatcher's --allow names none for the namespace of its "+
+				"config. Remedy: let the image describe another source, or let --allow name a host-path", path)
+		case !slices.Contains(want, path):
+			return fmt.Errorf("the container describes the directory %s of a node, which must be %s: that name, right below what the dispatcher's "+
+				"--allow names. Remedy: let the image make its volume there; %s is the name", path, strings.Join(want, " or "), contract.EnvName(contract.PropPVName))
+		}
+	}
+	if h := o.Source.HostPath; h != nil && !slices.Contains(directories, ptr.Deref(h.Type, corev1.HostPathUnset)) {
+		return fmt.Errorf("the container describes a hostPath of the type %q, which must be Directory or DirectoryOrCreate. Remedy: let the image say so in "+
+			"source.hostPath.type", ptr.Deref(h.Type, corev1.HostPathUnset))
+	}
+	return nil
+}
+
+// directories are the types of a hostPath that a volume may have.
+var directories = []corev1.HostPathType{corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate}
 
 func nodePaths(s corev1.PersistentVolumeSource) []string {
 	var paths []string

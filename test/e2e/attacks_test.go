@@ -31,6 +31,49 @@ type attack struct {
 	as      rest.ImpersonationConfig
 	try     func(context.Context, kubernetes.Interface) error
 	refusal string
+	without answer // where the admission policies are taken away
+}
+
+// answer is what becomes of an attack: the zero value passes, any other is refused in these words. by is what refuses it without our
+// policies.
+type answer struct{ by, words string }
+
+var (
+	passes         = answer{}
+	byRBAC         = answer{"RBAC", "cannot "}
+	byAccount      = answer{"the admission of ServiceAccounts", "error looking up service account"}
+	byNoSuchTarget = answer{"the controller of tokens, which deletes the Secret", "not found"}
+)
+
+func (a answer) String() string {
+	switch {
+	case a == passes:
+		return "passes"
+	case a.by == "":
+		return "refused: " + a.words
+	default:
+		return "refused by " + a.by + ": " + a.words
+	}
+}
+
+// is reports whether an attack was answered so.
+func (a answer) is(err error) bool {
+	if err == nil || a == passes {
+		return err == nil && a == passes
+	}
+	return strings.Contains(err.Error(), a.words)
+}
+
+// expected returns what must become of the attack, with the policies or without them.
+func (a attack) expected(policies bool) answer {
+	switch {
+	case a.refusal == "":
+		return passes
+	case policies:
+		return answer{words: a.refusal}
+	default:
+		return a.without
+	}
 }
 
 // account is a ServiceAccount as the API server knows it by a token; with the name of a pod, by one that is bound to the pod.
@@ -52,7 +95,7 @@ var (
 	cinderUnbound = account(ownNamespace, "cinder-provisioner", "")
 	directoryPod  = account(nodeNamespace, "directory-provisioner", "provision-"+attackUID+"-1-abcde")
 	batchPod      = account(nodeNamespace, "file-server-provisioner", "provision-"+attackUID+"-1-abcde")
-	theDispatcher = account(ownNamespace, dispatcher, "")
+	theDispatcher = account(systemNamespace, dispatcher, "")
 	jobController = account("kube-system", "job-controller", "")
 )
 
@@ -66,21 +109,19 @@ func (w *world) as(user rest.ImpersonationConfig) kubernetes.Interface {
 	return client
 }
 
-// run tries every request and prints the table.
-func (w *world) run(attacks []attack) {
+// run tries every request, with the policies or without them, and prints the table.
+func (w *world) run(attacks []attack, policies bool) {
 	w.t.Helper()
 	var out strings.Builder
 	columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(columns, "attack\taccount\texpected\tgot")
 	for _, a := range attacks {
-		got, expected := "passes", "passes"
-		if err := a.try(w.ctx(), w.as(a.as)); err != nil {
+		expected, err := a.expected(policies), a.try(w.ctx(), w.as(a.as))
+		got := passes.String()
+		if err != nil {
 			got = err.Error()
 		}
-		if a.refusal != "" {
-			expected = "refused: " + a.refusal
-		}
-		if got == "passes" != (a.refusal == "") || !strings.Contains(got, a.refusal) {
+		if !expected.is(err) {
 			w.t.Errorf("%s as %s: expected %s, got %s", a.what, a.as.UserName, expected, got)
 		}
 		_, _ = fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", a.what, strings.TrimPrefix(a.as.UserName, "system:serviceaccount:"), expected, got)
@@ -89,20 +130,75 @@ func (w *world) run(attacks []attack) {
 	w.t.Logf("\n%s", out.String())
 }
 
-func createSecret(name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: kind}
+// createSecret makes a Secret in the namespace of configs, with the test's label.
+func (w *world) createSecret(name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
+	return w.createSecretIn(ownNamespace, name, kind, change...)
+}
+
+func (w *world) createSecretIn(namespace, name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": w.ns}}, Type: kind}
 	for _, c := range change {
 		c(secret)
 	}
 	return func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().Secrets(ownNamespace).Create(ctx, secret, metav1.CreateOptions{})
+		_, err := client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 		return err
 	}
 }
 
-func deleteSecret(name string, options metav1.DeleteOptions) func(context.Context, kubernetes.Interface) error {
+// removeSecrets deletes at the end what the attacks have made.
+func (w *world) removeSecrets() {
+	w.remove(func() {
+		err := kube.CoreV1().Secrets(ownNamespace).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, labelled("e2e="+w.ns))
+		w.gone(err, "Secrets of the attacks")
+	})
+}
+
+func deleteSecret(name string) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, client kubernetes.Interface) error {
-		return client.CoreV1().Secrets(ownNamespace).Delete(ctx, name, options)
+		return client.CoreV1().Secrets(ownNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+	}
+}
+
+// readByDelete reads a Secret with the right to delete it: a dry run of a delete in the foreground answers with the object.
+func readByDelete(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	options := &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: new(metav1.DeletePropagationForeground)}
+	err := client.CoreV1().RESTClient().Delete().Namespace(ownNamespace).Resource("secrets").Name(name).Body(options).Do(ctx).Into(secret)
+	return secret, err
+}
+
+func readSecret(name string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		secret, err := readByDelete(ctx, client, name)
+		if err == nil && len(secret.Data) == 0 {
+			err = errors.New("nothing was read")
+		}
+		return err
+	}
+}
+
+func getSecret(name string) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.CoreV1().Secrets(ownNamespace).Get(ctx, name, metav1.GetOptions{})
+		return err
+	}
+}
+
+// stealToken makes a Secret that kube-controller-manager fills with a token of a ServiceAccount of the namespace, without an end, and reads it.
+func (w *world) stealToken(name, account string) func(context.Context, kubernetes.Interface) error {
+	create := w.createSecret(name, corev1.SecretTypeServiceAccountToken, asksForToken(account))
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		if err := create(ctx, client); err != nil {
+			return err
+		}
+		return poll(ctx, 10*time.Second, func(ctx context.Context) error {
+			secret, err := readByDelete(ctx, client, name)
+			if err == nil && len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
+				err = errors.New("it is not filled")
+			}
+			return err
+		})
 	}
 }
 
@@ -111,9 +207,10 @@ func chapSecret(secret *corev1.Secret) {
 	secret.StringData = map[string]string{chapUser: "user", chapPassword: "5d1f0c-of-the-attack"}
 }
 
-// asksForToken lets kube-controller-manager fill the Secret with a token of the dispatcher, without an end.
-func asksForToken(secret *corev1.Secret) {
-	secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: dispatcher}
+func asksForToken(account string) func(*corev1.Secret) {
+	return func(secret *corev1.Secret) {
+		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
+	}
 }
 
 // A stolen token of a provisioner reads no Secret by deleting it, gets no token of another ServiceAccount, and deletes no
@@ -121,27 +218,30 @@ func asksForToken(secret *corev1.Secret) {
 func TestProvisionersTokenReachesOnlySecretsOfItsClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "steal-secrets")
-	w.remove(func() {
-		for _, name := range []string{"pvc-" + victimUID, "pvc-" + attackUID, w.ns} {
-			w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), name, metav1.DeleteOptions{}), "Secret "+name)
-		}
-	})
-	w.must(createSecret("pvc-"+victimUID, corev1.SecretTypeOpaque)(w.ctx(), kube), "create the Secret of another claim")
-	const others, token, chap = "only the Secrets of its own claim", corev1.SecretTypeServiceAccountToken, "kubernetes.io/iscsi-chap"
-	read := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}, PropagationPolicy: new(metav1.DeletePropagationForeground)}
-	w.run([]attack{
-		{"read cinder by a dry run of its delete", cinderPod, deleteSecret("cinder", read), others},
-		{"the same", cinderUnbound, deleteSecret("cinder", read), "only a token that is bound to a provisioning pod"},
-		{"a token of the dispatcher", cinderPod, createSecret("pvc-"+attackUID, token, asksForToken), "no volume needs a Secret of the type"},
-		{"the same, of another name", cinderPod, createSecret(w.ns, token, asksForToken), others},
-		{"delete another claim's Secret", cinderPod, deleteSecret("pvc-"+victimUID, metav1.DeleteOptions{}), others},
-		{"a Secret with a generated name", cinderPod, createSecret("", chap, chapSecret, func(s *corev1.Secret) {
-			s.GenerateName = "pvc-" + attackUID + "-"
-		}), "not a generated one"},
-		{"the CHAP Secret of its claim", cinderPod, createSecret("pvc-"+attackUID, chap, chapSecret), ""},
-		{"its delete", cinderDelete, deleteSecret("pvc-"+attackUID, metav1.DeleteOptions{}), ""},
-		{"a Secret without a type", cinderPod, createSecret("pvc-"+attackUID, ""), ""},
-	})
+	w.run(w.secretAttacks(), true)
+}
+
+// secretAttacks makes a login to a storage and the Secret of another claim, and returns the attacks on them. The first changes nothing.
+func (w *world) secretAttacks() []attack {
+	w.t.Helper()
+	w.removeSecrets()
+	login, victim, own := w.ns+"-login", "pvc-"+victimUID, "pvc-"+attackUID
+	w.must(w.createSecret(login, corev1.SecretTypeOpaque, chapSecret)(w.ctx(), kube), "create a login")
+	w.must(w.createSecret(victim, corev1.SecretTypeOpaque)(w.ctx(), kube), "create the Secret of another claim")
+	const others, chap = "only the Secrets of its own claim", "kubernetes.io/iscsi-chap"
+	generated := func(s *corev1.Secret) { s.GenerateName = own + "-" }
+	return []attack{
+		{"read a login by a dry run of its delete", cinderPod, readSecret(login), others, passes},
+		{"the same", cinderUnbound, readSecret(login), "only a token that is bound to a provisioning pod", passes},
+		{"read it with the dispatcher's token", theDispatcher, getSecret(login), "cannot get resource", byRBAC},
+		{"a token of another ServiceAccount", cinderPod, w.stealToken(own+"-token", "default"), "no volume needs a Secret of the type", passes},
+		{"the same, of another name", cinderPod, w.stealToken(w.ns+"-token", "default"), others, passes},
+		{"delete another claim's Secret", cinderPod, deleteSecret(victim), others, passes},
+		{"a Secret with a generated name", cinderPod, w.createSecret("", chap, chapSecret, generated), "not a generated one", passes},
+		{"the CHAP Secret of its claim", cinderPod, w.createSecret(own, chap, chapSecret), "", passes},
+		{"its delete", cinderDelete, deleteSecret(own), "", passes},
+		{"a Secret without a type", cinderPod, w.createSecret(own, ""), "", passes},
+	}
 }
 
 // attackPV is a PV of a claim, with a source.
@@ -179,6 +279,12 @@ func createPV(pv *corev1.PersistentVolume) func(context.Context, kubernetes.Inte
 func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "steal-pvs")
+	w.run(w.pvAttacks(), true)
+}
+
+// pvAttacks makes a PV of an administrator and returns the attacks by PVs. They change nothing: every policy judges a dry run as well.
+func (w *world) pvAttacks() []attack {
+	w.t.Helper()
 	foreign := attackPV(w.ns, victimUID, w.ns, anExport())
 	foreign.Annotations, foreign.Spec.ClaimRef = nil, nil
 	pvs := kube.CoreV1().PersistentVolumes()
@@ -190,29 +296,30 @@ func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 	pv := func(source corev1.PersistentVolumeSource) func(context.Context, kubernetes.Interface) error {
 		return createPV(attackPV(name, attackUID, batchClass, source))
 	}
-	w.run([]attack{
-		{"a PV with hostPath /", theDispatcher, pv(aDirectory("/", directory)), path},
-		{"a PV with hostPath /", directoryPod, pv(aDirectory("/", directory)), path},
-		{"a path below a link in the volume", directoryPod, pv(aDirectory(own+"/link", directory)), path},
-		{"a path below a link in the volume", theDispatcher, pv(aDirectory(own+"/link", directory)), path},
-		{"a link beside the volumes", directoryPod, pv(aDirectory(volumesFolder+"/link", directory)), path},
-		{"all volumes of the node", directoryPod, pv(aDirectory(volumesFolder, directory)), path},
-		{"another claim's directory", theDispatcher, pv(aDirectory(volumesFolder+"/pvc-"+victimUID, directory)), "name of its PersistentVolume"},
-		{"a socket", directoryPod, pv(aDirectory(own, corev1.HostPathSocket)), "hostPath type Directory"},
-		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only"},
-		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only"},
-		{"hand a PV to a claim", theDispatcher, patchPV(w.ns, `{"spec":{"claimRef":{"namespace":"default","name":"attacked"}}}`), "neither the claim"},
-		{"let a PV be reclaimed", theDispatcher, patchPV(w.ns, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`), "nor the reclaim policy"},
+	return []attack{
+		{"a PV with hostPath /", theDispatcher, pv(aDirectory("/", directory)), path, passes},
+		{"a PV with hostPath /", directoryPod, pv(aDirectory("/", directory)), path, passes},
+		{"a path below a link in the volume", directoryPod, pv(aDirectory(own+"/link", directory)), path, passes},
+		{"a path below a link in the volume", theDispatcher, pv(aDirectory(own+"/link", directory)), path, passes},
+		{"a link beside the volumes", directoryPod, pv(aDirectory(volumesFolder+"/link", directory)), path, passes},
+		{"all volumes of the node", directoryPod, pv(aDirectory(volumesFolder, directory)), path, passes},
+		{"another claim's directory", theDispatcher, pv(aDirectory(volumesFolder+"/pvc-"+victimUID, directory)), "name of its PersistentVolume", passes},
+		{"a socket", directoryPod, pv(aDirectory(own, corev1.HostPathSocket)), "hostPath type Directory", passes},
+		{"a PV by a token of no pod", cinderUnbound, createPV(attackPV(name, attackUID, w.ns, anExport())), "only a token that is bound to a provisioning pod", passes},
+		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only", passes},
+		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},
+		{"hand a PV to a claim", theDispatcher, patchPV(w.ns, `{"spec":{"claimRef":{"namespace":"default","name":"attacked"}}}`), "neither the claim", passes},
+		{"let a PV be reclaimed", theDispatcher, patchPV(w.ns, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`), "nor the reclaim policy", passes},
 		{"delete another's PV", theDispatcher, func(ctx context.Context, client kubernetes.Interface) error {
-			return client.CoreV1().PersistentVolumes().Delete(ctx, w.ns, metav1.DeleteOptions{})
-		}, "deletes only"},
-		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn},
-		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), ""},
-		{"a PV that a container describes", theDispatcher, pv(aDirectory(own, corev1.HostPathDirectoryOrCreate)), ""},
-		{"the same, not on a node", theDispatcher, pv(anExport()), ""},
-		{"a finalizer", theDispatcher, patchPV(w.ns, `{"metadata":{"finalizers":["flex-provisioner.io/storage"]}}`), ""},
-		{"a batch's PV for a claim of any class, which no policy knows", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, batchClass, anExport())), ""},
-	})
+			return client.CoreV1().PersistentVolumes().Delete(ctx, w.ns, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}, "deletes only", passes},
+		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn, passes},
+		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), "", passes},
+		{"a PV that a container describes", theDispatcher, pv(aDirectory(own, corev1.HostPathDirectoryOrCreate)), "", passes},
+		{"the same, not on a node", theDispatcher, pv(anExport()), "", passes},
+		{"a finalizer", theDispatcher, patchPV(w.ns, `{"metadata":{"finalizers":["flex-provisioner.io/storage"]}}`), "", passes},
+		{"a batch's PV for a claim of any class, which no policy knows", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, batchClass, anExport())), "", passes},
+	}
 }
 
 func patchPV(name, change string) func(context.Context, kubernetes.Interface) error {

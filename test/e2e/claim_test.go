@@ -17,8 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ownNamespace is the dispatcher's.
-const ownNamespace = "flex-provisioner"
+// Namespaces of the shipped manifests: that of configs, and that of the dispatchers, their lease and their ServiceAccount.
+const (
+	ownNamespace    = "flex-provisioner"
+	systemNamespace = "flex-system"
+)
 
 // toBind is how long a claim may take on a busy machine.
 const toBind = 90 * time.Second

@@ -20,7 +20,7 @@ const (
 
 // dispatchersReady reports an error unless exactly as many replicas run as there should be.
 func dispatchersReady(ctx context.Context) error {
-	d, err := kube.AppsV1().Deployments(ownNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
+	d, err := kube.AppsV1().Deployments(systemNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("look at the dispatcher's Deployment: %w", err)
 	}
@@ -32,7 +32,7 @@ func dispatchersReady(ctx context.Context) error {
 }
 
 func replicas(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := kube.CoreV1().Pods(ownNamespace).List(ctx, labelled(dispatcherPods))
+	list, err := kube.CoreV1().Pods(systemNamespace).List(ctx, labelled(dispatcherPods))
 	if err != nil {
 		return nil, fmt.Errorf("list the dispatcher's pods: %w", err)
 	}
@@ -43,12 +43,12 @@ func replicas(ctx context.Context) ([]corev1.Pod, error) {
 func (w *world) scale(to int32) {
 	w.t.Helper()
 	w.eventually(20*time.Second, "the dispatcher's Deployment to take its scale", func(ctx context.Context) error {
-		scale, err := kube.AppsV1().Deployments(ownNamespace).GetScale(ctx, dispatcher, metav1.GetOptions{})
+		scale, err := kube.AppsV1().Deployments(systemNamespace).GetScale(ctx, dispatcher, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		scale.Spec.Replicas = to
-		_, err = kube.AppsV1().Deployments(ownNamespace).UpdateScale(ctx, dispatcher, scale, metav1.UpdateOptions{})
+		_, err = kube.AppsV1().Deployments(systemNamespace).UpdateScale(ctx, dispatcher, scale, metav1.UpdateOptions{})
 		return err
 	})
 }
@@ -81,7 +81,7 @@ func (w *world) killDispatchers() {
 	}
 	w.scale(0)
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	w.must(kube.CoreV1().Pods(ownNamespace).DeleteCollection(w.ctx(), now, labelled(dispatcherPods)), "delete the dispatcher's pods")
+	w.must(kube.CoreV1().Pods(systemNamespace).DeleteCollection(w.ctx(), now, labelled(dispatcherPods)), "delete the dispatcher's pods")
 	w.eventually(toBind, "every dispatcher to be dead", noReplicaRuns)
 }
 
@@ -104,7 +104,7 @@ func noReplicaRuns(ctx context.Context) error {
 
 // leader is the name of the pod that holds the lease.
 func leader(ctx context.Context) (string, error) {
-	lease, err := kube.CoordinationV1().Leases(ownNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
+	lease, err := kube.CoordinationV1().Leases(systemNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("look at the lease: %w", err)
 	}
@@ -118,5 +118,5 @@ func leader(ctx context.Context) (string, error) {
 // deleteReplica ends one replica as a drain would, with time to release the lease.
 func (w *world) deleteReplica(pod string) {
 	w.t.Helper()
-	w.must(kube.CoreV1().Pods(ownNamespace).Delete(w.ctx(), pod, metav1.DeleteOptions{}), "delete the pod "+pod)
+	w.must(kube.CoreV1().Pods(systemNamespace).Delete(w.ctx(), pod, metav1.DeleteOptions{}), "delete the pod "+pod)
 }

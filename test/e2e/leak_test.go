@@ -93,7 +93,7 @@ func (w *world) dispatchersLog(places []place) {
 	w.t.Helper()
 	logs, lines := 0, 0
 	for _, p := range places {
-		if strings.HasPrefix(p.name, "log of "+ownNamespace+"/"+dispatcher+"-") {
+		if strings.HasPrefix(p.name, "log of "+systemNamespace+"/"+dispatcher+"-") {
 			logs++
 			lines += strings.Count(p.text, "\n")
 		}

@@ -117,7 +117,7 @@ func (w *world) removeJobsThatMount(claim string) {
 	}
 }
 
-// export makes a directory of node1 what the claim of this name, in the dispatcher's namespace, is bound to, and
+// export makes a directory of node1 what the claim of this name, in the namespace of configs, is bound to, and
 // returns where it is on the host.
 func (w *world) export(claim string) string {
 	w.t.Helper()

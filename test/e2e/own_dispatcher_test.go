@@ -43,7 +43,7 @@ func (w *world) makeShippedAccount() {
 		w.gone(kube.RbacV1().ClusterRoleBindings().Delete(w.ctx(), name, metav1.DeleteOptions{}), "ClusterRoleBinding "+name)
 	})
 	w.bindConfigs(w.ns)
-	shipped, err := kube.RbacV1().Roles(ownNamespace).Get(w.ctx(), "flex-dispatcher-lease", metav1.GetOptions{})
+	shipped, err := kube.RbacV1().Roles(systemNamespace).Get(w.ctx(), "flex-dispatcher-lease", metav1.GetOptions{})
 	w.must(err, "read the role of the lease")
 	_, err = kube.RbacV1().Roles(w.ns).Create(w.ctx(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: shipped.Name}, Rules: shipped.Rules}, metav1.CreateOptions{})
 	w.must(err, "create the role of the lease")

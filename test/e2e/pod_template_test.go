@@ -82,13 +82,13 @@ func (w *world) priority() {
 	w.remove(func() { w.gone(classes.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "priority class "+w.ns) })
 }
 
-// restricted checks that the dispatcher's namespace refuses an ordinary pod: else it would prove nothing that a Job's pod
+// restricted checks that the namespace of configs refuses an ordinary pod: else it would prove nothing that a Job's pod
 // is accepted.
 func (w *world) restricted() {
 	w.t.Helper()
 	_, err := kube.CoreV1().Pods(ownNamespace).Create(w.ctx(), shell(w.ns, "", "true", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
-		w.t.Errorf("an ordinary pod in the dispatcher's namespace: %v", err)
+		w.t.Errorf("an ordinary pod in the namespace of configs: %v", err)
 	}
 }
 

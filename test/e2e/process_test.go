@@ -24,7 +24,7 @@ import (
 const dispatcherBinary = "../../bin/flex-dispatcher"
 
 // process is a dispatcher of the test's own beside those of the Deployment: it serves a provisioner of its
-// own, and the test's namespace is its only config namespace.
+// own, and the test's namespace is its only config namespace, and has its lease.
 type process struct {
 	cmd   *exec.Cmd
 	url   string // of its health
@@ -49,7 +49,7 @@ func (w *world) dispatch(flags ...string) *process {
 		flags = append(flags, "--kubeconfig="+w.shippedAccount())
 	}
 	p.cmd = exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{
-		"--namespace=" + w.ns,
+		"--namespace=" + w.ns, "--leader-elect-resource-namespace=" + w.ns,
 		"--provisioner-name=" + w.ownProvisioner(), "--listen=" + address, "--v=2",
 	}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log

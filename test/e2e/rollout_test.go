@@ -55,7 +55,7 @@ func TestRollingUpdateRunsNoTwoContainersOfOneClaimAtOnce(t *testing.T) {
 func (w *world) rollOut() {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations": {"e2e.example.com/rolled-out": %q}}}}}`, time.Now().Format(time.RFC3339Nano))
-	_, err := kube.AppsV1().Deployments(ownNamespace).Patch(w.ctx(), dispatcher, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := kube.AppsV1().Deployments(systemNamespace).Patch(w.ctx(), dispatcher, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	w.must(err, "update the dispatchers")
 	w.eventually(3*time.Minute, "the dispatchers to be replaced", dispatchersReady)
 }

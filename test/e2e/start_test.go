@@ -55,12 +55,12 @@ func TestClaimSaysThatNoNodeFits(t *testing.T) {
 	}
 }
 
-// A ServiceAccount without the label is refused, the dispatcher's own above all.
+// A ServiceAccount without the label is refused.
 func TestClaimSaysThatItsServiceAccountIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "account")
-	claim := w.claim(w.cinderService(map[string]string{"service-account-name": "flex-dispatcher"}), "data")
-	w.event(claim, "ServiceAccountRefused", "flex-dispatcher", "flex-provisioner.io/provisioner=true")
+	claim := w.claim(w.cinderService(map[string]string{"service-account-name": "default"}), "data")
+	w.event(claim, "ServiceAccountRefused", "default", "flex-provisioner.io/provisioner=true")
 	if jobs := w.jobs(claim, ""); len(jobs) > 0 {
 		t.Errorf("Jobs: %v", names(jobs))
 	}

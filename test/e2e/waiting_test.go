@@ -20,7 +20,7 @@ func TestThousandsOfWaitingClaimsEndNoLeader(t *testing.T) {
 	w.class(w.ns)
 	served := newWorld(t, "beside")
 	class, _ := served.service(scripted(deletes+offer, nil))
-	user := serviceAccount(ownNamespace, dispatcher)
+	user := serviceAccount(systemNamespace, dispatcher)
 
 	from := time.Now()
 	first, transitions := w.lease()
@@ -70,7 +70,7 @@ func TestThousandsOfWaitingClaimsEndNoLeader(t *testing.T) {
 // lease returns who holds the dispatchers' lease, and how often it has changed hands.
 func (w *world) lease() (holder string, transitions int32) {
 	w.t.Helper()
-	lease, err := kube.CoordinationV1().Leases(ownNamespace).Get(w.ctx(), dispatcher, metav1.GetOptions{})
+	lease, err := kube.CoordinationV1().Leases(systemNamespace).Get(w.ctx(), dispatcher, metav1.GetOptions{})
 	w.must(err, "look at the lease")
 	if lease.Spec.HolderIdentity != nil {
 		holder = *lease.Spec.HolderIdentity
@@ -82,7 +82,7 @@ func (w *world) lease() (holder string, transitions int32) {
 }
 
 func holderOf(ctx context.Context) (string, error) {
-	lease, err := kube.CoordinationV1().Leases(ownNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
+	lease, err := kube.CoordinationV1().Leases(systemNamespace).Get(ctx, dispatcher, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return "", err
 	}

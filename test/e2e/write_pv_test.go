@@ -37,14 +37,20 @@ func TestDispatcherWritesThePVOfAContainerWithoutAToken(t *testing.T) {
 	w.vanished(claim)
 }
 
-// A described PV that is not allowed is refused, and an event of the claim says why.
+// A described PV that is not allowed is refused before admission would, and an event of the claim says why and what to do.
 func TestDescribedPVOfANodesDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.class(w.ns)
 	w.config(ownNamespace, w.ns, offers(`{"source": {"hostPath": {"path": "/"}}}`))
-	claim := w.claim(w.ns, "data")
-	w.event(claim, "ProvisioningFailed", "the directory / of a node", "--allow")
+	w.event(w.claim(w.ns, "data"), "ProvisioningFailed", "the directory / of a node", "--allow")
+
+	deeper := w.ns + "-deeper"
+	w.class(deeper, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	w.config(nodeNamespace, deeper, offers(`{"source": {"local": {"path": "`+volumesFolder+`/$FLEX_PV_NAME/deeper"}}}`))
+	claim := w.claim(deeper, "deeper")
+	own := volumesFolder + "/pvc-" + string(claim.UID)
+	w.event(claim, "ProvisioningFailed", "the directory "+own+"/deeper of a node, which must be "+own+":", "Remedy: ")
 }
 
 // A provisioning pod may write the PV of its own claim and no other, and only with the sources that its namespace allows.

@@ -1,0 +1,69 @@
+package runs_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+// What admission would refuse to the dispatcher is refused before, in words that name what the image must change: the path of a volume on a
+// node is that of the policy on node directories, and so is the type of its hostPath.
+func TestADescribedVolumeOnANodeIsInADirectoryOfItsOwn(t *testing.T) {
+	const own, shape = "/srv/flex/pvc-" + fixture.UID, "which must be /srv/flex/pvc-" + fixture.UID
+	for name, tt := range map[string]struct{ source, refusal string }{
+		"hostPath":                  {`"hostPath": {"path": "` + own + `", "type": "Directory"}`, ""},
+		"hostPath that is made":     {`"hostPath": {"path": "` + own + `", "type": "DirectoryOrCreate"}`, ""},
+		"local":                     {`"local": {"path": "` + own + `"}`, ""},
+		"below the second one":      {`"local": {"path": "/data/pvc-` + fixture.UID + `"}`, ""},
+		"not on a node":             {`"nfs": {"server": "filer", "path": "/"}`, ""},
+		"the listed one":            {`"local": {"path": "/srv/flex"}`, shape},
+		"in the volume":             {`"local": {"path": "` + own + `/link"}`, shape},
+		"deeper":                    {`"local": {"path": "/srv/flex/gold/pvc-` + fixture.UID + `"}`, shape},
+		"another's":                 {`"hostPath": {"path": "/srv/flex/pvc-other", "type": "Directory"}`, shape},
+		"of another name":           {`"local": {"path": "/srv/flex/gold"}`, shape},
+		"with a slash":              {`"local": {"path": "` + own + `/"}`, shape},
+		"with two slashes":          {`"local": {"path": "/srv/flex//pvc-` + fixture.UID + `"}`, shape},
+		"with dots":                 {`"local": {"path": "/srv/flex/../flex/pvc-` + fixture.UID + `"}`, shape},
+		"beside":                    {`"local": {"path": "/srv/flex-other/pvc-` + fixture.UID + `"}`, shape},
+		"the node":                  {`"hostPath": {"path": "/", "type": "Directory"}`, shape + " or /data/pvc-" + fixture.UID},
+		"hostPath of no type":       {`"hostPath": {"path": "` + own + `"}`, "must be Directory or DirectoryOrCreate"},
+		"hostPath of an empty type": {`"hostPath": {"path": "` + own + `", "type": ""}`, "source.hostPath.type"},
+		"a socket":                  {`"hostPath": {"path": "` + own + `", "type": "Socket"}`, `the type "Socket"`},
+		"a disk":                    {`"hostPath": {"path": "` + own + `", "type": "BlockDevice"}`, `the type "BlockDevice"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := complete(t, tt.source, jobs.Allowance{HostPaths: []string{"/srv/flex", "/data"}})
+			switch {
+			case tt.refusal == "" && err != nil:
+				t.Errorf("it is refused: %v", err)
+			case tt.refusal != "" && (err == nil || !strings.Contains(err.Error(), tt.refusal) || !strings.Contains(err.Error(), "Remedy: ")):
+				t.Errorf("the refusal is %v, which lacks %q or a remedy", err, tt.refusal)
+			}
+		})
+	}
+}
+
+// Without --allow for the namespace there is no path that the image could use.
+func TestADescribedVolumeOnANodeNeedsAnAllowance(t *testing.T) {
+	_, err := complete(t, `"local": {"path": "/srv/flex/pvc-`+fixture.UID+`"}`, jobs.Allowance{RunAsUsers: []int64{0}})
+	for _, words := range []string{"the directory /srv/flex/pvc-" + fixture.UID + " of a node", "--allow names none", "Remedy: "} {
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q is not in: %v", words, err)
+		}
+	}
+}
+
+func complete(t *testing.T, source string, allowed jobs.Allowance) (*corev1.PersistentVolume, error) {
+	t.Helper()
+	described, err := runs.ReadDescribedPV(`{"source": {` + source + `}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described.Complete(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + fixture.UID}}, allowed)
+}

@@ -1,0 +1,110 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The dispatcher's namespace and ServiceAccount.
+const (
+	systemNamespace = "flex-system"
+	dispatcher      = "flex-dispatcher"
+)
+
+// manifest is what these tests read of an object under deploy or configmaps.
+type manifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Rules    []rbacv1.PolicyRule `json:"rules"`
+	Subjects []rbacv1.Subject    `json:"subjects"`
+}
+
+func manifests(t *testing.T) []manifest {
+	t.Helper()
+	var out []manifest
+	for _, file := range tracked(t, ".yaml") {
+		if !strings.HasPrefix(file, "deploy/") && !strings.HasPrefix(file, "configmaps/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(repository, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var m manifest
+			if err := yaml.Unmarshal([]byte(document), &m); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Whoever creates a pod, a Secret or a token in the dispatcher's namespace is the dispatcher. So nothing is there but the dispatcher, and
+// the only right that is given there is the dispatcher's, to its lease.
+func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
+	var kinds []string
+	for _, m := range manifests(t) {
+		if m.Namespace != systemNamespace {
+			continue
+		}
+		kinds = append(kinds, m.Kind)
+		for _, rule := range m.Rules {
+			if !slices.Equal(rule.Resources, []string{"leases"}) {
+				t.Errorf("%s %s grants %v on %v in %s", m.Kind, m.Name, rule.Verbs, rule.Resources, systemNamespace)
+			}
+		}
+		for _, s := range m.Subjects {
+			if s.Name != dispatcher {
+				t.Errorf("%s %s gives %s a right in %s", m.Kind, m.Name, s.Name, systemNamespace)
+			}
+		}
+	}
+	slices.Sort(kinds)
+	if want := []string{"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(kinds, want) {
+		t.Errorf("%s has %v, want %v", systemNamespace, kinds, want)
+	}
+}
+
+// Roles and policies mean the ServiceAccount that the Deployment has.
+func TestRolesAndPoliciesNameTheDispatcherInItsNamespace(t *testing.T) {
+	bound := 0
+	for _, m := range manifests(t) {
+		for _, s := range m.Subjects {
+			if s.Name != dispatcher {
+				continue
+			}
+			bound++
+			if s.Namespace != systemNamespace {
+				t.Errorf("%s %s names the dispatcher in %s", m.Kind, m.Name, s.Namespace)
+			}
+		}
+	}
+	if bound < 6 {
+		t.Errorf("the dispatcher has %d bindings: has their form changed?", bound)
+	}
+	texts, _ := policies(t)
+	named := 0
+	for name, text := range texts {
+		accounts := strings.Count(text, "serviceaccount:"+systemNamespace+":"+dispatcher+"'")
+		named += accounts
+		if strings.Count(text, dispatcher+"'") != accounts {
+			t.Errorf("the policy %s names the dispatcher in another namespace", name)
+		}
+	}
+	if named == 0 {
+		t.Error("no policy names the dispatcher")
+	}
+	if !strings.Contains(texts["flex-node-directory"], "'"+systemNamespace+"'") {
+		t.Error("the policy on node directories does not judge the dispatcher")
+	}
+}
