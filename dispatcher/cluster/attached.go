@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -54,20 +53,6 @@ func pvOfAttachment(obj any) ([]string, error) {
 		return []string{*name}, nil
 	}
 	return nil, nil
-}
-
-// onlyPVAndNode keeps only what the dispatcher needs of a VolumeAttachment.
-func onlyPVAndNode(obj any) (any, error) {
-	a, ok := obj.(*storagev1.VolumeAttachment)
-	if !ok {
-		return obj, nil
-	}
-	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion},
-		Spec: storagev1.VolumeAttachmentSpec{
-			NodeName: a.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
-		},
-	}, nil
 }
 
 // AttachmentsOf returns the VolumeAttachments of a PV, sorted by name.

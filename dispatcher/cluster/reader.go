@@ -70,6 +70,8 @@ func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
 // restart, behind what an earlier leader saw. at is where the claim was last known to be, and mayHaveJobs are the
 // namespaces in which it may have Jobs. Another namespace in which the dispatcher may not list is skipped: otherwise
 // one config namespace that is deleted, with its RoleBinding, would stop the classes of all others.
+//
+// What it reads is cut like the caches, but for Jobs: an undo repeats the whole request of one.
 func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
 	return live{client: c.client, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
 }
@@ -94,7 +96,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	if err != nil {
 		return nil, fmt.Errorf("look at the claim %s: %w", at, err)
 	}
-	return claim, nil
+	return cutClaim(claim), nil
 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
@@ -133,7 +135,7 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	var out []*corev1.Pod
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], job) {
-			out = append(out, &list.Items[i])
+			out = append(out, cutPod(&list.Items[i]))
 		}
 	}
 	return out, nil
@@ -147,7 +149,7 @@ func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the node %s: %w", name, err)
 	}
-	return node, nil
+	return cutNode(node), nil
 }
 
 func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
@@ -157,7 +159,7 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	}
 	var out []*corev1.Node
 	for i := range list.Items {
-		out = append(out, &list.Items[i])
+		out = append(out, cutNode(&list.Items[i]))
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewStatic returns Caches that hold these objects and watch nothing. A namespaced object that is not of the whole
+// NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing. A namespaced object that is not of the whole
 // cluster must be in one of the config namespaces. client answers what is not cached.
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
 	c := &Caches{
@@ -31,7 +31,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 		if indexer == nil {
 			return nil, fmt.Errorf("no cache holds %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
 		}
-		if err := indexer.Add(obj); err != nil {
+		if err := indexer.Add(cut(obj)); err != nil {
 			return nil, fmt.Errorf("cache %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
 		}
 	}

@@ -25,8 +25,11 @@ const (
 	AnnGroups   = contract.Domain + "groups"
 )
 
-// maxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
-const maxClaimText = 4096
+// MaxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
+const MaxClaimText = 4096
+
+// AnnCut is on no stored object. The caches set it on a claim of whose labels and annotations they keep only some, since a request carries none.
+const AnnCut = contract.Domain + "cut"
 
 // Request returns what a claim asks for, as the image sees it. zone is the selected node's.
 func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
@@ -55,10 +58,16 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
-	if text, err := json.Marshal([]any{r.Labels, r.Annotations}); err != nil || len(text) > maxClaimText {
+	if _, wasCut := claim.Annotations[AnnCut]; wasCut || !FitsRequest(claim.Labels, claim.Annotations) {
 		r.Labels, r.Annotations = nil, nil
 	}
 	return r
+}
+
+// FitsRequest reports whether a request can carry the labels and annotations of a claim.
+func FitsRequest(labels, annotations map[string]string) bool {
+	text, err := json.Marshal([]any{labels, withoutOwn(annotations)})
+	return err == nil && len(text) <= MaxClaimText
 }
 
 // allowedTopologies returns the topologies that a class allows.
@@ -148,13 +157,17 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 func withoutOwn(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
-		domain, _, _ := strings.Cut(key, "/")
-		if domain+"/" == contract.Domain || domain == metav1.GroupName || strings.HasSuffix(domain, "kubernetes.io") {
-			continue
+		if IsCarried(key) {
+			out[key] = value
 		}
-		out[key] = value
 	}
 	return out
+}
+
+// IsCarried reports whether a request carries an annotation: it is neither the dispatcher's nor Kubernetes' own.
+func IsCarried(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain+"/" != contract.Domain && domain != metav1.GroupName && !strings.HasSuffix(domain, "kubernetes.io")
 }
 
 // texts returns a list as strings.
