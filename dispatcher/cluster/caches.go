@@ -247,6 +247,15 @@ func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 	return out
 }
 
+// KeptOfClass returns how many failed Jobs of a Job's class and namespace are kept for people to look at.
+func (c *Caches) KeptOfClass(job *batchv1.Job) int {
+	kept, err := c.in(job.Namespace).jobs.IndexKeys(byKept, job.Labels[config.LabelClass])
+	if err != nil {
+		return 0
+	}
+	return len(kept)
+}
+
 // JobNamed returns the Job of a namespace, or nil.
 func (c *Caches) JobNamed(namespace, name string) *batchv1.Job {
 	return byKey[*batchv1.Job](c.in(namespace).jobs, namespace+"/"+name)

@@ -28,6 +28,8 @@ const (
 	byConfig = "config"
 	// byUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	byUnfinished = "unfinished"
+	// byKept finds the failed Jobs that are kept for people to look at, by the class's label.
+	byKept = "kept"
 	// byStart finds the Jobs that have not finished by their config revision.
 	byStart = "start"
 	// byRevision finds the Jobs and PVs that name a config revision.
@@ -55,7 +57,7 @@ var (
 	attachmentIndexers = cache.Indexers{byPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{byClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
-	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob, byKept: classOfKept}
 	podIndexers        = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
 )
 
@@ -92,6 +94,13 @@ func classByLabel(obj any) ([]string, error) {
 
 func classOfUnfinished(obj any) ([]string, error) {
 	if runs.HasReportedEnd(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return classByLabel(obj)
+}
+
+func classOfKept(obj any) ([]string, error) {
+	if !runs.IsKept(obj.(*batchv1.Job)) {
 		return nil, nil
 	}
 	return classByLabel(obj)

@@ -10,10 +10,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -198,32 +201,40 @@ func lastSeen(e *corev1.Event) time.Time {
 }
 
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name
-// revisions of their own namespace, so another one in which the dispatcher may not list is skipped.
+// revisions of their own namespace, so another one in which the dispatcher may not list is skipped. The lists come in pages: all PVs of a large
+// cluster at once would need as much memory as all caches.
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
+		named, err := isNamed(ctx, name, metav1.ListOptions{LabelSelector: config.SelectManaged}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.client.BatchV1().Jobs(ns).List(ctx, o)
+		})
 		if apierrors.IsForbidden(err) && !strings.HasPrefix(name, ns+"/") {
 			continue
 		}
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}
-		for i := range list.Items {
-			if list.Items[i].Annotations[contract.AnnRevision] == name {
-				return true, nil
-			}
-		}
-	}
-	list, err := c.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false, fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Annotations[contract.AnnRevision] == name {
+		if named {
 			return true, nil
 		}
 	}
-	return false, nil
+	named, err := isNamed(ctx, name, metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return c.client.CoreV1().PersistentVolumes().List(ctx, o)
+	})
+	if err != nil {
+		return false, fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	return named, nil
+}
+
+// isNamed reports whether an object of a list names a config revision.
+func isNamed(ctx context.Context, name string, options metav1.ListOptions, list pager.ListPageFunc) (named bool, err error) {
+	err = pager.New(list).EachListItem(ctx, options, func(obj runtime.Object) error {
+		m, err := meta.Accessor(obj)
+		named = named || err == nil && m.GetAnnotations()[contract.AnnRevision] == name
+		return err
+	})
+	return named, err
 }
 
 // AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone it.

@@ -297,6 +297,9 @@ func launchDelete(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
+	if made := v.MayHaveMade(); undo && made != nil {
+		launch.NeedsLive = !made.Held
+	}
 	return launchWhenReady(v, target, last, launch)
 }
 

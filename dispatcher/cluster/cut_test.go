@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+const large = 250 << 10
+
+// managed is what clients that apply objects leave on them.
+var managed = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":"` + strings.Repeat("y", large) + `"}`)}}}
+
+func bound(c *corev1.PersistentVolumeClaim) {
+	c.Spec.VolumeName, c.Status.Phase = contract.PVName(string(c.UID)), corev1.ClaimBound
+	c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+}
+
+// everyKey writes a large value under every key that is read, and under others.
+func everyKey(c *corev1.PersistentVolumeClaim) {
+	for _, key := range slices.Concat(readOfBound, readOfUnbound, []string{jobs.AnnUsername, jobs.AnnGroups, "note", "team.kubernetes.io/note"}) {
+		if key != jobs.AnnCut {
+			c.Annotations[key] = strings.Repeat("x", large)
+		}
+	}
+	for i := range 2000 {
+		c.Labels[fmt.Sprint("label", i)] = strings.Repeat("x", 60)
+	}
+	c.Spec.Selector = &metav1.LabelSelector{MatchLabels: c.Labels}
+	c.Spec.Resources.Requests[corev1.ResourceName("example.com/"+strings.Repeat("x", large))] = resource.MustParse("1")
+}
+
+func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
+	t.Helper()
+	cfg := fixture.Config(t, "Delete", map[string]string{"ca": strings.Repeat("y", 60<<10)})
+	job := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: contract.Container, Image: "localhost/gold:v1", ImageID: "sha256:00",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 75, Message: strings.Repeat("z", 1000)}},
+	}}
+	job.ManagedFields, pod.ManagedFields = managed, managed
+	if outcome != "" {
+		job.Annotations[jobs.AnnOutcome], job.Finalizers = outcome, nil
+	}
+	return job, pod
+}
+
+func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
+	settled, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	pv := fixture.PV(t)
+	pv.ManagedFields = managed
+	one := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+		claim := fixture.Claim(changes...)
+		claim.ManagedFields = managed
+		return claim
+	}
+	note := fixture.Annotated("note", strings.Repeat("x", large))
+	for name, tt := range map[string]struct {
+		obj  any
+		most int
+	}{
+		"a waiting claim":                         {one(note), 1 << 10},
+		"a waiting claim, large everywhere":       {one(everyKey), 6 << 10},
+		"a bound claim":                           {one(note, bound), 1 << 10},
+		"a bound claim, large everywhere":         {one(everyKey, bound), 2 << 10},
+		"a pod":                                   {pod, 3 << 10},
+		"a Job that is the record of no claim":    {settled, 3 << 10},
+		"a PV":                                    {pv, 2 << 10},
+		"a claim whose creator is in many groups": {one(fixture.Annotated(jobs.AnnGroups, strings.Repeat("g", maxUser))), maxUser + 1<<10},
+	} {
+		kept := cut(tt.obj)
+		text, err := json.Marshal(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes", name, len(text))
+		if len(text) > tt.most {
+			t.Errorf("%s: %d bytes of JSON, want at most %d", name, len(text), tt.most)
+		}
+		if diff := cmp.Diff(kept, cut(kept)); diff != "" {
+			t.Errorf("%s is cut again (-once +twice):\n%s", name, diff)
+		}
+	}
+}
+
+// randomTexts adds labels and annotations of random sizes.
+func randomTexts(c *corev1.PersistentVolumeClaim) {
+	domains := []string{"", "example.com/", "app.kubernetes.io/", contract.Domain, "volume.kubernetes.io/", "k8s.io/"}
+	for i := range rand.IntN(8) {
+		size := []int{10, 200, 2000, 5000}[rand.IntN(4)]
+		c.Annotations[fmt.Sprint(domains[rand.IntN(len(domains))], "note", i)] = strings.Repeat("<", rand.IntN(size))
+		c.Labels[fmt.Sprint("label", i)] = strings.Repeat("x", rand.IntN(63))
+	}
+	if rand.IntN(2) == 0 {
+		c.Annotations[contract.AnnCloneRequest] = strings.Repeat("s", rand.IntN(700))
+	}
+}
+
+// A launch reads the claim from the caches only.
+func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
+	var carried, none int
+	for range 2000 {
+		claim := fixture.Claim(randomTexts)
+		want := jobs.Request(claim, fixture.Class(), config.Config{}, "zone")
+		got := jobs.Request(cutClaim(claim), fixture.Class(), config.Config{}, "zone")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("the request of %v (-whole +cut):\n%s", claim.ObjectMeta, diff)
+		}
+		if want.Labels != nil {
+			carried++
+		} else {
+			none++
+		}
+	}
+	if carried < 100 || none < 100 {
+		t.Errorf("%d requests carry labels and annotations, %d carry none: the test sees only one of both", carried, none)
+	}
+}
+
+// A key that a config's request-keys name keeps its place when a large one is added beside it.
+func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
+	tier := fixture.Annotated("tier", "fast")
+	kept := cutClaim(fixture.Claim(tier, func(c *corev1.PersistentVolumeClaim) {
+		for i := range 100 {
+			c.Annotations[fmt.Sprint("a-note", i)] = strings.Repeat("x", 3000)
+		}
+	}))
+	if kept.Annotations["tier"] != "fast" || kept.Labels["app"] != "web" {
+		t.Errorf("annotations %v, labels %v", slices.Sorted(maps.Keys(kept.Annotations)), kept.Labels)
+	}
+	hash := func(claim *corev1.PersistentVolumeClaim) string {
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, []string{"tier"})
+	}
+	if hash(kept) != hash(cutClaim(fixture.Claim(tier))) {
+		t.Error("annotations beside those of request-keys change the hash")
+	}
+}
+
+// Part of a list of groups, or of a name, names somebody else.
+func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
+	groups := strings.Repeat("g,", maxUser/2-10)
+	kept := cutClaim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups)))
+	if kept.Annotations[jobs.AnnUsername] != "ann" || kept.Annotations[jobs.AnnGroups] != groups {
+		t.Error("a user in many groups is not kept")
+	}
+	kept = cutClaim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups+groups)))
+	if got := kept.Annotations[jobs.AnnUsername] + kept.Annotations[jobs.AnnGroups]; got != "" {
+		t.Errorf("%d bytes are kept of a user in too many groups", len(got))
+	}
+}
+
+// A long text of a user's under a key that names something must name nothing, rather than something else.
+func TestLongNamesOfAClaimNameNothing(t *testing.T) {
+	long := strings.Repeat("n", maxName+1)
+	kept := cutClaim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))
+	if got := kept.Annotations["volume.kubernetes.io/selected-node"]; got == "" || strings.Contains(long, got) {
+		t.Errorf("the selected node is kept as %q", got)
+	}
+	if Abridge(long) == Abridge(long+"n") || Abridge(Abridge(long)) != Abridge(long) || Abridge("n") != "n" {
+		t.Error("a long text is not abridged to its hash")
+	}
+}
+
+func TestASettledJobKeepsWhatItsRecordNeeds(t *testing.T) {
+	held, _ := jobAndPod(t, "")
+	settled, _ := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	whole, skeleton, err := runs.Recorded(cutJob(held).Spec.Template.Annotations, fixture.UID)
+	if err != nil || skeleton == nil || len(whole.Properties["ca"]) != 60<<10 {
+		t.Errorf("an undo could not repeat the request of a record: %v", err)
+	}
+	got, err := runs.RecordedRequest(cutJob(settled).Spec.Template.Annotations, fixture.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contract.Request{UID: whole.UID, Namespace: whole.Namespace, Name: whole.Name, Size: whole.Size, ReclaimPolicy: whole.ReclaimPolicy}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, _, err := runs.Recorded(settled.Spec.Template.Annotations, fixture.UID); err != nil {
+		t.Errorf("the Job that was cut has changed: %v", err)
+	}
+}

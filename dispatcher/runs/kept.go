@@ -1,0 +1,33 @@
+package runs
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+)
+
+// How long a Job is kept when its record is released: long enough for a person to look at a failure.
+const (
+	keepDone   = 5 * time.Minute
+	keepFailed = time.Hour
+)
+
+// MaxKept is how many failed Jobs of a class are kept for the whole time. When the storage is down, thousands of runs fail in an hour for
+// one reason, and each Job with its pod is in the memory of every replica. Nobody reads more than these.
+const MaxKept = 50
+
+// KeepFor returns how long after its end a Job is to be kept that is released now, held after its end. many is set if
+// MaxKept failed Jobs of its class are kept. Kubernetes counts from the end, so a Job that was held for long would expire before a person could look
+// at it.
+func KeepFor(held time.Duration, succeeded, many bool) time.Duration {
+	if succeeded || many {
+		return held + keepDone
+	}
+	return held + keepFailed
+}
+
+// IsKept reports whether a Job is kept for the whole time that a failed one is: it is the record of no claim any more.
+func IsKept(job *batchv1.Job) bool {
+	ttl := job.Spec.TTLSecondsAfterFinished
+	return ttl != nil && !IsRecord(job) && time.Duration(*ttl)*time.Second >= keepFailed
+}
