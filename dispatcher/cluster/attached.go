@@ -39,10 +39,10 @@ func volumesOfNode(obj any) ([]string, error) {
 	return out, nil
 }
 
-// volumeOfPV indexes the PVs that were written for a claim.
+// volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are not waited for.
 func volumeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
-	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" {
+	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" && pvs.IsReleased(pv) {
 		return []string{string(name)}, nil
 	}
 	return nil, nil
@@ -84,7 +84,7 @@ func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 	})
 }
 
-// detached calls the handler with the PVs whose volumes a node had attached and has no longer.
+// detached calls the handler with the released PVs whose volumes a node had attached and has no longer.
 func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 	had, _ := volumesOfNode(old)
 	var has []string

@@ -52,6 +52,8 @@ func cut(obj any) any {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		return cutClaim(o)
+	case *corev1.PersistentVolume:
+		return cutPV(o)
 	case *corev1.Pod:
 		return cutPod(o)
 	case *batchv1.Job:
@@ -72,7 +74,9 @@ func onlyRead(obj any) (any, error) { return cut(obj), nil }
 
 func cutClaim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{ObjectMeta: cutMeta(&claim.ObjectMeta), Spec: claim.Spec, Status: cutClaimStatus(claim.Status)}
-	out.Spec.Resources = corev1.VolumeResourceRequirements{Requests: onlyStorage(claim.Spec.Resources.Requests)}
+	out.Namespace, out.Finalizers = shareText(claim.Namespace), shareAll(&finalizers, claim.Finalizers)
+	out.Spec.AccessModes = shareAll(&modes, claim.Spec.AccessModes)
+	out.Spec.Resources = corev1.VolumeResourceRequirements{Requests: shareSize(claim.Spec.Resources.Requests)}
 	if claim.Spec.Selector != nil {
 		out.Spec.Selector = &metav1.LabelSelector{}
 	}
@@ -100,8 +104,8 @@ func cutMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 
 func cutClaimStatus(s corev1.PersistentVolumeClaimStatus) corev1.PersistentVolumeClaimStatus {
 	return corev1.PersistentVolumeClaimStatus{
-		Phase: s.Phase, Capacity: onlyStorage(s.Capacity), Conditions: s.Conditions,
-		AllocatedResources: onlyStorage(s.AllocatedResources), AllocatedResourceStatuses: onlyStorage(s.AllocatedResourceStatuses),
+		Phase: s.Phase, Capacity: shareSize(s.Capacity), Conditions: s.Conditions,
+		AllocatedResources: shareSize(s.AllocatedResources), AllocatedResourceStatuses: onlyStorage(s.AllocatedResourceStatuses),
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 	byStart = "start"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
-	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
+	// byOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that is named after it.
 	byOwner = "owner"
 	// byVolumeSource finds the PVs that have the same volume source.
 	byVolumeSource = "volume-source"
@@ -142,8 +142,10 @@ func uidsOfPod(obj any) ([]string, error) {
 	return jobs.Members(obj.(*corev1.Pod).Labels), nil
 }
 
+// ownersOfPV has not the UID after which a PV is named: that finds the PV by its name.
 func ownersOfPV(obj any) ([]string, error) {
-	return pvs.Owners(obj.(*corev1.PersistentVolume)), nil
+	pv := obj.(*corev1.PersistentVolume)
+	return slices.DeleteFunc(pvs.Owners(pv), func(uid string) bool { return pv.Name == contract.PVName(uid) }), nil
 }
 
 func volumeSourceOfPV(obj any) ([]string, error) {

@@ -110,7 +110,7 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 	if err != nil {
 		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
 	}
-	return pv, nil
+	return cutPV(pv), nil
 }
 
 func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
