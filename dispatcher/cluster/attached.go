@@ -10,21 +10,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node for every volume that is attached at all.
-
-// attachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to it.
-func attachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
-	all := slices.Clone(node.Status.VolumesInUse)
-	for _, v := range node.Status.VolumesAttached {
-		all = append(all, v.Name)
-	}
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
-}
 
 // volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and never says that it has detached them.
 func volumesOfNode(obj any) ([]string, error) {
@@ -33,7 +24,7 @@ func volumesOfNode(obj any) ([]string, error) {
 		return nil, nil
 	}
 	var out []string
-	for _, v := range attachedTo(node) {
+	for _, v := range cut.AttachedTo(node) {
 		out = append(out, string(v))
 	}
 	return out, nil

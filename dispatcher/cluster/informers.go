@@ -12,6 +12,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
 // Handlers are called with each object that was added, changed or deleted. For a changed object they are called
@@ -81,7 +82,7 @@ func (b *builder) takeSynced() []cache.InformerSynced {
 func (b *builder) use(namespace, selector string) {
 	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
 		informers.WithNamespace(namespace),
-		informers.WithTransform(onlyRead),
+		informers.WithTransform(cut.Transform),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
 	b.caches.factories = append(b.caches.factories, b.factory)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -99,7 +100,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	if err != nil {
 		return nil, fmt.Errorf("look at the claim %s: %w", at, err)
 	}
-	return cutClaim(claim), nil
+	return cut.Claim(claim), nil
 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
@@ -110,7 +111,7 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 	if err != nil {
 		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
 	}
-	return cutPV(pv), nil
+	return cut.PV(pv), nil
 }
 
 func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
@@ -138,7 +139,7 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	var out []*corev1.Pod
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], job) {
-			out = append(out, cutPod(&list.Items[i]))
+			out = append(out, cut.Pod(&list.Items[i]))
 		}
 	}
 	return out, nil
@@ -152,7 +153,7 @@ func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the node %s: %w", name, err)
 	}
-	return cutNode(node), nil
+	return cut.Node(node), nil
 }
 
 func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
@@ -162,7 +163,7 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	}
 	var out []*corev1.Node
 	for i := range list.Items {
-		out = append(out, cutNode(&list.Items[i]))
+		out = append(out, cut.Node(&list.Items[i]))
 	}
 	return out, nil
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
 // NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing. A namespaced object that is not of the whole
@@ -31,7 +33,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 		if indexer == nil {
 			return nil, fmt.Errorf("no cache holds %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
 		}
-		if err := indexer.Add(cut(obj)); err != nil {
+		if err := indexer.Add(cut.Object(obj)); err != nil {
 			return nil, fmt.Errorf("cache %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
 		}
 	}

@@ -28,8 +28,8 @@ const (
 // MaxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
 const MaxClaimText = 4096
 
-// AnnCut is on no stored object. The caches set it on a claim of whose labels and annotations they keep only some, since a request carries none.
-const AnnCut = contract.Domain + "cut"
+// CutMark is on no stored object. The caches set it on a claim of whose labels and annotations they keep only some, since a request carries none.
+const CutMark = contract.Domain + "cut"
 
 // Request returns what a claim asks for, as the image sees it. zone is the selected node's.
 func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
@@ -58,7 +58,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
 	}
-	if _, wasCut := claim.Annotations[AnnCut]; wasCut || !FitsRequest(claim.Labels, claim.Annotations) {
+	if _, wasCut := claim.Annotations[CutMark]; wasCut || !FitsRequest(claim.Labels, claim.Annotations) {
 		r.Labels, r.Annotations = nil, nil
 	}
 	return r

@@ -13,7 +13,7 @@ const (
 )
 
 // MaxKept is how many failed Jobs of a class are kept for the whole time. When the storage is down, thousands of runs fail in an hour for
-// one reason, and each Job with its pod is in the memory of every replica. Nobody reads more than these.
+// one reason, and each Job with its pod is in the memory of every replica. A person does not read more than these.
 const MaxKept = 50
 
 // KeepFor returns how long after its end a Job is to be kept that is released now, held after its end. many is set if

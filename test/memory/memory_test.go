@@ -31,7 +31,7 @@ const envServer = "MEMORY_SERVER"
 // used is the memory of a process, in bytes.
 type used struct {
 	Heap uint64 // in use, after the garbage was collected
-	RSS  uint64 // after free memory was given back
+	RSS  uint64 // after free memory was released
 	Peak uint64 // the largest RSS
 }
 
@@ -102,7 +102,7 @@ func shipped(t *testing.T) (limit uint64, soft string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range strings.Split(string(text), "\n---\n") {
+	for _, part := range strings.SplitSeq(string(text), "\n---\n") {
 		var d appsv1.Deployment
 		if err := yaml.Unmarshal([]byte(part), &d); err != nil || d.Kind != "Deployment" {
 			continue
@@ -113,7 +113,7 @@ func shipped(t *testing.T) (limit uint64, soft string) {
 				soft = env.Value
 			}
 		}
-		return uint64(container.Resources.Limits.Memory().Value()), soft //nolint:gosec // no limit is negative
+		return uint64(container.Resources.Limits.Memory().Value()), soft
 	}
 	t.Fatal("there is no Deployment")
 	return 0, ""
@@ -126,7 +126,7 @@ func TestTheCollectorKnowsTheShippedLimit(t *testing.T) {
 	if err != nil {
 		t.Fatalf("GOMEMLIMIT %q: %v", soft, err)
 	}
-	if got := uint64(quantity.Value()); got < limit*85/100 || got > limit*95/100 { //nolint:gosec // no limit is negative
+	if got := uint64(quantity.Value()); got < limit*85/100 || got > limit*95/100 {
 		t.Errorf("GOMEMLIMIT is %s, and the limit %d MiB: want nine tenths", soft, limit>>20)
 	}
 }
@@ -140,12 +140,12 @@ func TestMemory(t *testing.T) {
 	t.Logf("without objects: heap %d MiB, RSS %d MiB", none.Heap>>20, none.RSS>>20)
 	for name, l := range map[string]lot{
 		"100,000 bound claims with their PVs, 1,000 waiting, each with 2 KiB of annotations": {bound: 100_000, waiting: 1000, text: 2 << 10},
-		"2,000 waiting claims with 250 KiB of annotations":                                    {waiting: 2000, text: 250 << 10},
-		"2,000 bound claims with 250 KiB of annotations":                                      {bound: 2000, text: 250 << 10},
+		"2,000 waiting claims with 250 KiB of annotations":                                   {waiting: 2000, text: 250 << 10},
+		"2,000 bound claims with 250 KiB of annotations":                                     {bound: 2000, text: 250 << 10},
 	} {
 		u := measure(t, l, soft)
 		t.Logf("%s: %d bytes a claim; heap %d MiB, RSS %d MiB, at most %d MiB while the caches were filled; the shipped limit is %d MiB",
-			name, (u.Heap-none.Heap)/uint64(l.bound+l.waiting), u.Heap>>20, u.RSS>>20, u.Peak>>20, limit>>20) //nolint:gosec // counts
+			name, (u.Heap-none.Heap)/uint64(l.bound+l.waiting), u.Heap>>20, u.RSS>>20, u.Peak>>20, limit>>20)
 		if u.RSS > limit/2 {
 			t.Errorf("%s need more than half of the limit", name)
 		}
@@ -159,7 +159,7 @@ func TestMemory(t *testing.T) {
 func measure(t *testing.T, l lot, soft string) used {
 	t.Helper()
 	server := serve(t, l)
-	child := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very binary
+	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), envServer+"="+server.URL, "GOMEMLIMIT="+soft)
 	child.Stderr = os.Stderr
 	out, err := child.Output()

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -103,7 +104,7 @@ func managed() []metav1.ManagedFieldsEntry {
 	fields := `{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/bind-completed":{}}},"f:spec":{"f:volumeName":{},"f:resources":{"f:requests":{".":{},"f:storage":{}}}}}`
 	var out []metav1.ManagedFieldsEntry
 	for _, name := range []string{"kube-controller-manager", "flex-dispatcher", "kubectl"} {
-		out = append(out, metav1.ManagedFieldsEntry{Manager: name, Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}})
+		out = append(out, metav1.ManagedFieldsEntry{Manager: name, Operation: "Update", FieldsV1: metav1.NewFieldsV1(fields)})
 	}
 	return out
 }
@@ -130,12 +131,10 @@ func (l lot) claim(i int) *corev1.PersistentVolumeClaim {
 	if i < l.bound {
 		claim.Spec.VolumeName = contract.PVName(string(claim.UID))
 		claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size, AccessModes: claim.Spec.AccessModes}
-		for key, value := range map[string]string{
+		maps.Copy(claim.Annotations, map[string]string{
 			"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes", contract.AnnResult: "succeeded", contract.AnnExitCode: "0",
 			contract.AnnMessage: "", contract.AnnAttempts: "1", contract.AnnProvisionTS: "2026-01-01T00:00:00Z",
-		} {
-			claim.Annotations[key] = value
-		}
+		})
 	}
 	return claim
 }

@@ -1,10 +1,8 @@
-package cluster
+package cut
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -13,7 +11,7 @@ import (
 
 // A Job and its pod hold the properties of their config, and a claim's request, several times.
 
-// cutJob keeps of a Job's pod template only what its record needs. Properties are in the request, which an undo repeats: of a Job that is settled they
+// cutJob keeps of a Job's pod template only what its record needs. Properties are in the request, which an undo repeats: of a Job that is the record of no claim any more they
 // are not kept either, since an undo is decided on live objects.
 func cutJob(job *batchv1.Job) *batchv1.Job {
 	out := &batchv1.Job{ObjectMeta: cutMeta(&job.ObjectMeta), Status: job.Status}
@@ -26,14 +24,14 @@ func cutJob(job *batchv1.Job) *batchv1.Job {
 	out.Spec.Template.Annotations = onlyKeys(template.Annotations, jobs.AnnRequest, jobs.AnnPV)
 	out.Spec.Template.Spec.ActiveDeadlineSeconds = template.Spec.ActiveDeadlineSeconds
 	if runs.AnyRecorded(job) && !runs.IsRecord(job) {
-		cutSettled(out)
+		cutReleased(out)
 	}
 	return out
 }
 
-// cutSettled keeps of the request of a Job that is settled only which claim it was for, and what is observed of it. The PV skeleton stays where the
+// cutReleased keeps of the request of a Job that is the record of no claim any more only which claim it was for, and what is observed of it. The PV skeleton stays where the
 // dispatcher was to create the PV: whether it can is observed as long as the Job exists.
-func cutSettled(job *batchv1.Job) {
+func cutReleased(job *batchv1.Job) {
 	annotations := job.Spec.Template.Annotations
 	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
 	if err != nil {
@@ -60,7 +58,8 @@ func onlyKeys(all map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-func cutPod(pod *corev1.Pod) *corev1.Pod {
+// Pod keeps what says whether a pod may run, and how it has ended.
+func Pod(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: cutMeta(&pod.ObjectMeta)}
 	out.Labels, out.OwnerReferences = pod.Labels, pod.OwnerReferences
 	s := pod.Spec
@@ -93,23 +92,4 @@ func cutStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 		out = append(out, corev1.ContainerStatus{Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState, ContainerID: s.ContainerID})
 	}
 	return out
-}
-
-// cutNode keeps a node's labels, whether pods may go there, whether its kubelet ends them, and which volumes are attached.
-func cutNode(node *corev1.Node) *corev1.Node {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Conditions: readyCondition(node), VolumesInUse: attachedTo(node)},
-	}
-}
-
-// cutAttachment keeps the PV and the node of a VolumeAttachment.
-func cutAttachment(a *storagev1.VolumeAttachment) *storagev1.VolumeAttachment {
-	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion},
-		Spec: storagev1.VolumeAttachmentSpec{
-			NodeName: a.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
-		},
-	}
 }

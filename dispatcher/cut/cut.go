@@ -1,4 +1,4 @@
-package cluster
+package cut
 
 import (
 	"cmp"
@@ -18,8 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// The caches hold every claim and every PV of the cluster, on every replica. Users write claims, and 2,000 of them with 250 KiB of annotations once
-// filled the memory of all replicas. So only what is read is kept. An object that was cut is never written back: writes are patches.
+// Users write claims. 2,000 of them with 250 KiB of annotations once filled the memory of all replicas.
 
 // maxName is the longest annotation that is kept as it is, in bytes. The names of nodes, classes and claims are shorter.
 const maxName = 512
@@ -35,7 +34,7 @@ var readOfBound = []string{
 
 // readOfUnbound are the annotations that are read only on a claim that is not bound. The last says that some were not kept before.
 var readOfUnbound = []string{
-	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, contract.AnnCloneRequest, jobs.AnnCut,
+	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, contract.AnnCloneRequest, jobs.CutMark,
 }
 
 // Abridge returns a text as it is kept of an annotation that is only compared: a long one as its hash.
@@ -47,19 +46,19 @@ func Abridge(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// cut returns what the dispatcher reads of an object. It is a new object if anything was cut. Cutting it again changes nothing.
-func cut(obj any) any {
+// Object returns what the dispatcher reads of an object. It is a new object if anything was cut. Cutting it again changes nothing.
+func Object(obj any) any {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return cutClaim(o)
+		return Claim(o)
 	case *corev1.PersistentVolume:
-		return cutPV(o)
+		return PV(o)
 	case *corev1.Pod:
-		return cutPod(o)
+		return Pod(o)
 	case *batchv1.Job:
 		return cutJob(o)
 	case *corev1.Node:
-		return cutNode(o)
+		return Node(o)
 	case *storagev1.VolumeAttachment:
 		return cutAttachment(o)
 	}
@@ -69,10 +68,11 @@ func cut(obj any) any {
 	return obj
 }
 
-// onlyRead is the transform of every informer.
-func onlyRead(obj any) (any, error) { return cut(obj), nil }
+// Transform is the transform of every informer.
+func Transform(obj any) (any, error) { return Object(obj), nil }
 
-func cutClaim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+// Claim keeps what a launch, a resize and a metric need of a claim.
+func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{ObjectMeta: cutMeta(&claim.ObjectMeta), Spec: claim.Spec, Status: cutClaimStatus(claim.Status)}
 	out.Namespace, out.Finalizers = shareText(claim.Namespace), shareAll(&finalizers, claim.Finalizers)
 	out.Spec.AccessModes = shareAll(&modes, claim.Spec.AccessModes)
@@ -136,7 +136,7 @@ func (t *claimText) keepRead(keys []string) {
 	}
 }
 
-// keepUser keeps who created the claim. What is cut of that would name somebody else, so it is kept as a whole or not at all.
+// keepUser keeps who created the claim. What is cut of that would name another user, so it is kept as a whole or not at all.
 func (t *claimText) keepUser() {
 	user, hasUser := t.claim.Annotations[jobs.AnnUsername]
 	groups, hasGroups := t.claim.Annotations[jobs.AnnGroups]
@@ -157,10 +157,10 @@ type entry struct {
 // keepOthers keeps the labels and annotations that a request carries, all of them or none, and as many of the others as there is room for: the
 // request-keys of a config may name them. The smallest come first, so that a large one that is added later takes the place of none.
 func (t *claimText) keepOthers() {
-	_, wasCut := t.claim.Annotations[jobs.AnnCut]
+	_, wasCut := t.claim.Annotations[jobs.CutMark]
 	fits := !wasCut && jobs.FitsRequest(t.claim.Labels, t.claim.Annotations)
 	if !fits {
-		t.annotations[jobs.AnnCut] = "true"
+		t.annotations[jobs.CutMark] = "true"
 	}
 	room := jobs.MaxClaimText
 	for _, e := range t.others(fits) {

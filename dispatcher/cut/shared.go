@@ -1,6 +1,7 @@
-package cluster
+package cut
 
 import (
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,14 +55,14 @@ func shareText(s string) string {
 
 // shareAll returns a shared copy of a short list.
 func shareAll[T ~string](in *pool[[]T], list []T) []T {
-	key := ""
+	var key strings.Builder
 	for _, s := range list {
-		key += string(s) + "\n"
+		key.WriteString(string(s) + "\n")
 	}
-	if len(list) == 0 || len(key) > maxName {
+	if len(list) == 0 || key.Len() > maxName {
 		return list
 	}
-	return in.get(key, list)
+	return in.get(key.String(), list)
 }
 
 // shareSize returns a shared copy of what a claim asks for or has of storage.
@@ -73,8 +74,8 @@ func shareSize(list corev1.ResourceList) corev1.ResourceList {
 	return sizes.get(list.Storage().String(), list)
 }
 
-// cutPV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given the whole.
-func cutPV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+// PV keeps all of a PV but its managed fields: an image that deletes or expands the volume is given the whole.
+func PV(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	out := *pv
 	out.ManagedFields, out.Finalizers = nil, shareAll(&finalizers, pv.Finalizers)
 	if len(pv.Spec.Capacity) == 1 {

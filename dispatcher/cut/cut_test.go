@@ -1,4 +1,4 @@
-package cluster
+package cut
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ import (
 const large = 250 << 10
 
 // managed is what clients that apply objects leave on them.
-var managed = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":"` + strings.Repeat("y", large) + `"}`)}}}
+var managed = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:x":"` + strings.Repeat("y", large) + `"}`)}}
 
 func bound(c *corev1.PersistentVolumeClaim) {
 	c.Spec.VolumeName, c.Status.Phase = contract.PVName(string(c.UID)), corev1.ClaimBound
@@ -35,7 +35,7 @@ func bound(c *corev1.PersistentVolumeClaim) {
 // everyKey writes a large value under every key that is read, and under others.
 func everyKey(c *corev1.PersistentVolumeClaim) {
 	for _, key := range slices.Concat(readOfBound, readOfUnbound, []string{jobs.AnnUsername, jobs.AnnGroups, "note", "team.kubernetes.io/note"}) {
-		if key != jobs.AnnCut {
+		if key != jobs.CutMark {
 			c.Annotations[key] = strings.Repeat("x", large)
 		}
 	}
@@ -64,7 +64,7 @@ func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
 }
 
 func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
-	settled, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	released, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
 	pv := fixture.PV(t)
 	pv.ManagedFields = managed
 	one := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -82,11 +82,11 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		"a bound claim":                           {one(note, bound), 1 << 10},
 		"a bound claim, large everywhere":         {one(everyKey, bound), 2 << 10},
 		"a pod":                                   {pod, 3 << 10},
-		"a Job that is the record of no claim":    {settled, 3 << 10},
+		"a Job that is the record of no claim":    {released, 3 << 10},
 		"a PV":                                    {pv, 2 << 10},
 		"a claim whose creator is in many groups": {one(fixture.Annotated(jobs.AnnGroups, strings.Repeat("g", maxUser))), maxUser + 1<<10},
 	} {
-		kept := cut(tt.obj)
+		kept := Object(tt.obj)
 		text, err := json.Marshal(kept)
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		if len(text) > tt.most {
 			t.Errorf("%s: %d bytes of JSON, want at most %d", name, len(text), tt.most)
 		}
-		if diff := cmp.Diff(kept, cut(kept)); diff != "" {
+		if diff := cmp.Diff(kept, Object(kept)); diff != "" {
 			t.Errorf("%s is cut again (-once +twice):\n%s", name, diff)
 		}
 	}
@@ -120,7 +120,7 @@ func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	for range 2000 {
 		claim := fixture.Claim(randomTexts)
 		want := jobs.Request(claim, fixture.Class(), config.Config{}, "zone")
-		got := jobs.Request(cutClaim(claim), fixture.Class(), config.Config{}, "zone")
+		got := jobs.Request(Claim(claim), fixture.Class(), config.Config{}, "zone")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("the request of %v (-whole +cut):\n%s", claim.ObjectMeta, diff)
 		}
@@ -138,7 +138,7 @@ func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
 // A key that a config's request-keys name keeps its place when a large one is added beside it.
 func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
 	tier := fixture.Annotated("tier", "fast")
-	kept := cutClaim(fixture.Claim(tier, func(c *corev1.PersistentVolumeClaim) {
+	kept := Claim(fixture.Claim(tier, func(c *corev1.PersistentVolumeClaim) {
 		for i := range 100 {
 			c.Annotations[fmt.Sprint("a-note", i)] = strings.Repeat("x", 3000)
 		}
@@ -149,19 +149,19 @@ func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
 	hash := func(claim *corev1.PersistentVolumeClaim) string {
 		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, []string{"tier"})
 	}
-	if hash(kept) != hash(cutClaim(fixture.Claim(tier))) {
+	if hash(kept) != hash(Claim(fixture.Claim(tier))) {
 		t.Error("annotations beside those of request-keys change the hash")
 	}
 }
 
-// Part of a list of groups, or of a name, names somebody else.
+// Part of a list of groups, or of a name, names another user.
 func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
 	groups := strings.Repeat("g,", maxUser/2-10)
-	kept := cutClaim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups)))
+	kept := Claim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups)))
 	if kept.Annotations[jobs.AnnUsername] != "ann" || kept.Annotations[jobs.AnnGroups] != groups {
 		t.Error("a user in many groups is not kept")
 	}
-	kept = cutClaim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups+groups)))
+	kept = Claim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups+groups)))
 	if got := kept.Annotations[jobs.AnnUsername] + kept.Annotations[jobs.AnnGroups]; got != "" {
 		t.Errorf("%d bytes are kept of a user in too many groups", len(got))
 	}
@@ -170,7 +170,7 @@ func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
 // A long text of a user's under a key that names something must name nothing, rather than something else.
 func TestLongNamesOfAClaimNameNothing(t *testing.T) {
 	long := strings.Repeat("n", maxName+1)
-	kept := cutClaim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))
+	kept := Claim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))
 	if got := kept.Annotations["volume.kubernetes.io/selected-node"]; got == "" || strings.Contains(long, got) {
 		t.Errorf("the selected node is kept as %q", got)
 	}
@@ -179,14 +179,14 @@ func TestLongNamesOfAClaimNameNothing(t *testing.T) {
 	}
 }
 
-func TestASettledJobKeepsWhatItsRecordNeeds(t *testing.T) {
+func TestAReleasedJobKeepsWhatIsObservedOfIt(t *testing.T) {
 	held, _ := jobAndPod(t, "")
-	settled, _ := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	released, _ := jobAndPod(t, `{"verdict":"TryAgain"}`)
 	whole, skeleton, err := runs.Recorded(cutJob(held).Spec.Template.Annotations, fixture.UID)
 	if err != nil || skeleton == nil || len(whole.Properties["ca"]) != 60<<10 {
 		t.Errorf("an undo could not repeat the request of a record: %v", err)
 	}
-	got, err := runs.RecordedRequest(cutJob(settled).Spec.Template.Annotations, fixture.UID)
+	got, err := runs.RecordedRequest(cutJob(released).Spec.Template.Annotations, fixture.UID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestASettledJobKeepsWhatItsRecordNeeds(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, _, err := runs.Recorded(settled.Spec.Template.Annotations, fixture.UID); err != nil {
+	if _, _, err := runs.Recorded(released.Spec.Template.Annotations, fixture.UID); err != nil {
 		t.Errorf("the Job that was cut has changed: %v", err)
 	}
 }
