@@ -102,7 +102,7 @@ func shipped(t *testing.T) (limit uint64, soft string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range strings.SplitSeq(string(text), "\n---\n") {
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		var d appsv1.Deployment
 		if err := yaml.Unmarshal([]byte(part), &d); err != nil || d.Kind != "Deployment" {
 			continue
