@@ -173,8 +173,9 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 // planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash = o.View.Provision.Hash
-	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config, "")
+	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config)
 	setTopology(&p.Request, o.SelectedNode)
+	p.Request.SelectedNode = o.SelectedNode.Name
 	p.Request.Source = o.Provision.Source
 	if a.TrustUsername {
 		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]

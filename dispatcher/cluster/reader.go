@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,7 +91,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	if at.Name == "" {
 		at = l.at
 	}
-	if at.Name == "" {
+	if !isName(at.Name) || !isName(at.Namespace) {
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
 	}
 	claim, err := l.client.CoreV1().PersistentVolumeClaims(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
@@ -102,6 +103,10 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	}
 	return cut.Claim(claim), nil
 }
+
+// isName reports whether an object may have this name. What a user or an image wrote may be any text, and client-go refuses to ask
+// for one with a slash: a claim would be looked at again and again.
+func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	pv, err := l.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
@@ -146,6 +151,9 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 }
 
 func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	if !isName(name) {
+		return nil, nil //nolint:nilnil // as above
+	}
 	node, err := l.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"

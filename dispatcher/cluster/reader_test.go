@@ -6,7 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
@@ -41,5 +44,28 @@ func TestTheNewestWarningIsFoundWhicheverAPIWroteIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// client-go refuses to ask for such a name, and an error would be tried again for ever.
+func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := caches.Live(types.NamespacedName{})
+	for _, name := range []string{"a/b", "..", "", "100%"} {
+		if node, err := live.Node(t.Context(), name); node != nil || err != nil {
+			t.Errorf("the node %q: %v, %v", name, node, err)
+		}
+		for _, at := range []types.NamespacedName{{Namespace: "ns", Name: name}, {Namespace: name, Name: "data"}} {
+			if claim, err := live.Claim(t.Context(), "uid", at); claim != nil || err != nil {
+				t.Errorf("the claim %q: %v, %v", at, claim, err)
+			}
+		}
 	}
 }

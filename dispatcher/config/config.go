@@ -23,7 +23,7 @@ type Config struct {
 	NodeGone       NodeGone      // with RunOnSelected: what to do if the volume's node no longer exists
 	EnvSecret      string        // its keys become variables, verbatim
 	FilesSecret    string        // its keys become files in contract.SecretDir
-	Template       []byte        // a PodTemplateSpec in YAML, decoded strictly once; empty: none
+	Template       []byte        // a PodTemplateSpec in JSON, decoded strictly once and without nulls; empty: none
 	Timeout        time.Duration // of one run
 	MaxAttempts    int           // 0: no limit
 	MaxParallel    int           // Jobs of the class whose containers may be at work

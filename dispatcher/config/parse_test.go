@@ -45,12 +45,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"run-on":            {"selected-node", func(c config.Config) bool { return c.RunOn == config.RunOnSelected }},
 		"env-from-secret":   {"login", func(c config.Config) bool { return c.EnvSecret == "login" }},
 		"files-from-secret": {"cloud.d", func(c config.Config) bool { return c.FilesSecret == "cloud.d" }},
-		"pod-template":      {template, func(c config.Config) bool { return string(c.Template) == template }},
-		"timeout":           {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
-		"max-attempts":      {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
-		"data-sources":      {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
-		"write-pv":          {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
-		"batch-size":        {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
+		"pod-template": {template, func(c config.Config) bool {
+			return string(c.Template) == `{"spec":{"tolerations":[{"key":"storage","operator":"Exists"}]}}`
+		}},
+		"timeout":      {"90s", func(c config.Config) bool { return c.Timeout == 90*time.Second }},
+		"max-attempts": {"3", func(c config.Config) bool { return c.MaxAttempts == 3 }},
+		"data-sources": {"PersistentVolumeClaim", func(c config.Config) bool { return c.Clones }},
+		"write-pv":     {"dispatcher", func(c config.Config) bool { return c.Writer == config.DispatcherWrites }},
+		"batch-size":   {"64", func(c config.Config) bool { return c.BatchSize == 64 }},
 		"request-keys": {"tier, example.com/Replicas,\nexample.com/backup", func(c config.Config) bool {
 			return slices.Equal(c.RequestKeys, []string{"example.com/Replicas", "example.com/backup", "tier"})
 		}},
@@ -123,12 +125,56 @@ func TestFaultsNameTheKeyAndTheRemedy(t *testing.T) {
 		"request key of Kubernetes":   {set("request-keys", "volume.kubernetes.io/selected-node"), "request-keys", []string{"Kubernetes' controllers"}},
 		"attributes classes in words": {set("volume-attributes-classes", "csi"), "volume-attributes-classes", []string{"csi", "true"}},
 		"template finalizers":         {set("pod-template", "metadata: {finalizers: [example.com/x]}"), "pod-template", []string{"example.com/x", "remove"}},
-		"template preempts the node":  {set("pod-template", "spec: {priorityClassName: system-node-critical}"), "pod-template", []string{"system-node-critical"}},
+		"template preempts the node":  {set("pod-template", "spec: {priorityClassName: system-node-critical}"), "pod-template", []string{"system-node-critical", "priorityClassName"}},
+		"template grace of an age":    {set("pod-template", "spec: {terminationGracePeriodSeconds: 9223372036854775807}"), "pod-template", []string{"terminationGracePeriodSeconds"}},
+		"template grace of a probe":   {set("pod-template", "spec: {containers: [{name: a, livenessProbe: {terminationGracePeriodSeconds: 601}}]}"), "pod-template", []string{"terminationGracePeriodSeconds of a probe", "container a"}},
+		"template grace, init":        {set("pod-template", "spec: {initContainers: [{name: a, startupProbe: {terminationGracePeriodSeconds: 601}}]}"), "pod-template", []string{"terminationGracePeriodSeconds of a probe", "container a"}},
+		"template of windows":         {set("pod-template", "spec: {os: {name: windows}}"), "pod-template", []string{"windows", "os"}},
+		"template debugs":             {set("pod-template", "spec: {ephemeralContainers: [{name: debug, image: x}]}"), "pod-template", []string{"ephemeralContainers"}},
+		"template in other capitals":  {set("pod-template", "Spec: {hostNetwork: true}"), "pod-template", []string{"Spec"}},
+		"template hides by capitals":  {set("pod-template", "spec: {Containers: [{name: x}], containers: [{name: b}]}"), "pod-template", []string{"Containers"}},
 		"no Job at a time":            {set("max-parallel", "0"), "max-parallel", []string{"1 or more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mustFault(t, faultsOf(source(test.change)), map[string][]string{"data[" + test.path + "]": test.words})
 		})
+	}
+}
+
+// A strategic merge takes away what a null stands for: with it went the container whose security was to be judged.
+func TestTemplateWithANullIsRefusedByItsPath(t *testing.T) {
+	for template, at := range map[string]string{
+		"spec: null":               `"spec"`,
+		"spec:":                    `"spec"`,
+		"spec: {containers: null}": `"spec.containers"`,
+		"spec: {securityContext: {runAsUser: 0, seccompProfile: ~}}":           `"spec.securityContext.seccompProfile"`,
+		"spec: {containers: [{name: a, image: x}, null]}":                      `"spec.containers[1]"`,
+		"spec: {containers: [{name: provisioner, securityContext: null}]}":     `"spec.containers[0].securityContext"`,
+		"metadata: {annotations: {example.com/a: null}}":                       `"metadata.annotations.example.com/a"`,
+		"spec: {containers: [{name: provisioner, command: [a, null, b]}]}":     `"spec.containers[0].command[1]"`,
+		"spec: {nodeSelector: &none null, securityContext: {runAsUser: 1000}}": `"spec.nodeSelector"`,
+	} {
+		mustFault(t, faultsOf(source(set("pod-template", template))), map[string][]string{"data[pod-template]": {at, "may not be null"}})
+	}
+	if got := faultsOf(source(set("pod-template", "spec: {nodeSelector: null, affinity: null}"))); len(got) != 2 {
+		t.Errorf("not all nulls are told: %v", got)
+	}
+	for _, template := range []string{"", "  \n", "# spec: {containers: null}\n", "null"} {
+		if cfg := parse(t, source(set("pod-template", template))); cfg.Template != nil {
+			t.Errorf("%q is a template: %q", template, cfg.Template)
+		}
+	}
+}
+
+func TestGracePeriodMayBeAsLongAsTheTimeoutAndThirtySeconds(t *testing.T) {
+	for _, tt := range []struct {
+		timeout, grace string
+		ok             bool
+	}{{"10s", "30", true}, {"10s", "31", false}, {"5m", "300", true}, {"5m", "301", false}} {
+		got := faultsOf(source(set("timeout", tt.timeout), set("pod-template", "spec: {terminationGracePeriodSeconds: "+tt.grace+"}")))
+		if (len(got) == 0) != tt.ok {
+			t.Errorf("timeout %s, grace %s s: %v", tt.timeout, tt.grace, got)
+		}
 	}
 }
 

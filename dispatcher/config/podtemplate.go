@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -17,44 +20,110 @@ import (
 const systemPriority = "system-"
 
 func (p *parser) podTemplate() {
-	text := p.src.Data[keyPodTemplate]
-	if strings.TrimSpace(text) == "" {
+	template, encoded := p.decodeTemplate(p.src.Data[keyPodTemplate])
+	if encoded == nil {
 		return
 	}
-	var template corev1.PodTemplateSpec
-	if err := yaml.UnmarshalStrict([]byte(text), &template); err != nil {
-		p.invalid(keyPodTemplate, "(YAML)", "must be a PodTemplateSpec: %v", err)
-		return
-	}
-	if template.Spec.RestartPolicy != "" {
-		p.invalid(keyPodTemplate, string(template.Spec.RestartPolicy), "may not set restartPolicy")
-	}
-	if template.Spec.NodeName != "" {
-		p.invalid(keyPodTemplate, template.Spec.NodeName, "may not set nodeName, which the API server refuses on a pod with a scheduling gate: %s selects nodes", keyNodeSelector)
-	}
-	p.checkGracePeriod(template.Spec.TerminationGracePeriodSeconds)
-	if template.Spec.ServiceAccountName != "" || template.Spec.DeprecatedServiceAccount != "" {
-		p.invalid(keyPodTemplate, template.Spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
-	}
+	p.cfg.Template = encoded
+	p.checkMeta(template)
+	p.checkLabels(template)
+	p.checkSpec(template.Spec)
+	p.checkGracePeriods(template.Spec)
 	if p.cfg.Writer == DispatcherWrites {
 		p.checkNoToken(template)
 	}
-	p.cfg.Template = []byte(text)
-	p.checkMeta(template)
-	p.checkLabels(template)
 	p.checkContainers(template)
+}
+
+// decodeTemplate returns a template, and the same in JSON, or nil if there is none without faults. It decodes as strictly as the
+// API server can: no field twice, none that is unknown or in other capitals. What is not decoded here would still be
+// merged. A text of nothing but comments is no template.
+func (p *parser) decodeTemplate(text string) (template corev1.PodTemplateSpec, inJSON []byte) {
+	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
+	var values any
+	if err == nil {
+		err = json.Unmarshal(encoded, &values)
+	}
+	if err == nil && values == nil {
+		return template, nil
+	}
+	if err == nil {
+		var unknown []error
+		unknown, err = kjson.UnmarshalStrict(encoded, &template)
+		err = errors.Join(append(unknown, err)...)
+	}
+	if err != nil {
+		p.invalid(keyPodTemplate, "(YAML)", "must be a PodTemplateSpec: %v", err)
+		return template, nil
+	}
+	nulls := nullsIn(values, "")
+	for _, at := range nulls {
+		p.invalid(keyPodTemplate, at, "may not be null, which would take away what the dispatcher puts there: leave the field out")
+	}
+	if len(nulls) > 0 {
+		return template, nil
+	}
+	return template, encoded
+}
+
+// nullsIn returns the paths of all nulls in a decoded value, in a stable order.
+func nullsIn(value any, at string) []string {
+	var out []string
+	switch v := value.(type) {
+	case nil:
+		return []string{at}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, nullsIn(v[key], strings.TrimPrefix(at+"."+key, "."))...)
+		}
+	case []any:
+		for i, item := range v {
+			out = append(out, nullsIn(item, at+"["+strconv.Itoa(i)+"]")...)
+		}
+	}
+	return out
+}
+
+// checkSpec reports fields of the pod that are not a template's to set.
+func (p *parser) checkSpec(spec corev1.PodSpec) {
+	if spec.RestartPolicy != "" {
+		p.invalid(keyPodTemplate, string(spec.RestartPolicy), "may not set restartPolicy")
+	}
+	if spec.NodeName != "" {
+		p.invalid(keyPodTemplate, spec.NodeName, "may not set nodeName, which the API server refuses on a pod with a scheduling gate: %s selects nodes", keyNodeSelector)
+	}
+	if spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "" {
+		p.invalid(keyPodTemplate, spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
+	}
+	if spec.OS != nil && spec.OS.Name != corev1.Linux {
+		p.invalid(keyPodTemplate, string(spec.OS.Name), "may not set another os than linux: Pod Security asks less of its pods")
+	}
+	if len(spec.EphemeralContainers) > 0 {
+		p.invalid(keyPodTemplate, spec.EphemeralContainers[0].Name, "may not set ephemeralContainers, which the API server refuses in a template")
+	}
+}
+
+// checkGracePeriods limits how long the containers may take to end beyond their deadline: so long the next run waits if the pod is deleted by force.
+func (p *parser) checkGracePeriods(spec corev1.PodSpec) {
+	p.checkGracePeriod("terminationGracePeriodSeconds", spec.TerminationGracePeriodSeconds)
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.StartupProbe} {
+			if probe != nil {
+				p.checkGracePeriod("terminationGracePeriodSeconds of a probe of the container "+c.Name, probe.TerminationGracePeriodSeconds)
+			}
+		}
+	}
+}
+
+func (p *parser) checkGracePeriod(name string, grace *int64) {
+	limit := max(p.cfg.Timeout, 30*time.Second)
+	if grace != nil && *grace > int64(limit/time.Second) {
+		p.invalid(keyPodTemplate, strconv.FormatInt(*grace, 10), "%s may not be longer than %s and 30 s", name, keyTimeout)
+	}
 }
 
 // checkLabels reports labels of a template that are the dispatcher's. A template's labels stand on the Job as well,
 // and the dispatcher finds a claim's Jobs by its own labels.
-// checkGracePeriod limits how long a pod may take to end beyond its deadline: so long the next run waits if the pod is deleted by force.
-func (p *parser) checkGracePeriod(seconds *int64) {
-	limit := max(p.cfg.Timeout, 30*time.Second)
-	if seconds != nil && time.Duration(*seconds)*time.Second > limit {
-		p.invalid(keyPodTemplate, strconv.FormatInt(*seconds, 10), "terminationGracePeriodSeconds may not be longer than %s and 30 s", keyTimeout)
-	}
-}
-
 func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
@@ -102,6 +171,6 @@ func (p *parser) checkMeta(template corev1.PodTemplateSpec) {
 		p.invalid(keyPodTemplate, template.Finalizers[0], "may not set finalizers: nothing would ever remove them from the pods")
 	}
 	if name := template.Spec.PriorityClassName; strings.HasPrefix(name, systemPriority) {
-		p.invalid(keyPodTemplate, name, "may not use the priority of Kubernetes' own components: its pods would preempt others")
+		p.invalid(keyPodTemplate, name, "priorityClassName may not be of Kubernetes' own components: its pods would preempt others")
 	}
 }

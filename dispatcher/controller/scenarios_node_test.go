@@ -1,6 +1,8 @@
 package controller_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"testing"
@@ -39,6 +41,53 @@ func TestOursOnlyOnceTheSchedulerHasSelectedANode(t *testing.T) {
 		fields := job.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields
 		if len(fields) != 1 || fields[0].Values[0] != "node-1" {
 			w.T.Errorf("its pod goes to %v", fields)
+		}
+	})
+}
+
+// Where the scheduler selects no node, the claim's user may write any text into the annotation, and a script may paste what it is given.
+func TestTextOfAUserIsNoSelectedNode(t *testing.T) {
+	for name, text := range map[string]string{"a node": "node-1", "no node": "node-9", "a slash": "a/b", "quotes": `x"}]}]}},"hostPath":{"path":"/`} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Script(fakecluster.Halfway(75)))
+				w.CreateNode("node-1")
+				w.Start()
+				claim := w.CreateClaim("data", fakecluster.SelectNode(text))
+				w.Until("the first run failed", time.Minute, func() bool { return len(w.Runs) == 1 })
+				fakecluster.Update(w, fakecluster.User, claim, fakecluster.SelectNode(text+"2"))
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.MustRun("provision", "provision")
+				for _, r := range w.Runs {
+					if r.Request.SelectedNode != "" || r.Request.SelectedZone != "" || len(r.Request.SelectedTopology) > 0 {
+						w.T.Errorf("the image is given the node %q, %v", r.Request.SelectedNode, r.Request.SelectedTopology)
+					}
+				}
+				for _, c := range w.CreatedJobs("") {
+					job := c.Now.(*batchv1.Job)
+					if b, err := json.Marshal(job.Spec.Template.Spec); err != nil || bytes.Contains(b, []byte("hostPath")) || job.Annotations[jobs.AnnNode] != "" {
+						w.T.Errorf("%v: the Job is for the node %q, its pod %s", err, job.Annotations[jobs.AnnNode], b)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestASelectedNodeThatIsNoNameGoesBackToTheScheduler(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.CreateClass("gold", corev1.PersistentVolumeReclaimDelete, fakecluster.WaitForFirstConsumer)
+		w.CreateServiceAccount("true")
+		w.CreateConfig("gold", "gold")
+		w.CreateNode("node-1")
+		w.Choices = []string{"node-1"}
+		w.Start()
+		w.CreateClaim("data", fakecluster.SelectNode("a/b"))
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.MustEmitSome(onData, "Rescheduling", "a/b does not exist")
+		if r := w.Runs[0].Request; r.SelectedNode != "node-1" {
+			w.T.Errorf("the image is given the node %q", r.SelectedNode)
 		}
 	})
 }

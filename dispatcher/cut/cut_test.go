@@ -119,8 +119,8 @@ func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	var carried, none int
 	for range 2000 {
 		claim := fixture.Claim(randomTexts)
-		want := jobs.Request(claim, fixture.Class(), config.Config{}, "zone")
-		got := jobs.Request(Claim(claim), fixture.Class(), config.Config{}, "zone")
+		want := jobs.Request(claim, fixture.Class(), config.Config{})
+		got := jobs.Request(Claim(claim), fixture.Class(), config.Config{})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("the request of %v (-whole +cut):\n%s", claim.ObjectMeta, diff)
 		}
@@ -147,7 +147,7 @@ func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
 		t.Errorf("annotations %v, labels %v", slices.Sorted(maps.Keys(kept.Annotations)), kept.Labels)
 	}
 	hash := func(claim *corev1.PersistentVolumeClaim) string {
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, []string{"tier"})
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, []string{"tier"})
 	}
 	if hash(kept) != hash(Claim(fixture.Claim(tier))) {
 		t.Error("annotations beside those of request-keys change the hash")

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"cmp"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -268,9 +270,9 @@ func undoProvision(v View, p *Run) Action {
 	switch {
 	case v.madeNothing(p):
 		return ReleaseRecord{Run: *p}
-	case v.whyNotUndone() != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone()}
-	case p.Retain && p.Outcome.Verdict == contract.Done:
+	case v.whyNotUndone(p) != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
+	case isRetainedInDoubt(p):
 		return ReportProblem{Problem: retainedInDoubt(*p)}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
@@ -327,7 +329,7 @@ func provisionClaim(v View) Action {
 			return launchDelete(v, v.undoRun(p), true)
 		}
 		if !launch.NothingBefore {
-			launch.LeftBehind = v.whyNotUndone()
+			launch.LeftBehind = cmp.Or(v.whyNotUndone(p), notes.Kept)
 		}
 	}
 	if hasRequestChanged(p, v.Provision) {

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
@@ -66,12 +68,24 @@ func (v View) keptDelete() *Run {
 	return d
 }
 
-// forgetRecord releases a record that an administrator has given up, by an annotation on its Job.
+// forgetRecord releases the records that an administrator has given up, by an annotation on the Job of the newest of them: what an older run
+// may have made is the same volume.
 func forgetRecord(v View) Action {
-	if r := v.newest(func(r *Run) bool { return r.Held && r.Forget && !r.Unfinished }); r != nil {
-		return ReleaseRecord{Run: *r, LeftBehind: "an administrator has given its record up"}
+	if r := v.newest(func(r *Run) bool { return r.Held && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
+		return ReleaseRecord{Run: *r, LeftBehind: notes.Forgotten}
 	}
 	return nil
+}
+
+// isForgotten reports whether an administrator has given up what a provision may have made, in the record of that run or of a later one.
+func (v View) isForgotten(p *Run) bool {
+	return p.Verb == contract.Provision && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Forget && r.Verb == p.Verb && r.Number >= p.Number })
+}
+
+// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so that another client may have deleted the PV to keep
+// the volume. A PV that the dispatcher was to create, and that was never on record, has never been there.
+func isRetainedInDoubt(r *Run) bool {
+	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
 }
 
 // retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
@@ -81,8 +95,11 @@ func retainedInDoubt(r Run) Problem {
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
-// volumes up, or its image cannot delete.
-func (v View) whyNotUndone() string {
+// volumes up, its image cannot delete, or an administrator has given it up.
+func (v View) whyNotUndone(p *Run) string {
+	if v.isForgotten(p) {
+		return notes.Forgotten
+	}
 	if why := v.Delete.whyGivenUp(); why != "" {
 		return why
 	}

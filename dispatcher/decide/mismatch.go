@@ -53,8 +53,15 @@ func (v View) isDeletedUnbound() bool {
 
 // reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said that its claim was deleted.
 func (v View) reportUnclaimed(why string) Action {
-	if vol := v.Volume; v.Claim.Abandoned() && vol.Unclaimed != "" && vol.HasFinalizer && !vol.Foreign {
+	vol := v.Volume
+	switch {
+	case !v.Claim.Abandoned() || !vol.HasFinalizer || vol.Foreign:
+		return Wait{Why: why}
+	case vol.Unclaimed != "":
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
+	case vol.Unproven != "" && vol.Released:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + notes.Unproven}}
+	default:
+		return Wait{Why: why}
 	}
-	return Wait{Why: why}
 }

@@ -40,7 +40,7 @@ func isNodeUnsuitable(p *Run, t Target) bool {
 // canUndo reports whether a run may have made something that can be undone. That holds even if a problem is in the
 // way of the undo, since an event then reports it.
 func (v View) canUndo(p *Run) bool {
-	return !v.madeNothing(p) && (v.Delete.Supported || v.Delete.Problem != nil) && v.Delete.whyGivenUp() == ""
+	return !v.madeNothing(p) && v.whyNotUndone(p) == "" && !isRetainedInDoubt(p)
 }
 
 // waitsForMissingNode reports whether a run waits for a node that no longer exists.

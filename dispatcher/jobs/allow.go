@@ -13,6 +13,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
@@ -70,21 +71,32 @@ func (a *Allowance) add(kind, value string) error {
 	return nil
 }
 
-// Check returns which parts of a config's pod the dispatcher may not launch.
+// Check returns which parts of a config's pod the dispatcher may not launch. It judges the pod as Build makes it: what is
+// merged later could change what was judged before.
 func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	at := field.NewPath("data").Key("pod-template")
-	merged, err := overlay(baseline(cfg), cfg.Template)
+	// A claim's text is nothing but data in a pod, so one plan stands for all.
+	p := Plan{Config: cfg, Verb: contract.Provision, PV: &corev1.PersistentVolume{}}
+	fixed, err := contractTemplate(p)
+	if err != nil {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	pod, err := podTemplate(p)
 	if err != nil {
 		return field.ErrorList{field.Invalid(at, "(YAML)", err.Error())}
 	}
-	allowed[cfg.Source.Namespace].strip(&merged.Spec)
-	result := policy.AggregateCheckResults(restricted.EvaluatePod(
-		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &merged.ObjectMeta, &merged.Spec))
-	if result.Allowed {
-		return nil
+	var faults field.ErrorList
+	for _, part := range changedParts(pod.Spec, fixed.Spec) {
+		faults = append(faults, field.Forbidden(at, part+" is the dispatcher's: take another name or path"))
 	}
-	return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
-		"%s: the dispatcher's flag --allow=%s/... does not name it", result.ForbiddenDetail(), cfg.Source.Namespace))}
+	allowed[cfg.Source.Namespace].strip(&pod.Spec)
+	result := policy.AggregateCheckResults(restricted.EvaluatePod(
+		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
+	if !result.Allowed {
+		faults = append(faults, field.Forbidden(at, fmt.Sprintf(
+			"%s: the dispatcher's flag --allow=%s/... does not name it", result.ForbiddenDetail(), cfg.Source.Namespace)))
+	}
+	return faults
 }
 
 // restricted holds every check of Kubernetes' own Pod Security admission.
@@ -98,6 +110,8 @@ var restricted = func() policy.Evaluator {
 
 // strip removes what is allowed from a copy of the pod, so that the rest can be judged as restricted.
 func (a Allowance) strip(spec *corev1.PodSpec) {
+	// Pod Security lets a pod with a user namespace run as root. An API server whose feature gate is off drops the field.
+	spec.HostUsers = nil
 	for i, v := range spec.Volumes {
 		if v.HostPath != nil && a.AllowsHostPath(v.HostPath.Path) {
 			spec.Volumes[i].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}

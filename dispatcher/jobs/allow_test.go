@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
@@ -36,25 +37,24 @@ const (
 
 func TestPodWithoutAnAllowanceIsRestricted(t *testing.T) {
 	for name, test := range map[string]struct{ template, word string }{
-		"hostPath":                {hostPath("/srv/flex"), "hostPath"},
-		"root":                    {asRoot, "runAsNonRoot"},
-		"container as root":       {container(containerAsRoot), "runAsNonRoot"},
-		"capability":              {container(overrides), "DAC_OVERRIDE"},
-		"capabilities kept":       {container("securityContext: {capabilities: {drop: []}}"), "capabilities.drop"},
-		"privileged":              {container("securityContext: {privileged: true}"), "privileged"},
-		"escalation":              {container("securityContext: {allowPrivilegeEscalation: true}"), "allowPrivilegeEscalation"},
-		"host network":            {"spec: {hostNetwork: true}", "host namespaces"},
-		"host PIDs":               {"spec: {hostPID: true}", "host namespaces"},
-		"host port":               {container("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort"},
-		"seccomp off":             {"spec: {securityContext: {seccompProfile: {type: Unconfined}}}", "seccompProfile"},
-		"AppArmor off":            {container("securityContext: {appArmorProfile: {type: Unconfined}}"), "AppArmor"},
-		"AppArmor off, old":       {"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/provisioner: unconfined}}", "AppArmor"},
-		"sysctl":                  {"spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}", "sysctl"},
-		"raw /proc":               {container("securityContext: {procMount: Unmasked}"), "procMount"},
-		"bare second container":   {"spec: {containers: [{name: notify, image: x}]}", "notify"},
-		"bare init container":     {"spec: {initContainers: [{name: copy, image: x}]}", "copy"},
-		"in other capitals":       {"Spec: {hostNetwork: true}", "host namespaces"},
-		"hidden by other capital": {"Spec: {hostNetwork: true}\nspec: {priorityClassName: x}", "host namespaces"},
+		"hostPath":              {hostPath("/srv/flex"), "hostPath"},
+		"root":                  {asRoot, "runAsNonRoot"},
+		"container as root":     {container(containerAsRoot), "runAsNonRoot"},
+		"capability":            {container(overrides), "DAC_OVERRIDE"},
+		"capabilities kept":     {container("securityContext: {capabilities: {drop: []}}"), "capabilities.drop"},
+		"privileged":            {container("securityContext: {privileged: true}"), "privileged"},
+		"escalation":            {container("securityContext: {allowPrivilegeEscalation: true}"), "allowPrivilegeEscalation"},
+		"host network":          {"spec: {hostNetwork: true}", "host namespaces"},
+		"host PIDs":             {"spec: {hostPID: true}", "host namespaces"},
+		"host port":             {container("ports: [{containerPort: 80, hostPort: 80}]"), "hostPort"},
+		"seccomp off":           {"spec: {securityContext: {seccompProfile: {type: Unconfined}}}", "seccompProfile"},
+		"AppArmor off":          {container("securityContext: {appArmorProfile: {type: Unconfined}}"), "AppArmor"},
+		"AppArmor off, old":     {"metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/provisioner: unconfined}}", "AppArmor"},
+		"sysctl":                {"spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}", "sysctl"},
+		"raw /proc":             {container("securityContext: {procMount: Unmasked}"), "procMount"},
+		"bare second container": {"spec: {containers: [{name: notify, image: x}]}", "notify"},
+		"bare init container":   {"spec: {initContainers: [{name: copy, image: x}]}", "copy"},
+		"root, own user IDs":    {"spec: {hostUsers: false, securityContext: {runAsNonRoot: false, runAsUser: 0}}", "runAsNonRoot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": test.template})
@@ -67,6 +67,31 @@ func TestPodWithoutAnAllowanceIsRestricted(t *testing.T) {
 				if !strings.Contains(text, word) {
 					t.Errorf("%q lacks %q", text, word)
 				}
+			}
+		})
+	}
+}
+
+func TestTemplateMayNotChangeThePartsOfTheContract(t *testing.T) {
+	for name, test := range map[string]struct{ template, part string }{
+		"a volume of two kinds":     {"spec: {volumes: [{name: flex, emptyDir: {}}]}", "the volume flex"},
+		"the files' mode":           {"spec: {volumes: [{name: flex, downwardAPI: {defaultMode: 0}}]}", "the volume flex"},
+		"other Secret's keys":       {"spec: {volumes: [{name: flex-secret, secret: {items: [{key: a, path: b}]}}]}", "the volume flex-secret"},
+		"scratch of two kinds":      {"spec: {volumes: [{name: tmp, configMap: {name: x}}]}", "the volume tmp"},
+		"scratch in memory":         {"spec: {volumes: [{name: tmp, emptyDir: {medium: Memory}}]}", ""},
+		"a part of the files":       {container("volumeMounts: [{name: flex, mountPath: " + contract.Dir + ", subPath: x}]"), "the mount " + contract.Dir},
+		"HOME from elsewhere":       {container("env: [{name: HOME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), "the variable HOME"},
+		"a variable of its own":     {container("env: [{name: LANG, value: C}]"), ""},
+		"files of its own below it": {container("volumeMounts: [{name: tmp, mountPath: /tmp/x, subPath: x}]"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": test.template, "files-from-secret": "login"})
+			faults := jobs.Check(cfg, nil)
+			if test.part == "" && len(faults) == 0 {
+				return
+			}
+			if len(faults) != 1 || test.part == "" || !strings.Contains(faults[0].Error(), test.part+" is the dispatcher's") {
+				t.Errorf("faults %v, want one of %q", faults, test.part)
 			}
 		})
 	}

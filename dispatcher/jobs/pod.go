@@ -3,12 +3,13 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -48,7 +49,45 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return merged, nil
 }
 
-// overlay merges a PodTemplateSpec in YAML or JSON over another by the rules of a strategic merge: containers,
+// changedParts returns which volumes, variables and mounts of the contract have more in a merged pod than the contract says. A
+// strategic merge keeps what a template has said of the same name: a second source of a volume, the subPath of a mount.
+func changedParts(pod, fixed corev1.PodSpec) []string {
+	var out []string
+	for _, want := range fixed.Volumes {
+		got := named(pod.Volumes, func(v corev1.Volume) bool { return v.Name == want.Name })
+		if got.EmptyDir != nil && want.EmptyDir != nil {
+			want.EmptyDir = got.EmptyDir // its medium may be memory
+		}
+		out = appendChanged(out, got, want, "the volume "+want.Name)
+	}
+	c := named(pod.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
+	for _, want := range fixed.Containers[0].Env {
+		got := named(c.Env, func(v corev1.EnvVar) bool { return v.Name == want.Name })
+		out = appendChanged(out, got, want, "the variable "+want.Name)
+	}
+	for _, want := range fixed.Containers[0].VolumeMounts {
+		got := named(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == want.MountPath })
+		out = appendChanged(out, got, want, "the mount "+want.MountPath)
+	}
+	return out
+}
+
+// named returns the first item that matches, or an empty one.
+func named[T any](all []T, matches func(T) bool) T {
+	if i := slices.IndexFunc(all, matches); i >= 0 {
+		return all[i]
+	}
+	return *new(T)
+}
+
+func appendChanged(out []string, got, want any, what string) []string {
+	if equality.Semantic.DeepEqual(got, want) {
+		return out
+	}
+	return append(out, what)
+}
+
+// overlay merges a PodTemplateSpec in JSON over another by the rules of a strategic merge: containers,
 // volumes and variables by name, mounts by path.
 func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, error) {
 	if len(over) == 0 {
@@ -59,11 +98,7 @@ func overlay(base corev1.PodTemplateSpec, over []byte) (corev1.PodTemplateSpec, 
 	if err != nil {
 		return out, fmt.Errorf("encode the pod's baseline: %w", err)
 	}
-	patch, err := yaml.YAMLToJSON(over)
-	if err != nil {
-		return out, fmt.Errorf("pod-template: %w", err)
-	}
-	merged, err := strategicpatch.StrategicMergePatch(under, patch, corev1.PodTemplateSpec{})
+	merged, err := strategicpatch.StrategicMergePatch(under, over, corev1.PodTemplateSpec{})
 	if err != nil {
 		return out, fmt.Errorf("merge the pod-template: %w", err)
 	}

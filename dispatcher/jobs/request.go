@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -31,8 +30,9 @@ const MaxClaimText = 4096
 // CutMark is on no stored object. The caches set it on a claim of whose labels and annotations they keep only some, since a request carries none.
 const CutMark = contract.Domain + "cut"
 
-// Request returns what a claim asks for, as the image sees it. zone is the selected node's.
-func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config, zone string) contract.Request {
+// Request returns what a claim asks for, as the image sees it, but for its node: where no scheduler selects one, the claim's
+// annotation is any text of its user.
+func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cfg config.Config) contract.Request {
 	mode := corev1.PersistentVolumeFilesystem
 	if claim.Spec.VolumeMode != nil {
 		mode = *claim.Spec.VolumeMode
@@ -48,8 +48,6 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		VolumeMode:    string(mode),
 		MountOptions:  class.MountOptions,
 		ReclaimPolicy: cfg.Source.Reclaim,
-		SelectedNode:  claim.Annotations[storagehelpers.AnnSelectedNode],
-		SelectedZone:  zone,
 		Labels:        claim.Labels,
 		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,

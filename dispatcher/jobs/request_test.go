@@ -37,17 +37,17 @@ func TestRequestSaysEverythingThatTheClaimAsksFor(t *testing.T) {
 	want := contract.Request{
 		UID: fixture.UID, PVName: "pvc-" + fixture.UID, Namespace: "app", Name: "data", Class: "gold", Size: 1_500_000_000,
 		AccessModes: []string{"ReadWriteOnce", "ReadOnlyMany"}, VolumeMode: "Block", MountOptions: []string{"hard"},
-		ReclaimPolicy: "Retain", SelectedNode: "node-1", SelectedZone: "west",
-		Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"team": "blue"},
+		ReclaimPolicy: "Retain", // of the annotation selected-node it says nothing: a user may have written it
+		Labels:        map[string]string{"app": "web"}, Annotations: map[string]string{"team": "blue"},
 		Properties: map[string]string{"use-nfs-server": "10.10.2.4", "fsType": "ext4"},
 	}
-	if diff := cmp.Diff(want, jobs.Request(c, sc, cfg, "west")); diff != "" {
+	if diff := cmp.Diff(want, jobs.Request(c, sc, cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestFractionOfAByteIsRoundedUp(t *testing.T) {
-	if got := jobs.Request(fixture.Claim(sized("1073741824500m")), fixture.Class(), config.Config{}, "").Size; got != 1073741825 {
+	if got := jobs.Request(fixture.Claim(sized("1073741824500m")), fixture.Class(), config.Config{}).Size; got != 1073741825 {
 		t.Errorf("size %d", got)
 	}
 }
@@ -58,7 +58,7 @@ func TestAnnotationsOfKubernetesAndTheDispatcherAreRemoved(t *testing.T) {
 		fixture.Annotated(contract.AnnResult, "failed"), fixture.Annotated(jobs.AnnUsername, "mallory"), fixture.Annotated("meta.k8s.io/x", "y"),
 		fixture.Annotated("k8s.io/CloneRequest", "a/b"), fixture.Annotated("example.com/kubernetes.io", "mine"))
 	want := map[string]string{"team": "blue", "k8s.io/CloneRequest": "a/b", "example.com/kubernetes.io": "mine"}
-	if diff := cmp.Diff(want, jobs.Request(c, fixture.Class(), config.Config{}, "").Annotations); diff != "" {
+	if diff := cmp.Diff(want, jobs.Request(c, fixture.Class(), config.Config{}).Annotations); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -69,13 +69,13 @@ func TestLabelsAndAnnotationsOfAClaimAreCapped(t *testing.T) {
 		c := fixture.Claim(labelled("a", strings.Repeat("x", length)))
 		delete(c.Labels, "app")
 		c.Annotations = nil
-		r := jobs.Request(c, fixture.Class(), config.Config{}, "")
+		r := jobs.Request(c, fixture.Class(), config.Config{})
 		if got := len(r.Labels) == 1; got != kept {
 			text, _ := json.Marshal([]any{r.Labels, r.Annotations})
 			t.Errorf("%d bytes: kept %v, want %v (%d bytes of JSON)", length, got, kept, len(text))
 		}
 	}
-	over := jobs.Request(fixture.Claim(fixture.Annotated("a", strings.Repeat("ä", 4096)), labelled("b", "c")), fixture.Class(), config.Config{}, "")
+	over := jobs.Request(fixture.Claim(fixture.Annotated("a", strings.Repeat("ä", 4096)), labelled("b", "c")), fixture.Class(), config.Config{})
 	if over.Labels != nil || over.Annotations != nil {
 		t.Errorf("half of it was kept: %v", over)
 	}
@@ -85,7 +85,7 @@ func TestHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 	cfg := fixture.Config(t, "Retain", nil)
 	hash := func(changes ...func(*corev1.PersistentVolumeClaim)) string {
 		claim := fixture.Claim(changes...)
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), cfg, ""), claim, []string{"example.com/tier", "replicas"})
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), cfg), claim, []string{"example.com/tier", "replicas"})
 	}
 	base := hash()
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
@@ -123,7 +123,7 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 	request := func(change func(*storagev1.StorageClass), keys map[string]string) contract.Request {
 		sc := fixture.Class()
 		change(sc)
-		return jobs.Request(fixture.Claim(), sc, fixture.Config(t, "Retain", keys), "zone")
+		return jobs.Request(fixture.Claim(), sc, fixture.Config(t, "Retain", keys))
 	}
 	hash := func(r contract.Request) string { return jobs.Hash(r, fixture.Claim(), nil) }
 	base := hash(request(func(*storagev1.StorageClass) {}, nil))
@@ -148,7 +148,7 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 func TestHashSeesRequestKeysThatTheRequestHasNoRoomFor(t *testing.T) {
 	hash := func(tier string) string {
 		claim := fixture.Claim(fixture.Annotated("notes", strings.Repeat("x", 5000)), fixture.Annotated("tier", tier))
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, []string{"tier"})
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, []string{"tier"})
 	}
 	if hash("slow") == hash("fast") {
 		t.Error("the annotation of request-keys changes, the hash does not")
@@ -157,7 +157,7 @@ func TestHashSeesRequestKeysThatTheRequestHasNoRoomFor(t *testing.T) {
 
 func TestHashesOfDifferentVersionsAreOfTheSameRequest(t *testing.T) {
 	claim := fixture.Claim()
-	today := jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}, ""), claim, nil)
+	today := jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, nil)
 	if !strings.HasPrefix(today, "2-") {
 		t.Errorf("the hash %s has another version: is there a test of the upgrade?", today)
 	}

@@ -19,6 +19,9 @@ const (
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
 	Mismatched = "it may be in use, so nothing is undone: delete whatever uses it, or mend it by hand. With the policy Retain it can be deleted, " +
 		"and its volume is kept"
+	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
+	Forgotten = "an administrator has given its record up"
+	Kept      = "its PersistentVolume, with the policy Retain, may have been deleted to keep it"
 	// Unclaimed is about a PV that names no claim by its UID.
 	Unclaimed = "so its volume is not deleted. Remedy: name a claim by its UID. With the policy Retain it can be deleted, and its volume is kept"
 )

@@ -25,9 +25,7 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 		return err
 	}
 	o.View.Provision = o.Provision.Target
-	if o.SelectedNode = o.Provision.Node; o.SelectedNode.Name == "" {
-		o.SelectedNode = b.TopologyOf(o.View.Provision.Node)
-	}
+	o.SelectedNode = o.Provision.Node
 	if o.View.Provision.Problem != nil {
 		return nil
 	}

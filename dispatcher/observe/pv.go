@@ -32,7 +32,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 		Unbound:      pvs.IsUnbound(pv),
 		NotedRival:   pv.Annotations[jobs.AnnRival],
 	}
-	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) {
+	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) && !v.Foreign {
 		v.NeverBound = pvs.NeverBound(pv, o.Claim)
 		if o.Claim == nil || o.Claim.Spec.VolumeName != "" {
 			v.Unclaimed = pvs.Unclaimed(pv)

@@ -86,6 +86,7 @@ func (o *Observation) applyRefused(hint Hint) {
 	case hint.IsRefused(decide.RemoveFinalizer{}) && !vol.PolicyDelete:
 		vol.HasFinalizer = false
 	}
+	o.View.OrphanPod = o.View.OrphanPod && !hint.IsRefused(decide.RemovePodFinalizer{})
 	o.View.Misnamed = o.View.Misnamed && !hint.IsRefused(decide.FreeMisnamed{})
 	if hint.IsRefused(decide.NoteRival{}) {
 		vol.NotedRival = o.View.Rival.Name

@@ -110,7 +110,7 @@ func hasSameSource(a, b *corev1.PersistentVolume) bool {
 // isLeaving reports whether a PV is deleted that no claim holds any more. A storage may hand out a device again as soon as
 // its volume has been deleted, and the PV goes a moment later.
 func isLeaving(pv *corev1.PersistentVolume) bool {
-	return pv.DeletionTimestamp != nil && IsReleased(pv)
+	return pv.DeletionTimestamp != nil && (IsReleased(pv) || IsUnbound(pv))
 }
 
 // SourceKey returns a hash of a PV's volume source, empty if it has none.
@@ -148,7 +148,7 @@ func Owners(pv *corev1.PersistentVolume) []string {
 	if ref := pv.Spec.ClaimRef; ref != nil && string(ref.UID) != owners[0] {
 		owners = append(owners, string(ref.UID))
 	}
-	return owners
+	return slices.DeleteFunc(owners, func(uid string) bool { return uid == "" })
 }
 
 // OfAnotherProvisioner reports whether the annotations of a PV say that it was made for another provisioner. A PV

@@ -43,6 +43,7 @@ func TestMismatchNamesEverythingThatPreventsTheBinding(t *testing.T) {
 		"no claimRef":                {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, []string{"no claimRef"}},
 		"another claim's UID":        {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, []string{"another claim", "UID another"}},
 		"another claim's name":       {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, []string{"another claim", "/other"}},
+		"its UID, another's name":    {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "other" }, []string{"another claim", "/other with the UID " + fixture.UID}},
 		"another namespace":          {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" }, []string{"another claim", "other/"}},
 		"other volume attributes":    {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") }, []string{`"fast"`, `"" was`}},
 		"deleted":                    {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, []string{"being deleted"}},

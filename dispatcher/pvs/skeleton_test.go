@@ -30,7 +30,7 @@ func TestGoldenSkeletons(t *testing.T) {
 			cfg := fixture.Config(t, test.reclaim, nil)
 			sc := fixture.Class()
 			sc.MountOptions = []string{"hard", "nfsvers=4.1"}
-			request := jobs.Request(fixture.Claim(test.change), sc, cfg, "")
+			request := jobs.Request(fixture.Claim(test.change), sc, cfg)
 			pv := pvs.Skeleton(request, cfg, contract.ProvisionerName)
 			fixture.Golden(t, name, pv)
 			if fault := pvs.Unproven(pv, fixture.UID); fault != "" {

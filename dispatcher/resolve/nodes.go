@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
@@ -42,6 +43,15 @@ func topologyOfNode(node *corev1.Node) NodeTopology {
 		}
 	}
 	return out
+}
+
+// selectedNode returns the node that the scheduler has selected for a claim. Where none selects nodes, whoever may write the
+// claim chooses the annotation's text, and it says nothing.
+func selectedNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
+	if !WaitsForNode(class) {
+		return ""
+	}
+	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }
 
 // observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists, and where it is. The cache may not have a

@@ -114,7 +114,7 @@ func TestRetainedVolumeIsKeptWhenItsPVWasDeletedDuringAnOutage(t *testing.T) {
 	p := w.directoriesOfNodes()
 	leader := w.leads("")
 	hold := fmt.Sprintf("until wget -q -O /dev/null %s; do sleep 1; done\n", gate.url)
-	class := w.directoryService(makesDirectories+writesPV("")+hold, nil, retain)
+	class := w.directoryService(makesDirectories+writesPV("")+hold, onNode1, retain)
 	claim := w.claim(class, "data")
 	w.reached(gate)
 	w.eventually(toBind, "the claim to be bound while its run goes on", func(ctx context.Context) error { return phase(ctx, claim, corev1.ClaimBound) })
@@ -162,13 +162,16 @@ func recordedWithoutPV(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	return errors.Join(err, known(got))
 }
 
+// onNode1 sends every run to one node: what a run has made in a directory there, no other node can delete.
+var onNode1 = map[string]string{"node-selector": "kubernetes.io/hostname=node1"}
+
 // An image writes its PV without the annotation of the claim's UID, so the PV proves nothing, and our finalizer is on it. When the
 // claim is deleted, an event of the PV says what to do, and that works: the PV goes, and then what the run has made.
 func TestUnprovenPVGoesByTheRemedyOfItsEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unproven")
 	w.directoriesOfNodes()
-	class := w.directoryService(makesDirectories+writesPV(`,"metadata":{"annotations":{"flex-provisioner.io/claim-uid":null}}`), nil)
+	class := w.directoryService(makesDirectories+writesPV(`,"metadata":{"annotations":{"flex-provisioner.io/claim-uid":null}}`), onNode1)
 	claim := w.claim(class, "data")
 	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return phase(ctx, claim, corev1.ClaimBound) })
 	w.failed(claim, 1, toBind)
@@ -189,7 +192,7 @@ func TestPVWhoseMarkWasRemovedCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "unmarked")
 	w.directoriesOfNodes()
-	class := w.directoryService(makesDirectories+writesPV(""), nil)
+	class := w.directoryService(makesDirectories+writesPV(""), onNode1)
 	claim := w.claim(class, "data")
 	pv := w.bound(claim)
 	w.whenDone(func() { w.forget(claim) })

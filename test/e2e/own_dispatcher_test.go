@@ -81,7 +81,7 @@ mkdir -p "$dir"
 
 // writesPV continues it: the container writes the PV itself, with a change such as `,"metadata":{…}`.
 func writesPV(change string) string {
-	return `kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"hostPath":{"path":"'"$dir"'"}}` + change + `}' |
+	return `kubectl patch --local -f /etc/flex/pv.json --type=merge -o json -p '{"spec":{"hostPath":{"path":"'"$dir"'","type":"DirectoryOrCreate"}}` + change + `}' |
   kubectl create -f - || kubectl get pv "$FLEX_PV_NAME"
 `
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // offers is a config whose container has no access to the cluster: it says where the volume is, and the
@@ -53,22 +54,26 @@ func TestPodWritesOnlyThePVOfItsOwnClaim(t *testing.T) {
 	const uid, other = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 	script := `try() { kubectl create -o name -f - 2>&1 <<E || true
 {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pvc-$1","annotations":{"flex-provisioner.io/claim-uid":"$1"}},
- "spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"$4","hostPath":{"path":"$2"},
+ "spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"$4","hostPath":{"path":"$2","type":"Directory"},
  "claimRef":{"namespace":"default","name":"c","uid":"$3"}}}
 E
 }
-try OTHER /var/lib/flex-volumes/a OTHER x
-try UID /var/lib/flex-volumes/a OTHER x
+try OTHER /var/lib/flex-volumes/pvc-OTHER OTHER x
+try UID /var/lib/flex-volumes/pvc-UID OTHER x
 try UID /etc UID x
-try UID /var/lib/flex-volumes/a UID ''
-try UID /var/lib/flex-volumes/a UID x`
+try UID /var/lib/flex-volumes/pvc-UID/link UID x
+try UID /var/lib/flex-volumes/pvc-UID UID ''
+try UID /var/lib/flex-volumes/pvc-UID UID x`
 	script = strings.NewReplacer("UID", uid, "OTHER", other).Replace(script)
 	printed := w.runAs("flex-provisioner-node", "provision-"+uid+"-1-abcde", "directory-provisioner", script)
 	w.remove(func() {
 		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), "pvc-"+uid, metav1.DeleteOptions{}), "the PV")
 	})
 	said := strings.Split(strings.TrimSpace(printed), "\n")
-	want := []string{"only the PersistentVolume of its own claim", "must name its claim by UID", "must lie below", "must name its storage class", "persistentvolume/pvc-" + uid}
+	want := []string{
+		"only the PersistentVolume of its own claim", "must name its claim by UID", "must be /var/lib/flex-volumes/pvc-UID",
+		"must be /var/lib/flex-volumes/pvc-UID", "must name its storage class", "persistentvolume/pvc-" + uid,
+	}
 	if len(said) != len(want) {
 		t.Fatalf("the pod said %q", said)
 	}
@@ -77,7 +82,8 @@ try UID /var/lib/flex-volumes/a UID x`
 	}
 }
 
-// runAs runs a script to its end, in a pod with a ServiceAccount, and returns what it printed.
+// runAs runs a script to its end, in a pod with a ServiceAccount, and returns what it printed. The pod has the gate that every
+// provisioning pod must be created with, and is released at once.
 func (w *world) runAs(namespace, name, account, script string) string {
 	w.t.Helper()
 	there := *w
@@ -85,9 +91,13 @@ func (w *world) runAs(namespace, name, account, script string) string {
 	pod := shell(name, "", script, nil)
 	pod.Spec.ServiceAccountName = account
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}}
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: confirmGate}}
+	harden(&pod.Spec)
 	there.pod(pod)
 	w.remove(func() {
 		w.gone(kube.CoreV1().Pods(namespace).Delete(w.ctx(), name, metav1.DeleteOptions{}), "the pod "+name)
 	})
+	_, err := kube.CoreV1().Pods(namespace).Patch(w.ctx(), name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+	w.must(err, "remove the gate of the pod "+name)
 	return there.output(name)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -51,7 +52,10 @@ func endingOf(v contract.Verdict) ending {
 }
 
 func (w *world) request(request, node, rev uint8) contract.Request {
-	return jobs.Request(claimFor(request, node), w.class(), w.config(rev), "")
+	claim := claimFor(request, node)
+	out := jobs.Request(claim, w.class(), w.config(rev))
+	out.SelectedNode = claim.Annotations[storagehelpers.AnnSelectedNode]
+	return out
 }
 
 // built are the Jobs as they were created, by what they were created from.
