@@ -160,8 +160,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
-		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
-			patch.Fields{"metadata": patch.Fields{"$deleteFromPrimitiveList/finalizers": []string{jobs.FinalizerRecord}}})
+		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
 		how, err := patch.OutcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {
 			return err

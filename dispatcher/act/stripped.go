@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +10,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -49,12 +46,9 @@ func (a *Actor) cancelIfStripped(ctx context.Context, sent, stored *batchv1.Job)
 	if err == nil {
 		return nil
 	}
-	change := patch.WithoutFinalizer(stored, jobs.FinalizerRecord)
-	change["metadata"].(patch.Fields)["uid"] = stored.UID // of any version: the Job controller has seen it by now
-	b, encoding := json.Marshal(change)
-	_, released := a.Client.BatchV1().Jobs(stored.Namespace).Patch(ctx, stored.Name, types.MergePatchType, b, metav1.PatchOptions{FieldManager: patch.FieldManager})
+	_, released := patch.Strategic(ctx, a.Client.BatchV1().Jobs(stored.Namespace), stored, patch.DropFinalizer(jobs.FinalizerRecord))
 	if apierrors.IsNotFound(released) {
 		released = nil
 	}
-	return errors.Join(fmt.Errorf("%w; it is deleted before it has run", err), encoding, released, a.cancel(ctx, stored))
+	return errors.Join(fmt.Errorf("%w; it is deleted before it has run", err), released, a.cancel(ctx, stored))
 }

@@ -105,7 +105,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	c.caches = caches
 	c.slots = slots.New(caches, clk, c.queue.Add)
 	c.observer = &observe.Observer{Clock: clk, Resolver: resolve.Resolver{
-		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed,
+		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,

@@ -57,3 +57,21 @@ func TestOursOnlySoAnotherProvisionersVolumeIsLeftAlone(t *testing.T) {
 		}
 	})
 }
+
+// Nor does it let a PV go that the other has not seen yet: its own dispatcher would undo the volume.
+func TestOursOnlySoAnotherProvisionersPVKeepsItsFinalizer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(spoils(func(pv *corev1.PersistentVolume) {
+			tooSmall(pv)
+			pv.Annotations[contract.AnnProvisionedBy] = "example.com/another"
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		})))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("its PV is written", time.Hour, func() bool { return w.PVOf(claim) != nil })
+		w.Advance(time.Minute)
+		if !w.heldByUs(claim) {
+			w.T.Error("the PV of another provisioner was let go")
+		}
+	})
+}

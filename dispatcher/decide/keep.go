@@ -82,7 +82,7 @@ func (v View) isForgotten(p *Run) bool {
 	return p.Verb == contract.Provision && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Forget && r.Verb == p.Verb && r.Number >= p.Number })
 }
 
-// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so that another client may have deleted the PV to keep
+// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so that an administrator may have deleted the PV to keep
 // the volume. A PV that the dispatcher was to create, and that was never on record, has never been there.
 func isRetainedInDoubt(r *Run) bool {
 	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")

@@ -77,6 +77,11 @@ func WithoutFinalizer(obj metav1.Object, finalizer string) Fields {
 	return Fields{"metadata": Fields{"finalizers": kept}}
 }
 
+// DropFinalizer returns the strategic merge patch that removes a finalizer of any version of an object, whatever others it has by now.
+func DropFinalizer(finalizer string) Fields {
+	return Fields{"metadata": Fields{"$deleteFromPrimitiveList/finalizers": []string{finalizer}}}
+}
+
 // RemoveFinalizer removes a finalizer from an object as it was read.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
 	_, err := Merge(ctx, client, obj, WithoutFinalizer(obj, finalizer))

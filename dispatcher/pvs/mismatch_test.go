@@ -163,3 +163,10 @@ func TestRivalHasTheVolumeSource(t *testing.T) {
 		}
 	}
 }
+
+func TestAPVWithoutMarksHasNoOwners(t *testing.T) {
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Name: "data"}}}
+	if got := pvs.Owners(pv); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}

@@ -28,6 +28,8 @@ type Resolver struct {
 	Provisioner string
 	// Namespace is where the config of a class is that names no other.
 	Namespace string
+	// Judged keeps what was found in config sources, nil for nothing. It is of one Provisioner and of one Allowed.
+	Judged *Judged
 	// Allowed is what pods and PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }
@@ -179,10 +181,7 @@ func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 
 // parse parses a source and checks what it needs of the cluster.
 func (f *Resolver) parse(src config.Source) (config.Config, *decide.Problem) {
-	cfg, faults := config.Parse(src, f.Provisioner)
-	if len(faults) == 0 {
-		faults = jobs.Check(cfg, f.Allowed)
-	}
+	cfg, faults := f.judge(src)
 	if len(faults) > 0 {
 		return cfg, decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
 	}

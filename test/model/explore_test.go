@@ -8,6 +8,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
 // second is the second leader: what it is about to write, decided on an earlier state, and which of its caches are behind. 0 is nothing.
@@ -63,7 +64,7 @@ type explorer struct {
 }
 
 func newExplorer(w world) *explorer {
-	w.built, w.configs = built{}, map[uint8]config.Config{}
+	w.built, w.configs, w.judged = built{}, map[uint8]config.Config{}, &resolve.Judged{}
 	return &explorer{
 		w: w, steps: allSteps(), reached: map[[2]uint64]struct{}{}, decisions: make([]decision, 1), decided: map[looked]uint32{},
 		numbers: map[state]uint32{}, shows: make([]state, 1),

@@ -51,7 +51,7 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 		})
 	}
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
-		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace,
+		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace, Judged: w.judged,
 	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})
 	if err != nil {

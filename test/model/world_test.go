@@ -1,6 +1,9 @@
 package model
 
-import "github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+import (
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+)
 
 // world is what is fixed during one exploration.
 type world struct {
@@ -29,6 +32,7 @@ type world struct {
 
 	built   built
 	configs map[uint8]config.Config
+	judged  *resolve.Judged
 }
 
 // start returns the first state: a claim that was created a moment ago.

@@ -1,0 +1,83 @@
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+)
+
+// failedRun is a provision that may have made something.
+func failedRun(number int) Run {
+	r := recorded(run(contract.Provision, number), contract.TryAgain, time.Hour)
+	r.Held, r.Published = true, true
+	return r
+}
+
+// The run that an administrator gives up never ran, and an older one made the volume. Nothing of both is undone.
+func TestWhatWasGivenUpIsNotUndoneByAnOlderRecord(t *testing.T) {
+	newest := recorded(run(contract.Provision, 2), contract.NotStarted, time.Minute)
+	newest.Held, newest.Published, newest.Forget = true, true, true
+	v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{failedRun(1), newest}}
+	for range 2 {
+		release, releases := Decide(v).(ReleaseRecord)
+		if !releases || release.LeftBehind == "" {
+			t.Fatalf("got %#v, want the release of a record, and to say what stays", Decide(v))
+		}
+		v.Runs[release.Run.Number-1].Held = false
+	}
+	if action, waits := Decide(v).(Wait); !waits {
+		t.Errorf("got %#v, want to wait", action)
+	}
+}
+
+// A claim that still waits, and whose config has changed: the earlier run is not undone before the next.
+func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
+	forgotten := failedRun(1)
+	forgotten.Forget, forgotten.Held = true, false
+	inDoubt := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
+	inDoubt.Retain, inDoubt.Held, inDoubt.Published = true, true, true
+	for name, tt := range map[string]struct {
+		run  Run
+		left string
+	}{
+		"given up by an administrator":                   {forgotten, notes.Forgotten},
+		"ended with exit code 0 under the policy Retain": {inDoubt, notes.Kept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.run.Revision = "another"
+			v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{tt.run}}
+			launch, launches := Decide(v).(Launch)
+			if !launches || launch.Verb != contract.Provision || launch.LeftBehind != tt.left {
+				t.Errorf("got %#v, want a provision, and to say that %q", Decide(v), tt.left)
+			}
+		})
+	}
+}
+
+// With write-pv: dispatcher no PV can have been deleted that was never to be created.
+func TestARetainedVolumeWhosePVWasNeverOnRecordIsUndone(t *testing.T) {
+	r := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
+	r.Retain, r.Held, r.Published, r.DescribesPV = true, true, true, true
+	v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{r}}
+	if launch, launches := Decide(v).(Launch); !launches || !launch.Undo {
+		t.Errorf("got %#v, want an undo", Decide(v))
+	}
+	v.Runs[0].Described, v.Runs[0].Refused = "a PV", "the API server refuses it"
+	if action, reports := Decide(v).(ReportProblem); !reports {
+		t.Errorf("got %#v, want a report: its PV may have been created", action)
+	}
+}
+
+// A restore has dropped the annotation of a PV. Its volume is not deleted, and an event says so.
+func TestAReleasedPVWithoutTheMarkOfItsClaimIsReported(t *testing.T) {
+	v := View{Now: now, Claim: ClaimGone, Volume: Volume{Exists: true, UID: "pv-uid", Unproven: "no mark", Released: true, PolicyDelete: true, HasFinalizer: true}}
+	if got, reports := Decide(v).(ReportProblem); !reports || got.Problem.Reason != "VolumeInDoubt" {
+		t.Errorf("got %#v, want a report", Decide(v))
+	}
+	v.Volume.Foreign = true
+	if got, waits := Decide(v).(Wait); !waits {
+		t.Errorf("got %#v for the PV of another provisioner", got)
+	}
+}
