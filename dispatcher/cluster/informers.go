@@ -46,10 +46,10 @@ type builder struct {
 
 func (b *builder) clusterWide(h Handlers) {
 	b.use("", "")
-	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	claims := b.claims()
 	b.caches.claims = b.add(claims, onChange(h.Claim), claimIndexers)
 	b.onUpdate(claims, h.ClaimUpdated)
-	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
+	b.caches.pvs = b.add(b.volumes(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
 	b.caches.attachments = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)

@@ -109,6 +109,9 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	if !isName(name) {
+		return nil, nil //nolint:nilnil // as above
+	}
 	pv, err := l.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"

@@ -1,10 +1,7 @@
 package cut
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"slices"
+	"maps"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,30 +17,21 @@ import (
 
 // Users write claims. 2,000 of them with 250 KiB of annotations once filled the memory of all replicas.
 
-// maxName is the longest annotation that is kept as it is, in bytes. The names of nodes, classes and claims are shorter.
-const maxName = 512
-
 // maxUser is the longest text of a claim's creator or its groups that is kept.
 const maxUser = 16 << 10
+
+// maxFinalizers is how much of finalizers is kept of a claim, in bytes. Any number of them may be on it, none is read, and no write is computed from them.
+const maxFinalizers = 512
 
 // readOfBound are the annotations that are read on a claim that is bound.
 var readOfBound = []string{
 	contract.AnnProvisionTS, contract.AnnAttempts, contract.AnnResult, contract.AnnExitCode, contract.AnnMessage, contract.AnnClaimCloneOf,
-	corev1.BetaStorageClassAnnotation,
+	contract.AnnCloneRequest, corev1.BetaStorageClassAnnotation,
 }
 
 // readOfUnbound are the annotations that are read only on a claim that is not bound. The last says that some were not kept before.
 var readOfUnbound = []string{
-	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, contract.AnnCloneRequest, jobs.CutMark,
-}
-
-// Abridge returns a text as it is kept of an annotation that is only compared: a long one as its hash.
-func Abridge(text string) string {
-	if len(text) <= maxName {
-		return text
-	}
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	storagehelpers.AnnStorageProvisioner, storagehelpers.AnnBetaStorageProvisioner, storagehelpers.AnnSelectedNode, jobs.AnnCut,
 }
 
 // Object returns what the dispatcher reads of an object. It is a new object if anything was cut. Cutting it again changes nothing.
@@ -73,25 +61,40 @@ func Transform(obj any) (any, error) { return Object(obj), nil }
 
 // Claim keeps what a launch, a resize and a metric need of a claim.
 func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	out := &corev1.PersistentVolumeClaim{ObjectMeta: cutMeta(&claim.ObjectMeta), Spec: claim.Spec, Status: cutClaimStatus(claim.Status)}
-	out.Namespace, out.Finalizers = shareText(claim.Namespace), shareAll(&finalizers, claim.Finalizers)
-	out.Spec.AccessModes = shareAll(&modes, claim.Spec.AccessModes)
-	out.Spec.Resources = corev1.VolumeResourceRequirements{Requests: shareSize(claim.Spec.Resources.Requests)}
-	if claim.Spec.Selector != nil {
-		out.Spec.Selector = &metav1.LabelSelector{}
+	out := &corev1.PersistentVolumeClaim{ObjectMeta: cutMeta(&claim.ObjectMeta), Spec: cutClaimSpec(claim.Spec), Status: cutClaimStatus(claim.Status)}
+	out.Namespace, out.Finalizers = shareText(claim.Namespace), nil
+	if size := len(strings.Join(claim.Finalizers, "")); size <= maxFinalizers {
+		out.Finalizers = shareAll(&finalizers, claim.Finalizers)
 	}
-	if claim.Spec.DataSource != nil && claim.Spec.DataSourceRef != nil {
-		out.Spec.DataSource = nil // it says the same
-	}
-	text := claimText{claim: claim, annotations: map[string]string{}}
-	text.keepRead(readOfBound)
+	out.Annotations = map[string]string{}
+	keepRead(out, claim, readOfBound)
 	if claim.Spec.VolumeName == "" {
-		text.keepRead(readOfUnbound)
-		text.keepOthers()
-		text.keepUser()
+		keepRead(out, claim, readOfUnbound)
+		keepText(out, claim)
+		keepUser(out, claim)
 	}
-	out.Labels, out.Annotations = text.labels, text.annotations
 	return out
+}
+
+// cutClaimSpec keeps a claim's spec, and of a selector only that it is there. Kubernetes limits neither the names of a volume and a source nor how
+// often an access mode is named.
+func cutClaimSpec(s corev1.PersistentVolumeClaimSpec) corev1.PersistentVolumeClaimSpec {
+	s.VolumeName = jobs.Abridge(s.VolumeName)
+	s.AccessModes = shareAll(&modes, jobs.Modes(s.AccessModes))
+	s.Resources = corev1.VolumeResourceRequirements{Requests: shareSize(s.Resources.Requests)}
+	if s.Selector != nil {
+		s.Selector = &metav1.LabelSelector{}
+	}
+	switch {
+	case s.DataSourceRef != nil:
+		s.DataSource = nil // it says the same
+		s.DataSourceRef = &corev1.TypedObjectReference{
+			Kind: jobs.Abridge(s.DataSourceRef.Kind), Name: jobs.Abridge(s.DataSourceRef.Name), Namespace: s.DataSourceRef.Namespace,
+		}
+	case s.DataSource != nil:
+		s.DataSource = &corev1.TypedLocalObjectReference{Kind: jobs.Abridge(s.DataSource.Kind), Name: jobs.Abridge(s.DataSource.Name)}
+	}
+	return s
 }
 
 // cutMeta returns metadata without labels, annotations, owners and managed fields.
@@ -121,94 +124,32 @@ func onlyStorage[M ~map[corev1.ResourceName]V, V any](all M) M {
 	return M{corev1.ResourceStorage: size}
 }
 
-// claimText collects the labels and annotations that are kept of a claim.
-type claimText struct {
-	claim               *corev1.PersistentVolumeClaim
-	labels, annotations map[string]string
+// keepRead keeps annotations with these keys.
+func keepRead(out, claim *corev1.PersistentVolumeClaim, keys []string) {
+	for _, key := range keys {
+		if value, found := claim.Annotations[key]; found {
+			out.Annotations[key] = jobs.Abridge(value)
+		}
+	}
 }
 
-// keepRead keeps annotations with these keys.
-func (t *claimText) keepRead(keys []string) {
-	for _, key := range keys {
-		if value, found := t.claim.Annotations[key]; found {
-			t.annotations[key] = Abridge(value)
-		}
+// keepText keeps what a request carries, so that a launch reads nothing.
+func keepText(out, claim *corev1.PersistentVolumeClaim) {
+	text := jobs.TextOf(claim)
+	maps.Copy(out.Annotations, text.Annotations)
+	if out.Labels = text.Labels; !text.Whole {
+		out.Annotations[jobs.AnnCut] = "true"
 	}
 }
 
 // keepUser keeps who created the claim. What is cut of that would name another user, so it is kept as a whole or not at all.
-func (t *claimText) keepUser() {
-	user, hasUser := t.claim.Annotations[jobs.AnnUsername]
-	groups, hasGroups := t.claim.Annotations[jobs.AnnGroups]
-	if hasUser && len(user)+len(groups) <= maxUser {
-		t.annotations[jobs.AnnUsername] = user
+func keepUser(out, claim *corev1.PersistentVolumeClaim) {
+	if len(claim.Annotations[jobs.AnnUsername])+len(claim.Annotations[jobs.AnnGroups]) > maxUser {
+		return
 	}
-	if hasGroups && len(user)+len(groups) <= maxUser {
-		t.annotations[jobs.AnnGroups] = groups
-	}
-}
-
-// entry is a label or an annotation.
-type entry struct {
-	key, value       string
-	isLabel, carried bool
-}
-
-// keepOthers keeps the labels and annotations that a request carries, all of them or none, and as many of the others as there is room for: the
-// request-keys of a config may name them. The smallest come first, so that a large one that is added later takes the place of none.
-func (t *claimText) keepOthers() {
-	_, wasCut := t.claim.Annotations[jobs.CutMark]
-	fits := !wasCut && jobs.FitsRequest(t.claim.Labels, t.claim.Annotations)
-	if !fits {
-		t.annotations[jobs.CutMark] = "true"
-	}
-	room := jobs.MaxClaimText
-	for _, e := range t.others(fits) {
-		if room -= len(e.key) + len(e.value); room < 0 {
-			return
+	for _, key := range []string{jobs.AnnUsername, jobs.AnnGroups} {
+		if value, found := claim.Annotations[key]; found {
+			out.Annotations[key] = value
 		}
-		if !e.isLabel {
-			t.annotations[e.key] = e.value
-			continue
-		}
-		if t.labels == nil {
-			t.labels = map[string]string{}
-		}
-		t.labels[e.key] = e.value
-	}
-}
-
-// others returns the labels, and the annotations that are not the dispatcher's or of Kubernetes' controllers, in the order in which they are kept.
-func (t *claimText) others(fits bool) []entry {
-	var out []entry
-	for key, value := range t.claim.Labels {
-		out = append(out, entry{key, value, true, fits})
-	}
-	for key, value := range t.claim.Annotations {
-		if carried := jobs.IsCarried(key); carried || !isOfControllers(key) {
-			out = append(out, entry{key, value, false, fits && carried})
-		}
-	}
-	slices.SortFunc(out, func(a, b entry) int {
-		return cmp.Or(compareBool(b.carried, a.carried), cmp.Compare(len(a.key)+len(a.value), len(b.key)+len(b.value)),
-			cmp.Compare(a.key, b.key), compareBool(a.isLabel, b.isLabel))
-	})
-	return out
-}
-
-// isOfControllers reports whether no config's request-keys can name an annotation: the dispatcher and Kubernetes' controllers write it.
-func isOfControllers(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	return strings.HasPrefix(key, contract.Domain) || slices.Contains([]string{"volume.kubernetes.io", "volume.beta.kubernetes.io", "pv.kubernetes.io"}, domain)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
 	}
 }

@@ -35,7 +35,7 @@ func bound(c *corev1.PersistentVolumeClaim) {
 // everyKey writes a large value under every key that is read, and under others.
 func everyKey(c *corev1.PersistentVolumeClaim) {
 	for _, key := range slices.Concat(readOfBound, readOfUnbound, []string{jobs.AnnUsername, jobs.AnnGroups, "note", "team.kubernetes.io/note"}) {
-		if key != jobs.CutMark {
+		if key != jobs.AnnCut {
 			c.Annotations[key] = strings.Repeat("x", large)
 		}
 	}
@@ -44,6 +44,17 @@ func everyKey(c *corev1.PersistentVolumeClaim) {
 	}
 	c.Spec.Selector = &metav1.LabelSelector{MatchLabels: c.Labels}
 	c.Spec.Resources.Requests[corev1.ResourceName("example.com/"+strings.Repeat("x", large))] = resource.MustParse("1")
+	for i := range 5000 {
+		c.Finalizers = append(c.Finalizers, fmt.Sprint("example.com/", i))
+		c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadWriteOnce, corev1.ReadWriteMany)
+	}
+}
+
+// longNames are the names in a spec whose length Kubernetes does not limit.
+func longNames(c *corev1.PersistentVolumeClaim) {
+	name := strings.Repeat("x", large)
+	c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(name), Kind: name, Name: name}
+	c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new(name), Kind: name, Name: name, Namespace: new("other")}
 }
 
 func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
@@ -79,6 +90,8 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 	}{
 		"a waiting claim":                         {one(note), 1 << 10},
 		"a waiting claim, large everywhere":       {one(everyKey), 6 << 10},
+		"a waiting claim with long names":         {one(longNames), 1 << 10},
+		"a claim that names a long volume":        {one(longNames, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = strings.Repeat("x", large) }), 1 << 10},
 		"a bound claim":                           {one(note, bound), 1 << 10},
 		"a bound claim, large everywhere":         {one(everyKey, bound), 2 << 10},
 		"a pod":                                   {pod, 3 << 10},
@@ -106,12 +119,13 @@ func randomTexts(c *corev1.PersistentVolumeClaim) {
 	domains := []string{"", "example.com/", "app.kubernetes.io/", contract.Domain, "volume.kubernetes.io/", "k8s.io/"}
 	for i := range rand.IntN(8) {
 		size := []int{10, 200, 2000, 5000}[rand.IntN(4)]
-		c.Annotations[fmt.Sprint(domains[rand.IntN(len(domains))], "note", i)] = strings.Repeat("<", rand.IntN(size))
+		c.Annotations[fmt.Sprint(domains[rand.IntN(len(domains))], "note", i)] = strings.Repeat([]string{"<", "n"}[rand.IntN(2)], rand.IntN(size))
 		c.Labels[fmt.Sprint("label", i)] = strings.Repeat("x", rand.IntN(63))
 	}
 	if rand.IntN(2) == 0 {
 		c.Annotations[contract.AnnCloneRequest] = strings.Repeat("s", rand.IntN(700))
 	}
+	c.Spec.AccessModes = slices.Repeat([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteOnce}, 1+rand.IntN(2))
 }
 
 // A launch reads the claim from the caches only.
@@ -132,6 +146,48 @@ func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	}
 	if carried < 100 || none < 100 {
 		t.Errorf("%d requests carry labels and annotations, %d carry none: the test sees only one of both", carried, none)
+	}
+}
+
+// The same claim is asked for again and again, from the caches and live. Another hash would be a new request.
+func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
+	var whole, cut int
+	for range 2000 {
+		claim := fixture.Claim(randomTexts)
+		keys := slices.Sorted(maps.Keys(claim.Annotations))
+		keys = append(keys, slices.Sorted(maps.Keys(claim.Labels))...)
+		hash := func(c *corev1.PersistentVolumeClaim) string {
+			return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, keys)
+		}
+		kept := Claim(claim)
+		if hash(claim) != hash(kept) || hash(claim) != hash(Claim(kept)) {
+			t.Fatalf("the hash of %v is another when it is cut: %v", claim.ObjectMeta, kept.ObjectMeta)
+		}
+		if _, wasCut := kept.Annotations[jobs.AnnCut]; wasCut {
+			cut++
+		} else {
+			whole++
+		}
+	}
+	if whole < 100 || cut < 100 {
+		t.Errorf("%d claims were kept whole, %d were cut: the test sees only one of both", whole, cut)
+	}
+}
+
+// What is kept of a long request for a clone is shorter, and must not take the place of another text.
+func TestHashOfAClaimThatAsksForALongCloneIsTheSameWhenItIsCut(t *testing.T) {
+	var keys []string
+	claim := fixture.Claim(fixture.Annotated(contract.AnnCloneRequest, strings.Repeat("s", 700)), func(c *corev1.PersistentVolumeClaim) {
+		for i := range 8 {
+			keys = append(keys, fmt.Sprint("note", i))
+			c.Annotations[keys[i]] = strings.Repeat("n", 500)
+		}
+	})
+	hash := func(c *corev1.PersistentVolumeClaim) string {
+		return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, append(keys, contract.AnnCloneRequest))
+	}
+	if kept := Claim(claim); hash(kept) != hash(claim) || len(kept.Annotations[keys[7]]) != 500 {
+		t.Errorf("the claim is kept as %v", kept.Annotations)
 	}
 }
 
@@ -169,13 +225,60 @@ func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
 
 // A long text of a user's under a key that names something must name nothing, rather than something else.
 func TestLongNamesOfAClaimNameNothing(t *testing.T) {
-	long := strings.Repeat("n", maxName+1)
+	long := strings.Repeat("n", 513)
 	kept := Claim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))
 	if got := kept.Annotations["volume.kubernetes.io/selected-node"]; got == "" || strings.Contains(long, got) {
 		t.Errorf("the selected node is kept as %q", got)
 	}
-	if Abridge(long) == Abridge(long+"n") || Abridge(Abridge(long)) != Abridge(long) || Abridge("n") != "n" {
+	kept = Claim(fixture.Claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = long }))
+	if got := kept.Spec.VolumeName; got == "" || strings.Contains(long, got) {
+		t.Errorf("the volume is kept as %q", got)
+	}
+	if jobs.Abridge(long) == jobs.Abridge(long+"n") || jobs.Abridge(jobs.Abridge(long)) != jobs.Abridge(long) || jobs.Abridge("n") != "n" {
 		t.Error("a long text is not abridged to its hash")
+	}
+}
+
+// A user may write many thousand values, each once.
+func TestManyValuesOfOneUserKeepNoOtherFromBeingShared(t *testing.T) {
+	p := pool[[]string]{all: map[string][]string{}}
+	for i := range 2 * maxShared {
+		p.get(fmt.Sprint(i), []string{fmt.Sprint(i)})
+	}
+	first, second := p.get("common", []string{"common"}), p.get("common", []string{"common"})
+	if &first[0] != &second[0] || len(p.all) > maxShared {
+		t.Errorf("of %d values a common one is not shared", len(p.all))
+	}
+}
+
+func TestAReleasedJobOfABatchKeepsWhatIsObservedOfEachClaim(t *testing.T) {
+	cfg := fixture.Config(t, "Delete", map[string]string{"ca": strings.Repeat("y", 1000), "batch-size": "2"})
+	plan := fixture.Provision(cfg, fixture.Claim())
+	plan.With = []jobs.Plan{fixture.Provision(cfg, fixture.Claim(func(c *corev1.PersistentVolumeClaim) { c.UID, c.Name = "other", "other" }))}
+	job := fixture.Build(t, plan)
+	for _, uid := range []string{fixture.UID, "other"} {
+		job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = `{"verdict":"TryAgain"}`
+	}
+	job.Finalizers = nil
+	for _, one := range append([]jobs.Plan{plan}, plan.With...) {
+		got, err := runs.RecordedRequest(cutJob(job).Spec.Template.Annotations, one.Request.UID)
+		want := contract.Request{UID: one.Request.UID, Namespace: "app", Name: one.Request.Name, Size: one.Request.Size, ReclaimPolicy: "Delete"}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		if whole, kept := runs.RecordOf(job, one.Request.UID), runs.RecordOf(cutJob(job), one.Request.UID); !cmp.Equal(whole, kept) {
+			t.Errorf("the record (-whole +cut):\n%s", cmp.Diff(whole, kept))
+		}
+	}
+}
+
+// A PV that a container has described is created from the skeleton, as long as the Job exists.
+func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
+	job, _ := jobAndPod(t, `{"verdict":"Done"}`)
+	job.Annotations[jobs.AnnDescribed] = `{"source":{}}`
+	kept := cutJob(job).Spec.Template.Annotations
+	if _, skeleton, err := runs.Recorded(kept, fixture.UID); err != nil || skeleton.Name != contract.PVName(fixture.UID) {
+		t.Errorf("the skeleton is %v, %v", skeleton, err)
 	}
 }
 

@@ -10,8 +10,12 @@ import (
 // Most objects have the same few sizes, classes, finalizers and namespaces. Each object that is decoded has copies of its own; two thirds of what a claim
 // with its PV needed were such copies. Objects of the caches are never written to, so they can share.
 
-// maxShared is how many different values are shared of one kind. Users can make up any number of them.
+// maxShared is how many different values are shared of one kind. Users can make up any number of them. Then
+// all are forgotten, and those in use are soon shared again.
 const maxShared = 10_000
+
+// longestShared is the longest value that is shared, in bytes.
+const longestShared = 512
 
 // pool holds one copy of each value.
 type pool[T any] struct {
@@ -32,9 +36,10 @@ func (p *pool[T]) get(key string, value T) T {
 	if shared, found = p.all[key]; found {
 		return shared
 	}
-	if len(p.all) < maxShared {
-		p.all[key] = value
+	if len(p.all) >= maxShared {
+		clear(p.all)
 	}
+	p.all[key] = value
 	return value
 }
 
@@ -47,7 +52,7 @@ var (
 
 // shareText returns a shared copy of a short text.
 func shareText(s string) string {
-	if len(s) > maxName {
+	if len(s) > longestShared {
 		return s
 	}
 	return texts.get(s, s)
@@ -59,7 +64,7 @@ func shareAll[T ~string](in *pool[[]T], list []T) []T {
 	for _, s := range list {
 		key.WriteString(string(s) + "\n")
 	}
-	if len(list) == 0 || key.Len() > maxName {
+	if len(list) == 0 || key.Len() > longestShared {
 		return list
 	}
 	return in.get(key.String(), list)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
@@ -97,7 +97,7 @@ func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bo
 	}
 	got := maps.Clone(claim.Annotations)
 	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
-	return maps.EqualFunc(got, want, func(a, b string) bool { return cut.Abridge(a) == cut.Abridge(b) })
+	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
 // ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no

@@ -142,6 +142,8 @@ func TestMemory(t *testing.T) {
 		"100,000 bound claims with their PVs, 1,000 waiting, each with 2 KiB of annotations": {bound: 100_000, waiting: 1000, text: 2 << 10},
 		"2,000 waiting claims with 250 KiB of annotations":                                   {waiting: 2000, text: 250 << 10},
 		"2,000 bound claims with 250 KiB of annotations":                                     {bound: 2000, text: 250 << 10},
+		"the 100,000, where the API server streams no lists":                                 {bound: 100_000, waiting: 1000, text: 2 << 10, lists: true},
+		"the 2,000 waiting ones, where it does not":                                          {waiting: 2000, text: 250 << 10, lists: true},
 	} {
 		u := measure(t, l, soft)
 		t.Logf("%s: %d bytes a claim; heap %d MiB, RSS %d MiB, at most %d MiB while the caches were filled; the shipped limit is %d MiB",

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,8 @@ type lot struct {
 	bound   int // claims with their PVs
 	waiting int // claims without
 	text    int // bytes of annotations of each claim
+	// lists is set if the server streams no lists, as that of Kubernetes 1.33.
+	lists bool
 }
 
 // page is a kind of objects that the server has some of.
@@ -52,11 +55,15 @@ func serve(t *testing.T, l lot) *httptest.Server {
 			p.version = "v1"
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Query().Get("watch") != "true" {
-			fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"9"},"items":[]}`, p.kind, p.version)
-			return
+		switch {
+		case r.URL.Query().Get("watch") != "true":
+			p.list(w, r)
+		case l.lists && r.URL.Query().Get("sendInitialEvents") == "true":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+		default:
+			p.watch(w, r)
 		}
-		p.watch(w, r)
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
@@ -74,6 +81,31 @@ func kindOf(path string) string {
 		}
 	}
 	return "Unknown"
+}
+
+// list sends a page of the objects. Asked for any version, an API server sends all of them, whatever the limit is.
+func (p page) list(w http.ResponseWriter, r *http.Request) {
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	next, last := "", p.n
+	if limit > 0 && r.URL.Query().Get("resourceVersion") != "0" && first+limit < p.n {
+		last = first + limit
+		next = strconv.Itoa(last)
+	}
+	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1000000","continue":%q},"items":[`, p.kind, p.version, next)
+	for i := first; i < last; i++ {
+		text, err := json.Marshal(p.object(i))
+		if err != nil {
+			panic(err)
+		}
+		if i > first {
+			text = append([]byte{','}, text...)
+		}
+		if _, err := w.Write(text); err != nil {
+			return
+		}
+	}
+	fmt.Fprint(w, "]}")
 }
 
 // watch sends every object, if they are asked for, and then nothing more.
