@@ -64,7 +64,7 @@ func TestNoWriteTakesAwayWhatTheCachesDoNotKeep(t *testing.T) {
 			fakecluster.Update(w, fakecluster.Admin, job, func(j *batchv1.Job) { writtenByOthers(j) })
 		}
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-		w.MustShow(map[string]string{"result": "succeeded", "attempts": "2"}) // it was given back to the scheduler between the two
+		w.MustShow(map[string]string{"result": "succeeded", "attempts": "2"}) // between the two the scheduler chose another node
 		fakecluster.Update(w, fakecluster.Admin, w.PVOf(w.Claim("data")), func(pv *corev1.PersistentVolume) { writtenByOthers(pv) })
 		fakecluster.Update(w, "kube-controller-manager", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: "example.com/Known", Status: corev1.ConditionTrue})

@@ -74,6 +74,7 @@ func dispatch(url string) error {
 }
 
 func usedNow() used {
+	runtime.GC() // what pools hold is free after the second time only
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
