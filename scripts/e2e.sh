@@ -82,6 +82,8 @@ finish() {
     down=$?
     [ $down = 0 ] || status=1
   fi
+  # What the tests said stands far above, with what they dumped in between.
+  [ $status = 0 ] || grep -Eh '^ +[a-z_]+_test\.go:[0-9]+: ' "$TMP/log" 2>/dev/null | grep -v -- '---- ' | cut -c1-240 | tail -n 80 || true
   if [ $status = 0 ]; then
     say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"
   else

@@ -71,6 +71,12 @@ func node(ready corev1.ConditionStatus) *corev1.Node {
 // observed returns what is observed of the first run among these objects.
 func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 	t.Helper()
+	return observedBy(t, nil, objects...)
+}
+
+// observedBy returns what is observed of the first run by a reader that shows other objects than the caches, if it is not nil.
+func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) decide.Run {
+	t.Helper()
 	caches, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, objects...)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +85,10 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
 	}}
-	o, err := b.Observe(t.Context(), caches, uid, observe.Hint{})
+	if reader == nil {
+		reader = caches
+	}
+	o, err := b.Observe(t.Context(), reader, uid, observe.Hint{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +137,17 @@ func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {
 				t.Errorf("gated %t, other pod %q, lost node %q, recheck at %s", got.Gated, got.OtherPod, got.LostNode, got.RecheckAt)
 			}
 		})
+	}
+}
+
+// A live look sees a gated pod before the cache does, and the cache may not show an older pod either that still runs.
+func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
+	live, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, jobOf(map[string]string{}), podOf(own, "", gated))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := observedBy(t, live, jobOf(map[string]string{})); got.Gated || !got.Unfinished {
+		t.Errorf("gated %t, unfinished %t: the gate would go", got.Gated, got.Unfinished)
 	}
 }
 

@@ -81,9 +81,12 @@ func (b *Observer) observeDescribed(run *decide.Run, job *batchv1.Job, descripti
 	}
 }
 
-// observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache that shows this one: it
-// shows every older pod, too.
+// observeGate finds what is in the way of a gated pod. Whatever else is read live, the other pods come from the cache, once it shows this one:
+// then it shows every older pod, too. Until then the run waits; the pod's event enqueues the claim.
 func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *decide.Run, job *batchv1.Job, gated *corev1.Pod) error {
+	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
+		return nil
+	}
 	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
 	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 	for _, uid := range run.UIDs {
