@@ -99,9 +99,8 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 
 // releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
 func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
-	held := max(now.Sub(run.Outcome.Finished), 0)
 	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
-	keep := runs.KeepFor(held, runs.AllSucceeded(job), o.ManyKept[job.Name])
+	keep := runs.KeepFor(run.Outcome, now, runs.AllSucceeded(job), o.ManyKept[job.Name])
 	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keep / time.Second)}
 	return change
 }

@@ -16,14 +16,15 @@ const (
 // one reason, and each Job with its pod is in the memory of every replica. A person does not read more than these.
 const MaxKept = 50
 
-// KeepFor returns how long after its end a Job is to be kept that is released now, held after its end. many is set if
-// MaxKept failed Jobs of its class are kept. Kubernetes counts from the end, so a Job that was held for long would expire before a person could look
-// at it.
-func KeepFor(held time.Duration, succeeded, many bool) time.Duration {
-	if succeeded || many {
-		return held + keepDone
+// KeepFor returns how long after its end a Job is to be kept that is released now. many is set if MaxKept failed Jobs of its class are kept.
+// Kubernetes counts from the end, so a Job that was held for long would expire before a person could look at it. A Job whose pod may still run
+// is what keeps the next run from being launched: it is kept for longer than that, however many there are.
+func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
+	keep := keepFailed
+	if succeeded || many && out.MayRunUntil.IsZero() {
+		keep = keepDone
 	}
-	return held + keepFailed
+	return max(keep+max(now.Sub(out.Finished), 0), keepDone+out.MayRunUntil.Sub(out.Finished))
 }
 
 // IsKept reports whether a Job is kept for the whole time that a failed one is: it is the record of no claim any more.
