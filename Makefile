@@ -38,6 +38,10 @@ test: ## unit and controller tests, with the race detector; no root, no network
 model: ## explore what can happen to one claim in full size; minutes
 	MODEL=full go test -count=1 -timeout 30m -v -run '^TestModel' ./test/model
 
+.PHONY: bench-memory
+bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
+	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
+
 # The packages whose tests compare with golden files are those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
 

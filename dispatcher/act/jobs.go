@@ -22,12 +22,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// How long a Job is kept when its record is released: long enough for a person to look at a failure.
-const (
-	keepDone   = 5 * time.Minute
-	keepFailed = time.Hour
-)
-
 // requeueShared is how soon a UID is observed again that could not write on a Job of several claims because another UID had.
 const requeueShared = 100 * time.Millisecond
 
@@ -98,16 +92,16 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	if !runs.AllReleased(recorded) {
 		return patch.Annotate(annotations), nil
 	}
-	change := releasePatch(recorded, all[0].Record.Run, now)
+	change := releasePatch(all[0].O, recorded, all[0].Record.Run, now)
 	change["metadata"].(patch.Fields)["annotations"] = annotations
 	return change, nil
 }
 
 // releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
-func releasePatch(job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
-	held := max(now.Sub(run.Outcome.Finished), 0)
+func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
 	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
-	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keepFor(held, runs.AllSucceeded(job)) / time.Second)}
+	keep := runs.KeepFor(run.Outcome, now, runs.AllSucceeded(job), o.ManyKept[job.Name])
+	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keep / time.Second)}
 	return change
 }
 
@@ -117,22 +111,13 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 	job := o.Jobs[d.Run.Name]
 	change := patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
 	if !d.Run.Others.Held {
-		change = releasePatch(job, d.Run, a.Clock.Now())
+		change = releasePatch(o, job, d.Run, a.Clock.Now())
 	}
 	how, result, err := a.patchJob(ctx, job, change)
 	if err == nil && how != patch.Changed && d.LeftBehind != "" {
 		a.emitLeftBehind(o, job, d.LeftBehind)
 	}
 	return result, err
-}
-
-// keepFor returns how long after its end a Job is to be kept that is released now, held after its end. Kubernetes
-// counts from the end, so a Job that was held for long would expire before a person could look at it.
-func keepFor(held time.Duration, succeeded bool) time.Duration {
-	if succeeded {
-		return held + keepDone
-	}
-	return held + keepFailed
 }
 
 // waive writes on a Job that serves several claims that this one no longer needs it.

@@ -7,25 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Which volumes are attached: VolumeAttachments say so for CSI drivers, and the status of a node for every volume that is attached at all.
-
-// attachedTo returns the names of the volumes that a node's kubelet uses, or that are attached to it.
-func attachedTo(node *corev1.Node) []corev1.UniqueVolumeName {
-	all := slices.Clone(node.Status.VolumesInUse)
-	for _, v := range node.Status.VolumesAttached {
-		all = append(all, v.Name)
-	}
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
-}
 
 // volumesOfNode has no volumes of a node that is out of service: its kubelet does not run, and never says that it has detached them.
 func volumesOfNode(obj any) ([]string, error) {
@@ -34,16 +24,16 @@ func volumesOfNode(obj any) ([]string, error) {
 		return nil, nil
 	}
 	var out []string
-	for _, v := range attachedTo(node) {
+	for _, v := range cut.AttachedTo(node) {
 		out = append(out, string(v))
 	}
 	return out, nil
 }
 
-// volumeOfPV indexes the PVs that were written for a claim.
+// volumeOfPV indexes the released PVs that were written for a claim. The volumes of the others are not waited for.
 func volumeOfPV(obj any) ([]string, error) {
 	pv := obj.(*corev1.PersistentVolume)
-	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" {
+	if name := pvs.NameOnNode(pv); name != "" && pv.Annotations[contract.AnnClaimUID] != "" && pvs.IsReleased(pv) {
 		return []string{string(name)}, nil
 	}
 	return nil, nil
@@ -54,20 +44,6 @@ func pvOfAttachment(obj any) ([]string, error) {
 		return []string{*name}, nil
 	}
 	return nil, nil
-}
-
-// onlyPVAndNode keeps only what the dispatcher needs of a VolumeAttachment.
-func onlyPVAndNode(obj any) (any, error) {
-	a, ok := obj.(*storagev1.VolumeAttachment)
-	if !ok {
-		return obj, nil
-	}
-	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: a.UID, ResourceVersion: a.ResourceVersion},
-		Spec: storagev1.VolumeAttachmentSpec{
-			NodeName: a.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName},
-		},
-	}, nil
 }
 
 // AttachmentsOf returns the VolumeAttachments of a PV, sorted by name.
@@ -99,7 +75,7 @@ func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 	})
 }
 
-// detached calls the handler with the PVs whose volumes a node had attached and has no longer.
+// detached calls the handler with the released PVs whose volumes a node had attached and has no longer.
 func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 	had, _ := volumesOfNode(old)
 	var has []string

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -137,7 +138,11 @@ func (c *Caches) PVNamed(name string) *corev1.PersistentVolume {
 
 // PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.
 func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
-	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
+	out := typed[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
+	if named := c.PVNamed(contract.PVName(uid)); named != nil && slices.Contains(pvs.Owners(named), uid) {
+		out = append(out, named)
+	}
+	return out
 }
 
 // PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.
@@ -245,6 +250,15 @@ func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 		out = append(out, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byClass, label))...)
 	}
 	return out
+}
+
+// KeptOfClass returns how many failed Jobs of a Job's class and namespace are kept for people to look at.
+func (c *Caches) KeptOfClass(job *batchv1.Job) int {
+	kept, err := c.in(job.Namespace).jobs.IndexKeys(byKept, job.Labels[config.LabelClass])
+	if err != nil {
+		return 0
+	}
+	return len(kept)
 }
 
 // JobNamed returns the Job of a namespace, or nil.

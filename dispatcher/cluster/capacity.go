@@ -17,7 +17,7 @@ func (b *builder) published(namespace string, h Handlers) {
 	if h.Capacity == nil {
 		return
 	}
-	b.use(namespace, config.SelectManaged, withoutManagedFields)
+	b.use(namespace, config.SelectManaged)
 	b.caches.capacities = b.add(b.factory.Storage().V1().CSIStorageCapacities().Informer(), onChange(h.Capacity),
 		cache.Indexers{byClass: func(obj any) ([]string, error) {
 			return []string{obj.(*storagev1.CSIStorageCapacity).Labels[config.LabelClass]}, nil

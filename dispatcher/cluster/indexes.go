@@ -28,11 +28,13 @@ const (
 	byConfig = "config"
 	// byUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
 	byUnfinished = "unfinished"
+	// byKept finds the failed Jobs that are kept for people to look at, by the class's label.
+	byKept = "kept"
 	// byStart finds the Jobs that have not finished by their config revision.
 	byStart = "start"
 	// byRevision finds the Jobs and PVs that name a config revision.
 	byRevision = "revision"
-	// byOwner finds the PVs that carry a claim's UID, or name the claim by it.
+	// byOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that is named after it.
 	byOwner = "owner"
 	// byVolumeSource finds the PVs that have the same volume source.
 	byVolumeSource = "volume-source"
@@ -55,7 +57,7 @@ var (
 	attachmentIndexers = cache.Indexers{byPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{byClass: classOfConfig}
 	revisionIndexers   = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
-	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob}
+	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob, byKept: classOfKept}
 	podIndexers        = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
 )
 
@@ -97,6 +99,13 @@ func classOfUnfinished(obj any) ([]string, error) {
 	return classByLabel(obj)
 }
 
+func classOfKept(obj any) ([]string, error) {
+	if !runs.IsKept(obj.(*batchv1.Job)) {
+		return nil, nil
+	}
+	return classByLabel(obj)
+}
+
 func classOfRunningPod(obj any) ([]string, error) {
 	pod := obj.(*corev1.Pod)
 	if runs.IsOver(pod) {
@@ -133,8 +142,10 @@ func uidsOfPod(obj any) ([]string, error) {
 	return jobs.Members(obj.(*corev1.Pod).Labels), nil
 }
 
+// ownersOfPV has not the UID after which a PV is named: that finds the PV by its name.
 func ownersOfPV(obj any) ([]string, error) {
-	return pvs.Owners(obj.(*corev1.PersistentVolume)), nil
+	pv := obj.(*corev1.PersistentVolume)
+	return slices.DeleteFunc(pvs.Owners(pv), func(uid string) bool { return pv.Name == contract.PVName(uid) }), nil
 }
 
 func volumeSourceOfPV(obj any) ([]string, error) {

@@ -5,7 +5,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
 // Handlers are called with each object that was added, changed or deleted. For a changed object they are called
@@ -45,15 +45,13 @@ type builder struct {
 }
 
 func (b *builder) clusterWide(h Handlers) {
-	b.use("", "", withoutManagedFields)
-	claims := b.factory.Core().V1().PersistentVolumeClaims().Informer()
+	b.use("", "")
+	claims := b.claims()
 	b.caches.claims = b.add(claims, onChange(h.Claim), claimIndexers)
 	b.onUpdate(claims, h.ClaimUpdated)
-	b.caches.pvs = b.add(b.factory.Core().V1().PersistentVolumes().Informer(), onChange(h.PV), pvIndexers)
+	b.caches.pvs = b.add(b.volumes(), onChange(h.PV), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
-	b.use("", "", onlyPlaceAndHealth)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
-	b.use("", "", onlyPVAndNode)
 	b.caches.attachments = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
 	b.caches.synced = b.takeSynced()
 }
@@ -61,11 +59,11 @@ func (b *builder) clusterWide(h Handlers) {
 // namespaced watches what the dispatcher needs in a config namespace, and nothing else there.
 func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	var s namespaced
-	b.use(ns, contract.LabelType+"="+contract.TypeConfig, withoutManagedFields)
+	b.use(ns, contract.LabelType+"="+contract.TypeConfig)
 	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), configIndexers)
-	b.use(ns, contract.LabelProvisioner+"=true", withoutManagedFields)
+	b.use(ns, contract.LabelProvisioner+"=true")
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
-	b.use(ns, config.SelectManaged, withoutManagedFields)
+	b.use(ns, config.SelectManaged)
 	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), revisionIndexers)
 	jobs := b.factory.Batch().V1().Jobs().Informer()
 	s.jobs, s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
@@ -81,10 +79,10 @@ func (b *builder) takeSynced() []cache.InformerSynced {
 }
 
 // use sets up the factory of the informers that are added next.
-func (b *builder) use(namespace, selector string, transform cache.TransformFunc) {
+func (b *builder) use(namespace, selector string) {
 	b.factory = informers.NewSharedInformerFactoryWithOptions(b.client, 0,
 		informers.WithNamespace(namespace),
-		informers.WithTransform(transform),
+		informers.WithTransform(cut.Transform),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
 	b.caches.factories = append(b.caches.factories, b.factory)
 }
@@ -129,25 +127,4 @@ func onUpdate[T any](changed func(T), updated func(old, now T)) cache.ResourceEv
 			changed(obj.(T))
 		},
 	}
-}
-
-func withoutManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
-}
-
-// onlyPlaceAndHealth keeps only what the dispatcher needs of a node: its labels, whether pods may go there, whether its kubelet ends them, and which
-// volumes are attached.
-func onlyPlaceAndHealth(obj any) (any, error) {
-	node, ok := obj.(*corev1.Node)
-	if !ok {
-		return obj, nil
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status:     corev1.NodeStatus{Conditions: readyCondition(node), VolumesInUse: attachedTo(node)},
-	}, nil
 }

@@ -7,16 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readyCondition returns a node's condition Ready without its times, which every heartbeat changes.
-func readyCondition(node *corev1.Node) []corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
-		}
-	}
-	return nil
-}
-
 // isReady reports whether a node is Ready and not cordoned.
 func isReady(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {

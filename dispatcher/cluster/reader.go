@@ -10,14 +10,18 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -71,6 +75,8 @@ func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
 // restart, behind what an earlier leader saw. at is where the claim was last known to be, and mayHaveJobs are the
 // namespaces in which it may have Jobs. Another namespace in which the dispatcher may not list is skipped: otherwise
 // one config namespace that is deleted, with its RoleBinding, would stop the classes of all others.
+//
+// What it reads is cut like the caches, but for Jobs: an undo repeats the whole request of one.
 func (c *Caches) Live(at types.NamespacedName, mayHaveJobs ...string) Reader {
 	return live{client: c.client, namespaces: c.Namespaces(), at: at, mayHaveJobs: mayHaveJobs}
 }
@@ -95,7 +101,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 	if err != nil {
 		return nil, fmt.Errorf("look at the claim %s: %w", at, err)
 	}
-	return claim, nil
+	return cut.Claim(claim), nil
 }
 
 // isName reports whether an object may have this name. What a user or an image wrote may be any text, and client-go refuses to ask
@@ -103,6 +109,9 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 func isName(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	if !isName(name) {
+		return nil, nil //nolint:nilnil // as above
+	}
 	pv, err := l.client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
@@ -110,7 +119,7 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 	if err != nil {
 		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
 	}
-	return pv, nil
+	return cut.PV(pv), nil
 }
 
 func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {
@@ -138,7 +147,7 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	var out []*corev1.Pod
 	for i := range list.Items {
 		if metav1.IsControlledBy(&list.Items[i], job) {
-			out = append(out, &list.Items[i])
+			out = append(out, cut.Pod(&list.Items[i]))
 		}
 	}
 	return out, nil
@@ -155,7 +164,7 @@ func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the node %s: %w", name, err)
 	}
-	return node, nil
+	return cut.Node(node), nil
 }
 
 func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
@@ -165,7 +174,7 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	}
 	var out []*corev1.Node
 	for i := range list.Items {
-		out = append(out, &list.Items[i])
+		out = append(out, cut.Node(&list.Items[i]))
 	}
 	return out, nil
 }
@@ -204,32 +213,40 @@ func lastSeen(e *corev1.Event) time.Time {
 }
 
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name
-// revisions of their own namespace, so another one in which the dispatcher may not list is skipped.
+// revisions of their own namespace, so another one in which the dispatcher may not list is skipped. The lists come in pages: all PVs of a large
+// cluster at once would need as much memory as all caches.
 func (c *Caches) IsRevisionNamedLive(ctx context.Context, name string) (bool, error) {
 	for _, ns := range c.Namespaces() {
-		list, err := c.client.BatchV1().Jobs(ns).List(ctx, metav1.ListOptions{LabelSelector: config.SelectManaged})
+		named, err := isNamed(ctx, name, metav1.ListOptions{LabelSelector: config.SelectManaged}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.client.BatchV1().Jobs(ns).List(ctx, o)
+		})
 		if apierrors.IsForbidden(err) && !strings.HasPrefix(name, ns+"/") {
 			continue
 		}
 		if err != nil {
 			return false, fmt.Errorf("list the Jobs in %s: %w", ns, err)
 		}
-		for i := range list.Items {
-			if list.Items[i].Annotations[contract.AnnRevision] == name {
-				return true, nil
-			}
-		}
-	}
-	list, err := c.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false, fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Annotations[contract.AnnRevision] == name {
+		if named {
 			return true, nil
 		}
 	}
-	return false, nil
+	named, err := isNamed(ctx, name, metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return c.client.CoreV1().PersistentVolumes().List(ctx, o)
+	})
+	if err != nil {
+		return false, fmt.Errorf("list the PersistentVolumes: %w", err)
+	}
+	return named, nil
+}
+
+// isNamed reports whether an object of a list names a config revision.
+func isNamed(ctx context.Context, name string, options metav1.ListOptions, list pager.ListPageFunc) (named bool, err error) {
+	err = pager.New(list).EachListItem(ctx, options, func(obj runtime.Object) error {
+		m, err := meta.Accessor(obj)
+		named = named || err == nil && m.GetAnnotations()[contract.AnnRevision] == name
+		return err
+	})
+	return named, err
 }
 
 // AllowsClone reports whether the namespace of a claim allows claims of another namespace to clone it.

@@ -62,6 +62,9 @@ func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
 		if node, err := live.Node(t.Context(), name); node != nil || err != nil {
 			t.Errorf("the node %q: %v, %v", name, node, err)
 		}
+		if pv, err := live.PV(t.Context(), name); pv != nil || err != nil { // a claim names one by any text
+			t.Errorf("the PV %q: %v, %v", name, pv, err)
+		}
 		for _, at := range []types.NamespacedName{{Namespace: "ns", Name: name}, {Namespace: name, Name: "data"}} {
 			if claim, err := live.Claim(t.Context(), "uid", at); claim != nil || err != nil {
 				t.Errorf("the claim %q: %v, %v", at, claim, err)

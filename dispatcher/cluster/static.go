@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
 
-// NewStatic returns Caches that hold these objects and watch nothing. A namespaced object that is not of the whole
+// NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing. A namespaced object that is not of the whole
 // cluster must be in one of the config namespaces. client answers what is not cached.
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
 	c := &Caches{
@@ -31,7 +33,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 		if indexer == nil {
 			return nil, fmt.Errorf("no cache holds %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
 		}
-		if err := indexer.Add(obj); err != nil {
+		if err := indexer.Add(cut.Object(obj)); err != nil {
 			return nil, fmt.Errorf("cache %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)
 		}
 	}

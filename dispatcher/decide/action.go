@@ -59,6 +59,8 @@ type Launch struct {
 	MayBatch bool
 	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
+	// NeedsLive marks an undo of a run whose record is released: the caches keep only a part of its request.
+	NeedsLive bool
 	// LeftBehind says what an earlier run may have left in the storage that is given up, and why. It is usually
 	// empty.
 	LeftBehind string
@@ -181,8 +183,10 @@ func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case RemovePodFinalizer:
 		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival, FreeMisnamed, Launch:
-		return true // a Job that is launched on old facts is found out before its gate is removed
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival, FreeMisnamed:
+		return true
+	case Launch:
+		return !a.NeedsLive // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:
 		return !a.NeedsLive
 	case RemoveFinalizer:

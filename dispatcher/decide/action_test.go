@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -14,6 +15,7 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 	}{
 		"a launch":                             {Launch{Verb: contract.Provision}, true},
 		"the launch of an undo":                {Launch{Verb: contract.Delete, Undo: true}, true},
+		"the undo of a released record":        {Launch{Verb: contract.Delete, Undo: true, NeedsLive: true}, false},
 		"a confirmation":                       {Confirm{}, true},
 		"a confirmation, live":                 {Confirm{NeedsLive: true}, false},
 		"a finalizer removed":                  {RemoveFinalizer{}, true},
@@ -43,6 +45,19 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 	} {
 		if got := IsSafeOnStaleFacts(tt.action); got != tt.safe {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// An undo repeats the request of the newest run that may have made something. The caches keep the whole request only of a record that is held.
+func TestUndoOfARunWhoseRecordIsReleasedNeedsLiveFacts(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		first, second := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 2), contract.TryAgain, time.Hour)
+		first.Held, second.Held = true, held
+		v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{first, second}}
+		action := launchDelete(v, nil, true)
+		if launch, launches := action.(Launch); !launches || launch.NeedsLive == held {
+			t.Errorf("held %v: %#v", held, action)
 		}
 	}
 }

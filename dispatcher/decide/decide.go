@@ -299,7 +299,14 @@ func launchDelete(v View, last *Run, undo bool) Action {
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
+	launch.NeedsLive = undo && v.isUndoneReleased()
 	return launchWhenReady(v, target, last, launch)
+}
+
+// isUndoneReleased reports whether the record of the run that an undo undoes is released.
+func (v View) isUndoneReleased() bool {
+	made := v.MayHaveMade()
+	return made != nil && !made.Held
 }
 
 // provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another

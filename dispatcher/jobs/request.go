@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -23,9 +22,6 @@ const (
 	AnnUsername = contract.Domain + "username"
 	AnnGroups   = contract.Domain + "groups"
 )
-
-// maxClaimText is the largest size of a claim's labels and annotations that a request carries, in bytes of JSON.
-const maxClaimText = 4096
 
 // Request returns what a claim asks for, as the image sees it, but for its node: where no scheduler selects one, the claim's
 // annotation is any text of its user.
@@ -41,20 +37,16 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		Name:          claim.Name,
 		Class:         class.Name,
 		Size:          claim.Spec.Resources.Requests.Storage().Value(),
-		AccessModes:   texts(claim.Spec.AccessModes),
+		AccessModes:   texts(Modes(claim.Spec.AccessModes)),
 		VolumeMode:    string(mode),
 		MountOptions:  class.MountOptions,
 		ReclaimPolicy: cfg.Source.Reclaim,
-		Labels:        claim.Labels,
-		Annotations:   withoutOwn(claim.Annotations),
 		Properties:    cfg.Properties,
 	}
+	r.Labels, r.Annotations = carriedText(claim)
 	r.AllowedTopologies = allowedTopologies(class)
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
-	}
-	if text, err := json.Marshal([]any{r.Labels, r.Annotations}); err != nil || len(text) > maxClaimText {
-		r.Labels, r.Annotations = nil, nil
 	}
 	return r
 }
@@ -76,12 +68,13 @@ func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 const hashVersion = "2"
 
 // Hash returns a hash of what a claim asks for: its spec, what the class says beside its parameters, and those labels and annotations of
-// the claim that the config's request-keys name. Everything else may be written by controllers at any time: an annotation that
+// the claim that the config's request-keys name, where TextOf has them. Everything else may be written by controllers at any time: an annotation that
 // was renewed every ten seconds once was a new request each time. Parameters are part of the config revision.
 func Hash(r contract.Request, claim *corev1.PersistentVolumeClaim, requestKeys []string) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
-	r.Labels, r.Annotations = only(claim.Labels, requestKeys), only(claim.Annotations, requestKeys)
+	text := TextOf(claim)
+	r.Labels, r.Annotations = only(text.Labels, requestKeys), only(text.Annotations, requestKeys)
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings, numbers and maps of strings: cannot fail
@@ -140,19 +133,6 @@ func RequestOf(pv *corev1.PersistentVolume, cfg config.Config) contract.Request 
 		r.Namespace, r.Name = ref.Namespace, ref.Name
 	}
 	return r
-}
-
-// withoutOwn returns annotations without the dispatcher's and Kubernetes' own.
-func withoutOwn(annotations map[string]string) map[string]string {
-	out := map[string]string{}
-	for key, value := range annotations {
-		domain, _, _ := strings.Cut(key, "/")
-		if domain+"/" == contract.Domain || domain == metav1.GroupName || strings.HasSuffix(domain, "kubernetes.io") {
-			continue
-		}
-		out[key] = value
-	}
-	return out
 }
 
 // texts returns a list as strings.

@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
@@ -89,14 +90,14 @@ func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[strin
 	return out
 }
 
-// isPublished reports whether a claim has these very annotations.
+// isPublished reports whether a claim has these very annotations, as far as the caches keep them.
 func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
 	if claim == nil {
 		return false
 	}
 	got := maps.Clone(claim.Annotations)
 	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
-	return maps.Equal(got, want)
+	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
 // ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no

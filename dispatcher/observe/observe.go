@@ -39,6 +39,8 @@ type Observation struct {
 	Misnamed *corev1.PersistentVolume
 	Jobs     map[string]*batchv1.Job  // by name
 	Pods     map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
+	ManyKept map[string]bool
 	View     decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete resolve.Resolved
@@ -76,7 +78,7 @@ type Hint struct {
 // Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
 // from the caches: administrators write them, and a moment's delay does no harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
-	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}}
+	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
 		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,

@@ -35,6 +35,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	b.observeOutcome(&run, uid, job, pods)
+	o.ManyKept[job.Name] = run.Held && b.Caches.KeptOfClass(job) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	return run, err
 }

@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// All pages together are in memory before the first object is in a cache.
+func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
+	note := metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"note": strings.Repeat("x", 250<<10)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
+	claims := inPages(func(context.Context, metav1.ListOptions) (*corev1.PersistentVolumeClaimList, error) {
+		return &corev1.PersistentVolumeClaimList{Items: []corev1.PersistentVolumeClaim{{ObjectMeta: note}}}, nil
+	})
+	volumes := inPages(func(context.Context, metav1.ListOptions) (*corev1.PersistentVolumeList, error) {
+		return &corev1.PersistentVolumeList{Items: []corev1.PersistentVolume{{ObjectMeta: note}}}, nil
+	})
+	page, err := claims(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claim := page.(*corev1.PersistentVolumeClaimList).Items[0]; claim.Name != "data" || claim.Annotations["note"] != "" || claim.ManagedFields != nil {
+		t.Errorf("the claim is kept as %+v", claim.ObjectMeta)
+	}
+	if page, err = volumes(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if pv := page.(*corev1.PersistentVolumeList).Items[0]; pv.Name != "data" || pv.ManagedFields != nil {
+		t.Errorf("the PV is kept as %+v", pv.ObjectMeta)
+	}
+}

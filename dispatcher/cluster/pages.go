@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
+)
+
+// An API server that streams lists sends one object after the other, and each is cut when it comes. That of Kubernetes 1.33 does not. A list of all claims
+// with all that users wrote on them then needed more memory than the limit.
+
+// claims returns the informer of all claims.
+func (b *builder) claims() cache.SharedIndexInformer {
+	return b.factory.InformerFor(&corev1.PersistentVolumeClaim{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		api := client.CoreV1().PersistentVolumeClaims("")
+		watcher := &cache.ListWatch{ListWithContextFunc: inPages(api.List), WatchFuncWithContext: api.Watch}
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(watcher, client), &corev1.PersistentVolumeClaim{}, resync, cache.Indexers{})
+	})
+}
+
+// volumes returns the informer of all PVs.
+func (b *builder) volumes() cache.SharedIndexInformer {
+	return b.factory.InformerFor(&corev1.PersistentVolume{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		api := client.CoreV1().PersistentVolumes()
+		watcher := &cache.ListWatch{ListWithContextFunc: inPages(api.List), WatchFuncWithContext: api.Watch}
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(watcher, client), &corev1.PersistentVolume{}, resync, cache.Indexers{})
+	})
+}
+
+// inPages returns a function that keeps of each page of a list only what is read. Asked for any version, an API server ignores how many objects a
+// page may have, so it is asked for the newest. Without a limit, which is how an expired list is repeated, the list stays whole.
+func inPages[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) cache.ListWithContextFunc {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		if o.ResourceVersion == "0" {
+			o.ResourceVersion = ""
+		}
+		page, err := list(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return page, meta.EachListItem(page, keepRead)
+	}
+}
+
+// keepRead replaces an object of a list by what is read of it.
+func keepRead(obj runtime.Object) error {
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		*o = *cut.Claim(o)
+	case *corev1.PersistentVolume:
+		*o = *cut.PV(o)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package cut
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
+)
+
+const large = 250 << 10
+
+// managed is what clients that apply objects leave on them.
+var managed = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:x":"` + strings.Repeat("y", large) + `"}`)}}
+
+func bound(c *corev1.PersistentVolumeClaim) {
+	c.Spec.VolumeName, c.Status.Phase = contract.PVName(string(c.UID)), corev1.ClaimBound
+	c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+}
+
+// everyKey writes a large value under every key that is read, and under others.
+func everyKey(c *corev1.PersistentVolumeClaim) {
+	for _, key := range slices.Concat(readOfBound, readOfUnbound, []string{jobs.AnnUsername, jobs.AnnGroups, "note", "team.kubernetes.io/note"}) {
+		if key != jobs.AnnCut {
+			c.Annotations[key] = strings.Repeat("x", large)
+		}
+	}
+	for i := range 2000 {
+		c.Labels[fmt.Sprint("label", i)] = strings.Repeat("x", 60)
+	}
+	c.Spec.Selector = &metav1.LabelSelector{MatchLabels: c.Labels}
+	c.Spec.Resources.Requests[corev1.ResourceName("example.com/"+strings.Repeat("x", large))] = resource.MustParse("1")
+	for i := range 5000 {
+		c.Finalizers = append(c.Finalizers, fmt.Sprint("example.com/", i))
+		c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadWriteOnce, corev1.ReadWriteMany)
+	}
+}
+
+// longNames are the names in a spec whose length Kubernetes does not limit.
+func longNames(c *corev1.PersistentVolumeClaim) {
+	name := strings.Repeat("x", large)
+	c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new(name), Kind: name, Name: name}
+	c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new(name), Kind: name, Name: name, Namespace: new("other")}
+}
+
+func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
+	t.Helper()
+	cfg := fixture.Config(t, "Delete", map[string]string{"ca": strings.Repeat("y", 60<<10)})
+	job := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: contract.Container, Image: "localhost/gold:v1", ImageID: "sha256:00",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 75, Message: strings.Repeat("z", 1000)}},
+	}}
+	job.ManagedFields, pod.ManagedFields = managed, managed
+	if outcome != "" {
+		job.Annotations[jobs.AnnOutcome], job.Finalizers = outcome, nil
+	}
+	return job, pod
+}
+
+func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
+	released, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	pv := fixture.PV(t)
+	pv.ManagedFields = managed
+	one := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+		claim := fixture.Claim(changes...)
+		claim.ManagedFields = managed
+		return claim
+	}
+	note := fixture.Annotated("note", strings.Repeat("x", large))
+	for name, tt := range map[string]struct {
+		obj  any
+		most int
+	}{
+		"a waiting claim":                         {one(note), 1 << 10},
+		"a waiting claim, large everywhere":       {one(everyKey), 6 << 10},
+		"a waiting claim with long names":         {one(longNames), 1 << 10},
+		"a claim that names a long volume":        {one(longNames, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = strings.Repeat("x", large) }), 1 << 10},
+		"a bound claim":                           {one(note, bound), 1 << 10},
+		"a bound claim, large everywhere":         {one(everyKey, bound), 2 << 10},
+		"a pod":                                   {pod, 3 << 10},
+		"a Job that is the record of no claim":    {released, 3 << 10},
+		"a PV":                                    {pv, 2 << 10},
+		"a claim whose creator is in many groups": {one(fixture.Annotated(jobs.AnnGroups, strings.Repeat("g", maxUser))), maxUser + 1<<10},
+	} {
+		kept := Object(tt.obj)
+		text, err := json.Marshal(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes", name, len(text))
+		if len(text) > tt.most {
+			t.Errorf("%s: %d bytes of JSON, want at most %d", name, len(text), tt.most)
+		}
+		if diff := cmp.Diff(kept, Object(kept)); diff != "" {
+			t.Errorf("%s is cut again (-once +twice):\n%s", name, diff)
+		}
+	}
+}
+
+// randomTexts adds labels and annotations of random sizes.
+func randomTexts(c *corev1.PersistentVolumeClaim) {
+	domains := []string{"", "example.com/", "app.kubernetes.io/", contract.Domain, "volume.kubernetes.io/", "k8s.io/"}
+	for i := range rand.IntN(8) {
+		size := []int{10, 200, 2000, 5000}[rand.IntN(4)]
+		c.Annotations[fmt.Sprint(domains[rand.IntN(len(domains))], "note", i)] = strings.Repeat([]string{"<", "n"}[rand.IntN(2)], rand.IntN(size))
+		c.Labels[fmt.Sprint("label", i)] = strings.Repeat("x", rand.IntN(63))
+	}
+	if rand.IntN(2) == 0 {
+		c.Annotations[contract.AnnCloneRequest] = strings.Repeat("s", rand.IntN(700))
+	}
+	c.Spec.AccessModes = slices.Repeat([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteOnce}, 1+rand.IntN(2))
+}
+
+// A launch reads the claim from the caches only.
+func TestRequestOfACutClaimIsThatOfTheWhole(t *testing.T) {
+	var carried, none int
+	for range 2000 {
+		claim := fixture.Claim(randomTexts)
+		want := jobs.Request(claim, fixture.Class(), config.Config{})
+		got := jobs.Request(Claim(claim), fixture.Class(), config.Config{})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("the request of %v (-whole +cut):\n%s", claim.ObjectMeta, diff)
+		}
+		if want.Labels != nil {
+			carried++
+		} else {
+			none++
+		}
+	}
+	if carried < 100 || none < 100 {
+		t.Errorf("%d requests carry labels and annotations, %d carry none: the test sees only one of both", carried, none)
+	}
+}
+
+// The same claim is asked for again and again, from the caches and live. Another hash would be a new request.
+func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
+	var whole, cut int
+	for range 2000 {
+		claim := fixture.Claim(randomTexts)
+		keys := slices.Sorted(maps.Keys(claim.Annotations))
+		keys = append(keys, slices.Sorted(maps.Keys(claim.Labels))...)
+		hash := func(c *corev1.PersistentVolumeClaim) string {
+			return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, keys)
+		}
+		kept := Claim(claim)
+		if hash(claim) != hash(kept) || hash(claim) != hash(Claim(kept)) {
+			t.Fatalf("the hash of %v is another when it is cut: %v", claim.ObjectMeta, kept.ObjectMeta)
+		}
+		if _, wasCut := kept.Annotations[jobs.AnnCut]; wasCut {
+			cut++
+		} else {
+			whole++
+		}
+	}
+	if whole < 100 || cut < 100 {
+		t.Errorf("%d claims were kept whole, %d were cut: the test sees only one of both", whole, cut)
+	}
+}
+
+// What is kept of a long request for a clone is shorter, and must not take the place of another text.
+func TestHashOfAClaimThatAsksForALongCloneIsTheSameWhenItIsCut(t *testing.T) {
+	var keys []string
+	claim := fixture.Claim(fixture.Annotated(contract.AnnCloneRequest, strings.Repeat("s", 700)), func(c *corev1.PersistentVolumeClaim) {
+		for i := range 8 {
+			keys = append(keys, fmt.Sprint("note", i))
+			c.Annotations[keys[i]] = strings.Repeat("n", 500)
+		}
+	})
+	hash := func(c *corev1.PersistentVolumeClaim) string {
+		return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, append(keys, contract.AnnCloneRequest))
+	}
+	if kept := Claim(claim); hash(kept) != hash(claim) || len(kept.Annotations[keys[7]]) != 500 {
+		t.Errorf("the claim is kept as %v", kept.Annotations)
+	}
+}
+
+// A key that a config's request-keys name keeps its place when a large one is added beside it.
+func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
+	tier := fixture.Annotated("tier", "fast")
+	kept := Claim(fixture.Claim(tier, func(c *corev1.PersistentVolumeClaim) {
+		for i := range 100 {
+			c.Annotations[fmt.Sprint("a-note", i)] = strings.Repeat("x", 3000)
+		}
+	}))
+	if kept.Annotations["tier"] != "fast" || kept.Labels["app"] != "web" {
+		t.Errorf("annotations %v, labels %v", slices.Sorted(maps.Keys(kept.Annotations)), kept.Labels)
+	}
+	hash := func(claim *corev1.PersistentVolumeClaim) string {
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, []string{"tier"})
+	}
+	if hash(kept) != hash(Claim(fixture.Claim(tier))) {
+		t.Error("annotations beside those of request-keys change the hash")
+	}
+}
+
+// Part of a list of groups, or of a name, names another user.
+func TestCreatorOfAClaimIsKeptWholeOrNotAtAll(t *testing.T) {
+	groups := strings.Repeat("g,", maxUser/2-10)
+	kept := Claim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups)))
+	if kept.Annotations[jobs.AnnUsername] != "ann" || kept.Annotations[jobs.AnnGroups] != groups {
+		t.Error("a user in many groups is not kept")
+	}
+	kept = Claim(fixture.Claim(fixture.Annotated(jobs.AnnUsername, "ann"), fixture.Annotated(jobs.AnnGroups, groups+groups)))
+	if got := kept.Annotations[jobs.AnnUsername] + kept.Annotations[jobs.AnnGroups]; got != "" {
+		t.Errorf("%d bytes are kept of a user in too many groups", len(got))
+	}
+}
+
+// A long text of a user's under a key that names something must name nothing, rather than something else.
+func TestLongNamesOfAClaimNameNothing(t *testing.T) {
+	long := strings.Repeat("n", 513)
+	kept := Claim(fixture.Claim(fixture.Annotated("volume.kubernetes.io/selected-node", long)))
+	if got := kept.Annotations["volume.kubernetes.io/selected-node"]; got == "" || strings.Contains(long, got) {
+		t.Errorf("the selected node is kept as %q", got)
+	}
+	kept = Claim(fixture.Claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = long }))
+	if got := kept.Spec.VolumeName; got == "" || strings.Contains(long, got) {
+		t.Errorf("the volume is kept as %q", got)
+	}
+	if jobs.Abridge(long) == jobs.Abridge(long+"n") || jobs.Abridge(jobs.Abridge(long)) != jobs.Abridge(long) || jobs.Abridge("n") != "n" {
+		t.Error("a long text is not abridged to its hash")
+	}
+}
+
+// A user may write many thousand values, each once.
+func TestManyValuesOfOneUserKeepNoOtherFromBeingShared(t *testing.T) {
+	p := pool[[]string]{all: map[string][]string{}}
+	for i := range 2 * maxShared {
+		p.get(fmt.Sprint(i), []string{fmt.Sprint(i)})
+	}
+	first, second := p.get("common", []string{"common"}), p.get("common", []string{"common"})
+	if &first[0] != &second[0] || len(p.all) > maxShared {
+		t.Errorf("of %d values a common one is not shared", len(p.all))
+	}
+}
+
+func TestAReleasedJobOfABatchKeepsWhatIsObservedOfEachClaim(t *testing.T) {
+	cfg := fixture.Config(t, "Delete", map[string]string{"ca": strings.Repeat("y", 1000), "batch-size": "2"})
+	plan := fixture.Provision(cfg, fixture.Claim())
+	plan.With = []jobs.Plan{fixture.Provision(cfg, fixture.Claim(func(c *corev1.PersistentVolumeClaim) { c.UID, c.Name = "other", "other" }))}
+	job := fixture.Build(t, plan)
+	for _, uid := range []string{fixture.UID, "other"} {
+		job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = `{"verdict":"TryAgain"}`
+	}
+	job.Finalizers = nil
+	for _, one := range append([]jobs.Plan{plan}, plan.With...) {
+		got, err := runs.RecordedRequest(cutJob(job).Spec.Template.Annotations, one.Request.UID)
+		want := contract.Request{UID: one.Request.UID, Namespace: "app", Name: one.Request.Name, Size: one.Request.Size, ReclaimPolicy: "Delete"}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		if whole, kept := runs.RecordOf(job, one.Request.UID), runs.RecordOf(cutJob(job), one.Request.UID); !cmp.Equal(whole, kept) {
+			t.Errorf("the record (-whole +cut):\n%s", cmp.Diff(whole, kept))
+		}
+	}
+}
+
+// A PV that a container has described is created from the skeleton, as long as the Job exists.
+func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
+	job, _ := jobAndPod(t, `{"verdict":"Done"}`)
+	job.Annotations[jobs.AnnDescribed] = `{"source":{}}`
+	kept := cutJob(job).Spec.Template.Annotations
+	if _, skeleton, err := runs.Recorded(kept, fixture.UID); err != nil || skeleton.Name != contract.PVName(fixture.UID) {
+		t.Errorf("the skeleton is %v, %v", skeleton, err)
+	}
+}
+
+func TestAReleasedJobKeepsWhatIsObservedOfIt(t *testing.T) {
+	held, _ := jobAndPod(t, "")
+	released, _ := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	whole, skeleton, err := runs.Recorded(cutJob(held).Spec.Template.Annotations, fixture.UID)
+	if err != nil || skeleton == nil || len(whole.Properties["ca"]) != 60<<10 {
+		t.Errorf("an undo could not repeat the request of a record: %v", err)
+	}
+	got, err := runs.RecordedRequest(cutJob(released).Spec.Template.Annotations, fixture.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := contract.Request{UID: whole.UID, Namespace: whole.Namespace, Name: whole.Name, Size: whole.Size, ReclaimPolicy: whole.ReclaimPolicy}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, _, err := runs.Recorded(released.Spec.Template.Annotations, fixture.UID); err != nil {
+		t.Errorf("the Job that was cut has changed: %v", err)
+	}
+}

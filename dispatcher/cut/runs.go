@@ -1,0 +1,95 @@
+package cut
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// A Job and its pod hold the properties of their config, and a claim's request, several times.
+
+// cutJob keeps of a Job's pod template only what its record needs. Properties are in the request, which an undo repeats: of a Job that is the record of no claim any more they
+// are not kept either, since an undo is decided on live objects.
+func cutJob(job *batchv1.Job) *batchv1.Job {
+	out := &batchv1.Job{ObjectMeta: cutMeta(&job.ObjectMeta), Status: job.Status}
+	out.Labels, out.Annotations, out.OwnerReferences = job.Labels, job.Annotations, job.OwnerReferences
+	template := job.Spec.Template
+	out.Spec = batchv1.JobSpec{
+		Suspend: job.Spec.Suspend, ActiveDeadlineSeconds: job.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: job.Spec.TTLSecondsAfterFinished,
+	}
+	out.Spec.Template.Finalizers = template.Finalizers
+	out.Spec.Template.Annotations = onlyKeys(template.Annotations, jobs.AnnRequest, jobs.AnnPV)
+	out.Spec.Template.Spec.ActiveDeadlineSeconds = template.Spec.ActiveDeadlineSeconds
+	if runs.AnyRecorded(job) && !runs.IsRecord(job) {
+		cutReleased(out)
+	}
+	return out
+}
+
+// cutReleased keeps of the request of a Job that is the record of no claim any more only which claim it was for, and what is observed of it. The PV skeleton stays where the
+// dispatcher was to create the PV: whether it can is observed as long as the Job exists.
+func cutReleased(job *batchv1.Job) {
+	annotations := job.Spec.Template.Annotations
+	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
+	if err != nil {
+		return
+	}
+	for i, r := range requests.Items {
+		requests.Items[i] = contract.Request{UID: r.UID, Namespace: r.Namespace, Name: r.Name, Size: r.Size, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo}
+	}
+	if annotations[jobs.AnnRequest], err = requests.Encode(); err != nil {
+		return
+	}
+	if job.Annotations[jobs.AnnDescribed] == "" {
+		delete(annotations, jobs.AnnPV)
+	}
+}
+
+func onlyKeys(all map[string]string, keys ...string) map[string]string {
+	out := map[string]string{}
+	for _, key := range keys {
+		if value, found := all[key]; found {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// Pod keeps what says whether a pod may run, and how it has ended.
+func Pod(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: cutMeta(&pod.ObjectMeta)}
+	out.Labels, out.OwnerReferences = pod.Labels, pod.OwnerReferences
+	s := pod.Spec
+	out.Spec = corev1.PodSpec{
+		NodeName: s.NodeName, NodeSelector: s.NodeSelector, SchedulingGates: s.SchedulingGates, ActiveDeadlineSeconds: s.ActiveDeadlineSeconds,
+		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
+	}
+	// How long a container's message can be depends on how many there are.
+	for _, c := range s.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name})
+	}
+	for _, c := range s.InitContainers {
+		out.Spec.InitContainers = append(out.Spec.InitContainers, corev1.Container{Name: c.Name})
+	}
+	for _, c := range s.EphemeralContainers {
+		out.Spec.EphemeralContainers = append(out.Spec.EphemeralContainers, corev1.EphemeralContainer{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: c.Name},
+		})
+	}
+	out.Status = corev1.PodStatus{
+		Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, Message: pod.Status.Message, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime,
+		InitContainerStatuses: cutStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: cutStatuses(pod.Status.ContainerStatuses),
+	}
+	return out
+}
+
+func cutStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, s := range all {
+		out = append(out, corev1.ContainerStatus{Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState, ContainerID: s.ContainerID})
+	}
+	return out
+}
