@@ -63,7 +63,7 @@ func dispatch(url string) error {
 		return ctx.Err()
 	}
 	go c.Run(ctx)
-	time.Sleep(10 * time.Second)
+	awaitIdle(ctx)
 	text, err := json.Marshal(usedNow())
 	if err != nil {
 		return err
@@ -71,6 +71,18 @@ func dispatch(url string) error {
 	runtime.KeepAlive(c)
 	_, err = os.Stdout.Write(text)
 	return err
+}
+
+// awaitIdle waits until the queue has been worked off. A dispatcher that has nothing to do allocates next to nothing.
+func awaitIdle(ctx context.Context) {
+	const perSecond = 10_000
+	var m runtime.MemStats
+	for before := uint64(0); ctx.Err() == nil; before = m.Mallocs {
+		time.Sleep(time.Second)
+		if runtime.ReadMemStats(&m); before > 0 && m.Mallocs-before < perSecond {
+			return
+		}
+	}
 }
 
 func usedNow() used {
