@@ -225,12 +225,13 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on
 // live facts. assume may change the View before each decision.
 func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
+	mark := c.actor.Writes.Mark()
 	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}
 	assume(&o.View)
-	if unseen := c.actor.Writes.Unseen(o); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
+	if unseen := c.actor.Writes.Unseen(o, mark); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
 		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {

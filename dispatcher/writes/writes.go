@@ -26,6 +26,8 @@ type Log struct {
 	created map[types.UID]creation
 	now     func() time.Time
 	swept   time.Time
+	// seen counts the creations that the caches have shown.
+	seen uint64
 }
 
 // New returns a Log that keeps nothing yet.
@@ -43,6 +45,8 @@ type write struct {
 type creation struct {
 	job string
 	at  time.Time
+	// seen is the number of this creation among those that the caches have shown, zero until they do.
+	seen uint64
 }
 
 // Wrote notes that an object has been written, by the API server's answer. One that is being deleted does not exist any more once its last finalizer
@@ -71,8 +75,8 @@ func (w *Log) CreatedJob(job *batchv1.Job) (overdue bool) {
 	name := job.Namespace + "/" + job.Name
 	for _, uid := range jobs.UIDs(job) {
 		before, known := w.created[types.UID(uid)]
-		overdue = overdue || known && before.job == name
-		w.created[types.UID(uid)] = creation{name, w.now()}
+		overdue = overdue || known && before.job == name && before.seen == 0
+		w.created[types.UID(uid)] = creation{job: name, at: w.now()}
 	}
 	return overdue
 }
@@ -95,11 +99,19 @@ func (w *Log) sweep() {
 	}
 }
 
-// Unseen returns when a write was made that an observation does not show, zero if it shows all.
-func (w *Log) Unseen(o *observe.Observation) time.Time {
+// Mark returns what Unseen needs to know of an observation. Call it before the caches are read.
+func (w *Log) Mark() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at := w.unseenJob(o); !at.IsZero() {
+	return w.seen
+}
+
+// Unseen returns when a write was made that an observation does not show, zero if it shows all. The mark is of before the observation: the caches
+// may have shown the write since, to another observation. Two workers observe at once, and a slow one once wrote what was written already.
+func (w *Log) Unseen(o *observe.Observation, mark uint64) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := w.unseenJob(o, mark); !at.IsZero() {
 		return at
 	}
 	for _, job := range o.Jobs {
@@ -123,27 +135,32 @@ func (w *Log) Unseen(o *observe.Observation) time.Time {
 	return time.Time{}
 }
 
-func (w *Log) unseenJob(o *observe.Observation) time.Time {
+func (w *Log) unseenJob(o *observe.Observation, mark uint64) time.Time {
 	created, waits := w.created[o.UID]
 	if !waits {
 		return time.Time{}
 	}
 	for _, job := range o.Jobs {
-		if job.Namespace+"/"+job.Name == created.job {
-			delete(w.created, o.UID)
-			return time.Time{}
+		if job.Namespace+"/"+job.Name != created.job {
+			continue
 		}
+		if created.seen == 0 {
+			w.seen++
+			created.seen = w.seen
+			w.created[o.UID] = created
+		}
+		return time.Time{}
+	}
+	if created.seen != 0 && created.seen <= mark { // it was there, and is gone
+		delete(w.created, o.UID)
+		return time.Time{}
 	}
 	return created.at
 }
 
 func (w *Log) unseen(obj metav1.Object) time.Time {
 	what, waits := w.byObject[obj.GetUID()]
-	if !waits {
-		return time.Time{}
-	}
-	if what.deleted && obj.GetDeletionTimestamp() != nil || !what.deleted && !what.gone && !isOlder(obj.GetResourceVersion(), what.version) {
-		delete(w.byObject, obj.GetUID())
+	if !waits || what.deleted && obj.GetDeletionTimestamp() != nil || !what.deleted && !what.gone && !isOlder(obj.GetResourceVersion(), what.version) {
 		return time.Time{}
 	}
 	return what.at
