@@ -114,5 +114,5 @@ e2e: deps build ## the tests against both real systems, as Go tests; minutes; KU
 	@scripts/e2e.sh
 
 .PHONY: e2e-long
-e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs, e2e on the oldest Kubernetes (root)
+e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs, e2e on the oldest Kubernetes; PART=NAME runs one (root)
 	@scripts/e2e-long.sh

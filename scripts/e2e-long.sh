@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   STAGES="docs keystone"  only these; STAGES=kube: the oldest Kubernetes
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, kube (the oldest Kubernetes) or attacks
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -61,6 +61,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
+[[ " docs noauth keystone credential kube attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -68,7 +69,7 @@ if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
 fi
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${STAGES:-docs noauth keystone credential kube}; do
+for stage in ${PART:-docs noauth keystone credential kube}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"
