@@ -181,7 +181,7 @@ func (c *comparison) unused(grants []Grant) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// isBoundOnce reports whether the account has the role in one namespace, or in the cluster.
+// isBoundOnce reports whether the account has the rule in one namespace, or in the cluster.
 func (c *comparison) isBoundOnce(g Grant) bool {
-	return !slices.ContainsFunc(c.byAccount[g.Account], func(o Grant) bool { return o.Role == g.Role && o.Namespace != g.Namespace })
+	return !slices.ContainsFunc(c.byAccount[g.Account], func(o Grant) bool { return o.rule() == g.rule() && o.Namespace != g.Namespace })
 }
