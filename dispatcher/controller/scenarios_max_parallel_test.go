@@ -31,7 +31,8 @@ func (w *world) most() int {
 			}
 		case *corev1.Pod:
 			delete(waiting, obj.Labels[batchv1.JobNameLabel])
-			if pods[c.Name] = true; obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed {
+			isCancelled := obj.DeletionTimestamp != nil && obj.Spec.NodeName == "" // no node will ever start it
+			if pods[c.Name] = true; isCancelled || obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed {
 				delete(pods, c.Name)
 			}
 		case nil:
