@@ -140,12 +140,12 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	return uids, true
 }
 
-// podChanged also assigns slots: a pod that has ended has freed one, and its Job may no longer exist.
+// podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	for _, uid := range jobs.Members(pod.Labels) {
 		c.enqueue(types.UID(uid))
 	}
-	if runs.IsOver(pod) || pod.DeletionTimestamp != nil {
+	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfPod(pod))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -188,6 +189,45 @@ func TestMaxParallelCountsContainersAtWork(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The node says that the container has ended, and clears away the pod's network for a while. Only then the pod, and after it the Job, has ended.
+func TestASlotIsFreeAsSoonAsTheContainersHaveEnded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Script(fakecluster.Fails(75, "")), "max-parallel", "1")
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.Images[fakecluster.GoldImage].Does, Lingers: 20 * time.Second}
+		w.Start()
+		first := w.CreateClaim("first")
+		w.Until("the first runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.CreateClaim("second")
+		w.Until("its container has ended", time.Minute, func() bool { return len(w.Runs) == 1 })
+		ended := time.Now()
+		w.Until("the second is launched", time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 })
+		if waited := time.Since(ended); waited > time.Second {
+			w.T.Errorf("the slot was free %s after the end of the container", waited)
+		}
+		if uids := jobs.UIDs(w.CreatedJobs("")[1].Now.(*batchv1.Job)); slices.Contains(uids, string(first.UID)) {
+			w.T.Error("the first claim was launched again before its pod had ended")
+		}
+		w.Until("all are bound", time.Hour, w.AllBound)
+		if atWork := w.mostContainers(); atWork != 1 {
+			w.T.Errorf("%d containers at work, want 1", atWork)
+		}
+	})
+}
+
+// mostContainers is the highest number of containers at a time that had not ended, of pods that run.
+func (w *world) mostContainers() int {
+	at, most := map[string]bool{}, 0
+	for _, c := range w.Server.History() {
+		if pod, exists := c.Now.(*corev1.Pod); exists {
+			if at[c.Name] = pod.Status.Phase == corev1.PodRunning && !runs.HaveContainersEnded(pod); !at[c.Name] {
+				delete(at, c.Name)
+			}
+		}
+		most = max(most, len(at))
+	}
+	return most
 }
 
 // With one slot, a Job that cannot start keeps it: it may start at any moment, and 1 means one.

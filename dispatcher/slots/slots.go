@@ -225,7 +225,7 @@ func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
 	}
 }
 
-// HoldsSlot reports whether a Job uses a slot of its class: until its pod has ended, also while it cannot start. It may
+// HoldsSlot reports whether a Job uses a slot of its class: until the containers of its pod have ended, also while it cannot start. It may
 // start at any moment, and then no more containers than the class allows may be at work.
 func (s *Slots) HoldsSlot(job *batchv1.Job) bool {
 	return runs.HoldsSlot(job, s.caches.PodsOf(job), s.clock.Now())

@@ -18,7 +18,9 @@ type Image struct {
 	// StartsAfter is how long after its pod's creation it starts, InitTakes how long an init container works before,
 	// EndsAfter how long it goes on when its pod is deleted.
 	StartsAfter, InitTakes, EndsAfter time.Duration
-	Does                              func(*Run) Exit
+	// Lingers is how long after the end of its container its pod has ended.
+	Lingers time.Duration
+	Does    func(*Run) Exit
 	// Batch, when set, does several requests at once. Without it a batch does each as if it were alone, and writes a
 	// result line for each.
 	Batch func([]*Run) Exit

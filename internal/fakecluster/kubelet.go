@@ -61,7 +61,13 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.T.Fatalf("nobody scripted the image %s", name)
 	}
 	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	ended := endOf(pod)
 	switch done := pod.Status.StartTime.Add(cmp.Or(image.Takes, time.Second)); {
+	case ended != nil && c.due(ended.FinishedAt.Add(image.Lingers)):
+		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
+	case ended != nil:
+	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
+		c.endContainer(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done):
 		c.terminate(pod, c.play(image, pod), "")
 	case c.due(deadline):
@@ -75,13 +81,32 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 		if exit.Code == 0 {
 			p.Status.Phase = corev1.PodSucceeded
 		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: contract.Container, ContainerID: "containerd://" + p.Name,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-				ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.now(),
-			}},
-		}}
+		if endOf(p) == nil {
+			c.setEnd(p, exit)
+		}
 	})
+}
+
+// endContainer ends the container of a pod that has not ended yet.
+func (c *Cluster) endContainer(pod *corev1.Pod, exit Exit) {
+	set(c, Kubelet, pod, func(p *corev1.Pod) { c.setEnd(p, exit) })
+}
+
+func (c *Cluster) setEnd(p *corev1.Pod, exit Exit) {
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: contract.Container, ContainerID: "containerd://" + p.Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.now(),
+		}},
+	}}
+}
+
+// endOf returns how the container of a pod has ended, or nil.
+func endOf(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, s := range pod.Status.ContainerStatuses {
+		return s.State.Terminated
+	}
+	return nil
 }
 
 // expandFileSystems is the kubelet's part of an expansion, for volumes that pods use.
