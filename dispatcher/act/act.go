@@ -55,7 +55,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {
 	case decide.Wait:
-		return a.requeueAt(d.Until), nil
+		return a.requeueAt(a.reportLongRuns(o, d.Until)), nil
 	case decide.ReportProblem:
 		a.reportProblem(o, d.Problem)
 		return a.retold(a.requeueAt(d.Until)), nil

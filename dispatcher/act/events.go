@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,6 +93,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
 	}
 	switch {
+	case d.Verb != contract.Expand && !d.Undo && !isToldAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
 		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
 	case d.Verb == contract.Expand:
@@ -99,6 +101,43 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	case d.Undo:
 		a.emit(job, nil, corev1.EventTypeNormal, reason.Undoing, "deletes what the claim "+o.At.String()+" may have left in the storage: "+note)
 	default:
+		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
+	}
+}
+
+// longRun is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
+const longRun = 30 * time.Second
+
+// isToldAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
+func isToldAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
+
+// reportLongRuns reports the runs that have not ended after a while and that no event has named. It returns until when the UID is to wait: until the
+// time that is given, or until a run is to be reported. A run is reported for a while only, in case the UID is observed again and again.
+func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Time {
+	now := a.Clock.Now()
+	for _, r := range o.View.Runs {
+		if !r.Unfinished || r.Verb == contract.Expand || r.IsUndo() || isToldAtLaunch(r.Attempt, r.AnyNode) {
+			continue
+		}
+		due := r.Created.Add(longRun)
+		switch {
+		case now.Before(due) && (until.IsZero() || due.Before(until)):
+			until = due
+		case !now.Before(due) && now.Before(due.Add(longRun)):
+			a.emitLongRun(o, r)
+		}
+	}
+	return until
+}
+
+// emitLongRun emits that a run has not ended yet.
+func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
+	job := o.Jobs[r.Name]
+	note := fmt.Sprintf("Job %s/%s, attempt %d, since %s", job.Namespace, job.Name, r.Attempt, r.Created.UTC().Format(time.RFC3339))
+	switch {
+	case r.Verb == contract.Provision && o.Claim != nil:
+		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
+	case r.Verb == contract.Delete && o.PV != nil:
 		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
 	}
 }
@@ -118,11 +157,23 @@ func (a *Actor) emitWarnings(r resolve.Resolved) {
 	}
 }
 
-// emitOutput emits the whole output of a run, on its Job only.
-func (a *Actor) emitOutput(o *observe.Observation, run decide.Run) {
-	if run.Output != "" {
-		a.emit(o.Jobs[run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, run.Output)
+// emitOutput emits the output of a run, on its Job only. The description of a PV and the results of requests that are done are no output for
+// people, and what they say is on record.
+func (a *Actor) emitOutput(o *observe.Observation, d decide.RecordOutcome) {
+	if output := withoutResults(d.Run.Output); output != "" && !d.Describes {
+		a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, output)
 	}
+}
+
+// withoutResults returns an output without the results of requests that are done and have no message.
+func withoutResults(output string) string {
+	var out strings.Builder
+	for line := range strings.Lines(output) {
+		if listed := contract.DecodeResults(line); len(listed) != 1 || !listed[0].IsDone() || listed[0].Message != "" {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // reportRun counts a run, and emits its verdict.
@@ -138,11 +189,20 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	switch {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
-		a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
+		if !isAsExpected(o.View, d.Run) {
+			a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
+		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
 		a.emit(regarding, job, corev1.EventTypeWarning, bad, a.failureNote(o, d, job))
 	}
+}
+
+// isAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim
+// and its annotations show. Events of a burst would cost the API server as many requests as all else.
+func isAsExpected(v decide.View, run decide.Run) bool {
+	first := !slices.ContainsFunc(v.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })
+	return len(run.UIDs) > 1 && first && run.Attempt == 1 && run.Outcome.Verdict == contract.Done
 }
 
 // emitDiffers warns about a volume that the claim can use, and that is not what was asked for or not the only one.

@@ -59,7 +59,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 		if i > 0 {
 			one.Record.Run.Output = "" // of a batch it is emitted once
 		}
-		a.emitOutput(one.O, one.Record.Run)
+		a.emitOutput(one.O, one.Record)
 		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
 		if !one.Record.Describes {
 			a.reportRun(one.O, one.Record)

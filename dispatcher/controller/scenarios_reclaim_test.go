@@ -55,7 +55,7 @@ func TestReclaimByPVDeletesTheVolumeAndThenThePV(t *testing.T) {
 				w.T.Error("the PV has gone before its volume")
 			}
 		}
-		w.MustEmit("PersistentVolume/"+pv.Name, "Deleting", 2)
+		w.MustEmit("PersistentVolume/"+pv.Name, "Deleting", 1, "has been deleted")
 	})
 }
 

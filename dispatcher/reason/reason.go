@@ -2,9 +2,9 @@ package reason
 
 // Reasons of events. Those of provisioning and of a resize are the ones that users know from other provisioners.
 const (
-	// Provisioning: a Job that provisions the volume was launched.
+	// Provisioning: a Job that provisions the volume was launched, and is not the first, or has not ended for a while.
 	Provisioning = "Provisioning"
-	// ProvisioningSucceeded: the PV exists.
+	// ProvisioningSucceeded: the PV exists. It is not said of a first attempt in a batch.
 	ProvisioningSucceeded = "ProvisioningSucceeded"
 	// ProvisioningFailed: a run failed: its verdict, the image's message for the user, the Job, and the time of the next attempt.
 	ProvisioningFailed = "ProvisioningFailed"
@@ -68,7 +68,7 @@ const (
 	VolumeWithdrawn = "VolumeWithdrawn"
 	// VolumeDiffers: the claim can use the PV, but it is not what was asked for.
 	VolumeDiffers = "VolumeDiffers"
-	// Deleting: a Job that deletes the volume was launched, or has done so.
+	// Deleting: a Job has deleted the volume, or was launched to, as Provisioning says of a provision.
 	Deleting = "Deleting"
 	// VolumeFailedDelete: the delete failed; it is tried again.
 	VolumeFailedDelete = "VolumeFailedDelete"

@@ -109,7 +109,6 @@ func (w *world) checkResult(claim *corev1.PersistentVolumeClaim) {
 	if since := time.Since(at); since < 0 || since > toBind+time.Minute {
 		w.t.Errorf("provision-ts is %s ago", since)
 	}
-	w.event(now, "Provisioning", "provision-"+string(claim.UID)+"-1", cinderImage)
 	w.event(now, "ProvisioningSucceeded", "pvc-"+string(claim.UID))
 }
 

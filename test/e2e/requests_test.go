@@ -17,7 +17,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// What the dispatcher may ask of the API server for one claim: so many writes, no reads, and no answer 409.
+// What the dispatcher may ask of the API server for one claim: so many writes, an event or, in a batch, next to none, no reads, and no answer 409.
 const (
 	mostWritesProvision            = 5
 	mostWritesProvisionRetain      = 6
@@ -25,6 +25,7 @@ const (
 	mostWritesProvisionBatchRetain = 2.1
 	mostWritesDelete               = 6
 	mostWritesDeleteBatch          = 2.1
+	mostEvents, mostEventsBatch    = 1, 0.1
 	mostReads, mostConflicts       = 0, 0
 )
 
@@ -164,6 +165,13 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 	}
 	if writes/each > most {
 		w.t.Errorf("%s: %.3f writes for each claim, not %.1f or less", what, writes/each, most)
+	}
+	mostTold := float64(mostEvents)
+	if l.batch > 1 {
+		mostTold = mostEventsBatch
+	}
+	if events/each > mostTold {
+		w.t.Errorf("%s: %.3f events for each claim, not %.1f or less", what, events/each, mostTold)
 	}
 	if reads > mostReads {
 		w.t.Errorf("%s: %.0f reads, not %d", what, reads, mostReads)
