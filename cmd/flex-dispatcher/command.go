@@ -34,6 +34,14 @@ const (
 // maxDriverName is the API server's limit on the name of a CSIDriver.
 const maxDriverName = 63
 
+// What a claim with a Job of its own costs, and how many of them are to be served in a second. That is about twice what
+// kube-controller-manager makes of Jobs with ten times its default requests, so a burst does not wait for the dispatcher.
+const (
+	writesPerClaim  = 5
+	claimsPerSecond = 80
+	defaultQPS      = writesPerClaim * claimsPerSecond
+)
+
 // settings are the flags.
 type settings struct {
 	kubeconfig       string
@@ -84,8 +92,8 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
 	f.StringVar(&s.leaseNamespace, "leader-elect-resource-namespace", ownNamespace(), "namespace of the leader's lease")
-	f.Float32Var(&s.qps, "kube-api-qps", 100, "requests a second to the API server")
-	f.IntVar(&s.burst, "kube-api-burst", 200, "requests to the API server in a burst")
+	f.Float32Var(&s.qps, "kube-api-qps", defaultQPS, "requests a second to the API server")
+	f.IntVar(&s.burst, "kube-api-burst", 2*defaultQPS, "requests to the API server in a burst")
 	logsapi.AddFlags(s.logs, f)
 }
 

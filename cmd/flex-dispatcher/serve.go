@@ -127,7 +127,7 @@ func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface)
 // Of the clients beside the controller's, each has a rate limiter of its own: events must not hold up the controller, nor either of them the
 // renewal of the lease.
 const (
-	eventQPS, eventBurst = 50, 100
+	eventQPS, eventBurst = claimsPerSecond, 2 * claimsPerSecond // one event a claim
 	// eventsWaiting is how many events may wait to be written, 20 s of work.
 	eventsWaiting      = 20 * eventQPS
 	leaseQPS           = 5
