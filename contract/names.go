@@ -51,7 +51,7 @@ const (
 
 // Annotations of a claim. They are output: the dispatcher takes no decision from them, since users can edit them.
 const (
-	AnnProvisionTS = Domain + "provision-ts" // when the newest run ended, RFC 3339
+	AnnProvisionTS = Domain + "provision-ts" // when the newest run ended, on a PV when the run that wrote it was launched, RFC 3339
 	AnnAttempts    = Domain + "attempts"
 	AnnResult      = Domain + "result" // "succeeded" or "failed"
 	AnnExitCode    = Domain + "exit-code"

@@ -181,6 +181,7 @@ func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 		p.Request.Username, p.Request.Group = o.Claim.Annotations[jobs.AnnUsername], o.Claim.Annotations[jobs.AnnGroups]
 	}
 	p.PV = pvs.Skeleton(p.Request, p.Config, a.Provisioner)
+	p.PV.Annotations[contract.AnnProvisionTS] = a.Clock.Now().UTC().Format(time.RFC3339)
 }
 
 // setTopology fills in where the run's node is.

@@ -27,6 +27,9 @@ func TestAClaimIsBoundByOneJob(t *testing.T) {
 		if pv := w.PVOf(claim); !slices.Contains(pv.Finalizers, contract.FinalizerStorage) || pv.Annotations[contract.AnnRevision] == "" {
 			w.T.Errorf("the PV has the finalizers %v and the annotations %v", pv.Finalizers, pv.Annotations)
 		}
+		if got, want := w.PVOf(claim).Annotations[contract.AnnProvisionTS], claim.CreationTimestamp.UTC().Format(time.RFC3339); got != want {
+			w.T.Errorf("the PV says that its run was launched at %q, not at %s", got, want)
+		}
 		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningSucceeded", 1, w.PVOf(claim).Name)
 		w.Until("the Job expires", 6*time.Minute, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
 		if len(fakecluster.List[*corev1.Pod](w)) != 0 {
