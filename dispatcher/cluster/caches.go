@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -143,6 +144,13 @@ func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 		out = append(out, named)
 	}
 	return out
+}
+
+// UnclaimedPVs returns the PVs that name no claim by its UID, and that a claim may be bound to: those of its class, and those that name it.
+func (c *Caches) UnclaimedPVs(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
+	label := config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	return slices.Concat(typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, label)),
+		typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, claim.Namespace+"/"+claim.Name)))
 }
 
 // PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.

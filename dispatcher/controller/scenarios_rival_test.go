@@ -113,7 +113,7 @@ func TestAPVByHandBeforeTheFirstRunIsNoRival(t *testing.T) {
 		})
 		w.Advance(2 * time.Minute)
 		fakecluster.Update(w, "kube-controller-manager", w.Claim("data"), func(c *corev1.PersistentVolumeClaim) {
-			c.Annotations = map[string]string{storagehelpers.AnnStorageProvisioner: contract.ProvisionerName}
+			c.Annotations = map[string]string{storagehelpers.AnnStorageProvisioner: contract.ProvisionerName, storagehelpers.AnnBetaStorageProvisioner: contract.ProvisionerName}
 		})
 		w.Start()
 		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })

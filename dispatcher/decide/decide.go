@@ -26,6 +26,8 @@ func Decide(v View) Action {
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
+	case v.Claim == ClaimPending && v.Binding.PV != "":
+		return awaitBinding(v)
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
 	default:
@@ -207,7 +209,7 @@ func keepOrReclaim(v View) Action {
 	}
 	switch {
 	case !v.Volume.PolicyDelete:
-		return Wait{Why: "the volume is retained"}
+		return v.reportSpare()
 	case !v.Volume.Released || !v.Volume.Orphaned:
 		// A PV that is terminating while it is bound is still in use.
 		return v.reportUnclaimed("the volume is in use")

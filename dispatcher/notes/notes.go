@@ -24,7 +24,16 @@ const (
 	Kept      = "its PersistentVolume, with the policy Retain, may have been deleted to keep it"
 	// Unclaimed is about a PV that names no claim by its UID.
 	Unclaimed = "so its volume is not deleted. Remedy: name a claim by its UID. With the policy Retain it can be deleted, and its volume is kept"
+	// Spare is about a PV of a claim that was bound to another, with the policy Retain.
+	Spare = "a PersistentVolume was made for the claim, and Kubernetes has bound the claim to another. With the policy Retain it is kept, with its volume. " +
+		"Remedy: if nobody needs it, delete it, and then its volume in the storage"
 )
+
+// Binding says that a claim waits to be bound to a PV that exists.
+func Binding(pv string) string {
+	return "Kubernetes may bind the claim to the PersistentVolume " + pv + ", so no volume is made for it yet. Remedy: if kube-controller-manager does not bind it, " +
+		"delete that PersistentVolume, or give it another class"
+}
 
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not Ready.
 func LostNode(pod, node string) string {

@@ -33,7 +33,9 @@ func (c *Cluster) runPVController() {
 		case claim.DeletionTimestamp != nil && !c.Mounted[claim.Name]:
 			c.unprotect(claim, FinalizerPVCProtection)
 		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
-			c.bindClaim(claim, pvs)
+			if c.bindClaim(claim, pvs) {
+				pvs = shared[*corev1.PersistentVolume](c)
+			}
 		}
 	}
 	for _, pv := range shared[*corev1.PersistentVolume](c) {
@@ -47,8 +49,8 @@ func (c *Cluster) unprotect(obj Object, finalizer string) {
 	}
 }
 
-// bindClaim binds a claim to the PV that Kubernetes' own rules choose, or asks the class's provisioner for one.
-func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) {
+// bindClaim binds a claim to the PV that Kubernetes' own rules choose, or asks the class's provisioner for one. It reports whether it has bound the claim.
+func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) bool {
 	pvs = slices.DeleteFunc(slices.Clone(pvs), func(pv *corev1.PersistentVolume) bool { return !storagehelpers.CheckAccessModes(claim, pv) })
 	pv, err := storagehelpers.FindMatchingVolume(claim, pvs, nil, nil, false, true)
 	switch {
@@ -59,6 +61,7 @@ func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.P
 	default:
 		c.askProvisioner(claim)
 	}
+	return pv != nil
 }
 
 func (c *Cluster) bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
@@ -100,6 +103,10 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 
 // setPhase sets a PV's phase by the claim of its claimRef.
 func (c *Cluster) setPhase(pv *corev1.PersistentVolume) {
+	if c.isSpare(pv) {
+		set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" })
+		pv, _ = sharedOne[*corev1.PersistentVolume](c, "", pv.Name)
+	}
 	phase := c.phaseOf(pv)
 	if pv.Status.Phase != phase {
 		set(c, KubeControllerManager, pv, func(pv *corev1.PersistentVolume) {
@@ -109,6 +116,17 @@ func (c *Cluster) setPhase(pv *corev1.PersistentVolume) {
 	if pv.DeletionTimestamp != nil && phase != corev1.VolumeBound {
 		c.unprotect(pv, FinalizerPVProtection)
 	}
+}
+
+// isSpare reports whether the claim of a PV was bound to another, and the PV is not one to be deleted: the PV controller then lets it be for any
+// claim of that name.
+func (c *Cluster) isSpare(pv *corev1.PersistentVolume) bool {
+	ref := pv.Spec.ClaimRef
+	if ref == nil || ref.UID == "" || pv.Annotations[contract.AnnProvisionedBy] != "" && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		return false
+	}
+	claim, found := sharedOne[*corev1.PersistentVolumeClaim](c, ref.Namespace, ref.Name)
+	return found && claim.UID == ref.UID && claim.Spec.VolumeName != "" && claim.Spec.VolumeName != pv.Name
 }
 
 func (c *Cluster) phaseOf(pv *corev1.PersistentVolume) corev1.PersistentVolumePhase {

@@ -132,7 +132,7 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "app", Name: "data", UID: uid, ResourceVersion: "2", CreationTimestamp: ago(time.Hour),
 			Labels:      map[string]string{"version": strconv.Itoa(int(request))},
-			Annotations: map[string]string{storagehelpers.AnnStorageProvisioner: contract.ProvisionerName},
+			Annotations: map[string]string{storagehelpers.AnnStorageProvisioner: contract.ProvisionerName, storagehelpers.AnnBetaStorageProvisioner: contract.ProvisionerName},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: new(class), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

@@ -1,0 +1,161 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// stamped is a claim on which an admission policy has put the PV controller's annotation when it was created.
+func stamped(c *corev1.PersistentVolumeClaim) {
+	fakecluster.Annotate(c, fakecluster.AnnStorageProvisioner, contract.ProvisionerName)
+}
+
+// staticPV creates a PV by hand.
+func (w *world) staticPV(name, size string, changes ...func(*corev1.PersistentVolume)) {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pv.Spec = corev1.PersistentVolumeSpec{
+		StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "filer", Path: "/by-hand/" + name}},
+	}
+	for _, change := range changes {
+		change(pv)
+	}
+	fakecluster.Create(w, fakecluster.Admin, pv)
+}
+
+// The PV controller has a long queue, and has not looked at the claim yet.
+func TestAStampedClaimIsServedBeforeThePVControllerHasLookedAtIt(t *testing.T) {
+	for name, static := range map[string]func(*world){
+		"no PV":                  func(*world) {},
+		"a PV that is too small": func(w *world) { w.staticPV("static", "1Mi") },
+		"a PV for another claim": func(w *world) { w.staticPV("static", "1Ti", namesClaim("other")) },
+		"a PV of another class": func(w *world) {
+			w.staticPV("static", "1Ti", func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.BinderDown = true
+				static(w)
+				w.Start()
+				claim := w.CreateClaim("data", stamped)
+				w.Until("its PV exists", 10*time.Second, func() bool { return w.PVOf(claim) != nil })
+				w.BinderDown = false
+				w.Until("it is bound", time.Minute, w.IsBound("data"))
+				w.Until("its result is shown", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "succeeded" })
+				if got := w.Claim("data").Spec.VolumeName; got != contract.PVName(string(claim.UID)) {
+					w.T.Errorf("it is bound to %s", got)
+				}
+			})
+		})
+	}
+}
+
+func namesClaim(name string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "app", Name: name}
+	}
+}
+
+// A volume that is made for a claim while Kubernetes binds that to another serves nobody.
+func TestAStampedClaimThatKubernetesMayBindToAPVIsNotProvisioned(t *testing.T) {
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"of its class":  func(*corev1.PersistentVolume) {},
+		"that names it": namesClaim("data"),
+		"that has no word": func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.staticPV("static", "1Ti", change)
+				w.Advance(time.Hour)
+				w.BinderDown = true
+				w.Start()
+				w.CreateClaim("data", stamped)
+				w.Advance(50 * time.Second)
+				w.MustEmit(onData, "WaitingForBinding", 0)
+				w.Advance(time.Minute)
+				w.MustEmitSome(onData, "WaitingForBinding", "static", "kube-controller-manager")
+				w.BinderDown = false
+				w.Until("it is bound", time.Minute, w.IsBound("data"))
+				w.Advance(time.Hour)
+				w.MustCreateNoJob()
+			})
+		})
+	}
+}
+
+// Two claims, and one PV for one of them: the other is served as soon as that is decided.
+func TestAStampedClaimIsServedWhenAnotherHasGotThePV(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.staticPV("static", "1Ti")
+		w.Advance(time.Second)
+		w.BinderDown = true
+		w.Start()
+		w.CreateClaim("data", stamped)
+		w.CreateClaim("other", stamped)
+		w.Advance(5 * time.Second)
+		w.MustCreateNoJob()
+		w.BinderDown = false
+		w.Until("both are bound", 10*time.Second, w.AllBound)
+		if n := len(w.CreatedJobs("")); n != 1 {
+			w.T.Errorf("%d Jobs, want one", n)
+		}
+	})
+}
+
+// The cache does not show the PV by hand yet, and the claim is bound to it while its own volume is made.
+func TestAStampedClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
+	for policy, end := range map[corev1.PersistentVolumeReclaimPolicy]func(*world, string){
+		corev1.PersistentVolumeReclaimDelete: func(w *world, _ string) {
+			w.Until("its own PV has been deleted with its volume", time.Minute, func() bool {
+				return len(w.Runs) == 2 && len(w.Storage) == 0 && len(fakecluster.List[*corev1.PersistentVolume](w)) == 1
+			})
+			w.MustRun("provision", "delete")
+		},
+		corev1.PersistentVolumeReclaimRetain: func(w *world, pv string) {
+			w.Advance(time.Minute)
+			w.MustEmitSome(onData, "VolumeInDoubt", "has bound the claim to another", "Retain")
+			w.MustRun("provision")
+			if fakecluster.Get[*corev1.PersistentVolume](w, "", pv) == nil {
+				w.T.Error("a retained PV was deleted")
+			}
+		},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+				w.CreateClass("gold", policy)
+				w.CreateServiceAccount("true")
+				w.CreateConfig("gold", "gold")
+				w.BinderDown = true
+				w.Start()
+				w.Dispatcher().DelayWatches("persistentvolumes", true)
+				w.staticPV("static", "1Ti")
+				w.Advance(2 * time.Minute)
+				claim := w.CreateClaim("data", stamped)
+				w.Until("its pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+				w.BinderDown = false
+				w.Until("it is bound to the PV by hand", time.Minute, func() bool { return w.Claim("data").Spec.VolumeName == "static" })
+				w.Dispatcher().DelayWatches("persistentvolumes", false)
+				end(w, contract.PVName(string(claim.UID)))
+				if got := w.Claim("data"); got == nil || got.Spec.VolumeName != "static" {
+					w.T.Error("the claim is not bound to the PV by hand any more")
+				}
+			})
+		})
+	}
+}
