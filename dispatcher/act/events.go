@@ -53,6 +53,9 @@ func actionOf(why, note string) string {
 // reportProblem emits a problem to the claim's user and, if the config is faulty, to the administrator. A problem of
 // a volume without a claim is emitted on its PV or its Job.
 func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
+	if p.Reason == "" {
+		return
+	}
 	var related runtime.Object
 	if o.Provision.From != nil {
 		related = o.Provision.From
@@ -93,7 +96,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
 	}
 	switch {
-	case d.Verb != contract.Expand && !d.Undo && !isToldAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
+	case d.Verb != contract.Expand && !d.Undo && !isReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
 		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
 	case d.Verb == contract.Expand:
@@ -108,15 +111,15 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 // longRun is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
 const longRun = 30 * time.Second
 
-// isToldAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
-func isToldAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
+// isReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
+func isReportedAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
 
 // reportLongRuns reports the runs that have not ended after a while and that no event has named. It returns until when the UID is to wait: until the
 // time that is given, or until a run is to be reported. A run is reported for a while only, in case the UID is observed again and again.
 func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Time {
 	now := a.Clock.Now()
 	for _, r := range o.View.Runs {
-		if !r.Unfinished || r.Verb == contract.Expand || r.IsUndo() || isToldAtLaunch(r.Attempt, r.AnyNode) {
+		if !r.Unfinished || r.Verb == contract.Expand || r.IsUndo() || isReportedAtLaunch(r.Attempt, r.AnyNode) {
 			continue
 		}
 		due := r.Created.Add(longRun)

@@ -18,7 +18,7 @@ import (
 
 // What the dispatcher asks of the API server, and tells, for claims that are served at the first try: exactly so much. A Job costs four writes: its
 // creation, the gate, the outcomes, the pod's finalizer. Each claim costs one more, its result, and each PV that is retained one, its finalizer. To
-// delete a volume are two more: its PV is deleted before, and let go after.
+// delete a volume are two more: its PV is deleted before, and its finalizer is removed after.
 func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy            corev1.PersistentVolumeReclaimPolicy
@@ -119,7 +119,7 @@ func (w *world) mustAsk(what string, got, want map[string]int) {
 	}
 }
 
-// A run that takes long is told after a while, once, so that its user knows where to look.
+// A run that takes long is reported after a while, once, so that its user knows where to look.
 func TestARunThatTakesLongIsReported(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)

@@ -67,7 +67,7 @@ func namesClaim(name string) func(*corev1.PersistentVolume) {
 	}
 }
 
-// A volume that is made for a claim while Kubernetes binds that to another serves nobody.
+// A volume that is made for a claim while Kubernetes binds that to another serves no claim.
 func TestAStampedClaimThatKubernetesMayBindToAPVIsNotProvisioned(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
 		"of its class":  func(*corev1.PersistentVolume) {},

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -9,59 +8,46 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// stamped is a claim that could be provisioned at once, and that may be bound to a PV that exists for as long.
-func stamped(since time.Duration) View {
+// awaitingItsBinding is a claim that could be provisioned at once, if Kubernetes did not perhaps bind it to a PV that exists.
+func awaitingItsBinding() View {
 	return View{
-		Now: now, Claim: ClaimPending, Binding: Binding{PV: "static-1", Since: now.Add(-since)},
-		Provision: Target{HasSlot: true, RevisionStored: true, Supported: true, Hash: "h1", Revision: "r1", Node: "n1"}, Delete: Target{HasSlot: true, Supported: true},
+		Now: now, Claim: ClaimPending, Delete: Target{HasSlot: true, Supported: true},
+		Provision: Target{
+			HasSlot: true, RevisionStored: true, Supported: true, Hash: "h1", Revision: "r1", Node: "n1",
+			Problem: &Problem{Note: "the PV static", RetryAfter: time.Second},
+		},
 	}
 }
 
-func TestAClaimThatMayBeBoundToAPVThatExistsWaits(t *testing.T) {
-	v := stamped(time.Second)
-	if w, waits := Decide(v).(Wait); !waits || w.Until.IsZero() || !strings.Contains(w.Why, "static-1") {
+func TestAClaimThatMayBeBoundToAPVThatExistsIsLookedAtAgain(t *testing.T) {
+	v := awaitingItsBinding()
+	if p, reports := Decide(v).(ReportProblem); !reports || !p.Until.Equal(now.Add(time.Second)) {
 		t.Errorf("%#v, want to look again soon", Decide(v))
 	}
-	v = stamped(time.Minute)
-	p, reports := Decide(v).(ReportProblem)
-	if !reports || p.Problem.Reason != reason.WaitingForBinding || !strings.Contains(p.Problem.Note, "static-1") || p.Until.IsZero() {
-		t.Errorf("%#v, want that it is said after a minute", Decide(v))
-	}
-	v.Binding = Binding{}
+	v.Provision.Problem = nil
 	if _, launches := Decide(v).(Launch); !launches {
 		t.Errorf("%#v, want a launch when there is no such PV", Decide(v))
 	}
 }
 
 func TestAnUndoIsNotLaunchedForAClaimThatMayBeBound(t *testing.T) {
-	v := stamped(time.Second)
+	v := awaitingItsBinding()
 	v.Runs = []Run{recorded(run(contract.Provision, 1), contract.TryAgain, 0)}
 	v.Runs[0].Published, v.Provision.Revision = true, "another"
-	if _, waits := Decide(v).(Wait); !waits {
-		t.Errorf("%#v, want to wait: the claim tells soon what is to be undone", Decide(v))
+	if _, waits := Decide(v).(ReportProblem); !waits {
+		t.Errorf("%#v, want to wait: the claim says soon what is to be undone", Decide(v))
 	}
 }
 
 func TestAGatedRunIsCancelledWhenItsClaimMayBeBoundToAPVThatExists(t *testing.T) {
-	for _, since := range []time.Duration{time.Second, time.Hour} {
-		v := stamped(since)
-		v.Runs = []Run{gated(run(contract.Provision, 1))}
-		if _, cancels := Decide(v).(Cancel); !cancels {
-			t.Errorf("after %s: %#v, want the run cancelled", since, Decide(v))
-		}
-		v.Binding = Binding{}
-		if _, confirms := Decide(v).(Confirm); !confirms {
-			t.Errorf("without such a PV: %#v, want the run confirmed", Decide(v))
-		}
+	v := awaitingItsBinding()
+	v.Runs = []Run{gated(run(contract.Provision, 1))}
+	if _, cancels := Decide(v).(Cancel); !cancels {
+		t.Errorf("%#v, want the run cancelled", Decide(v))
 	}
-}
-
-func TestARunThatHasStartedIsWaitedForAlthoughItsClaimMayBeBound(t *testing.T) {
-	v := stamped(time.Second)
-	v.Runs = []Run{run(contract.Provision, 1)}
-	v.Runs[0].Unfinished = true
-	if w, waits := Decide(v).(Wait); !waits || !strings.Contains(w.Why, v.Runs[0].Name) {
-		t.Errorf("%#v, want to wait for the run", Decide(v))
+	v.Provision.Problem = nil
+	if _, confirms := Decide(v).(Confirm); !confirms {
+		t.Errorf("without such a PV: %#v, want the run confirmed", Decide(v))
 	}
 }
 

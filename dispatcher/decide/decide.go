@@ -26,8 +26,6 @@ func Decide(v View) Action {
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
-	case v.Claim == ClaimPending && v.Binding.PV != "":
-		return awaitBinding(v)
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
 	default:
@@ -208,8 +206,10 @@ func keepOrReclaim(v View) Action {
 		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
 	}
 	switch {
+	case !v.Volume.PolicyDelete && v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
 	case !v.Volume.PolicyDelete:
-		return v.reportSpare()
+		return Wait{Why: "the volume is retained"}
 	case !v.Volume.Released || !v.Volume.Orphaned:
 		// A PV that is terminating while it is bound is still in use.
 		return v.reportUnclaimed("the volume is in use")

@@ -15,8 +15,6 @@ type View struct {
 	Now    time.Time
 	Claim  Claim
 	Volume Volume
-	// Binding is the PV that Kubernetes may bind to a pending claim instead of a new one. It is usually empty.
-	Binding Binding
 	// Rival is a PV under another name that may be the UID's volume and in use. It is usually empty.
 	Rival Rival
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.
@@ -89,12 +87,6 @@ type Volume struct {
 	Attached *Problem
 	// ReleasedAt is when that PV was released.
 	ReleasedAt time.Time
-}
-
-// Binding is a PV that a pending claim may be bound to, and since when both exist.
-type Binding struct {
-	PV    string
-	Since time.Time
 }
 
 // Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
@@ -211,7 +203,7 @@ type Target struct {
 
 // Problem is what an event reports to the claim's user or to the administrator.
 type Problem struct {
-	Reason string // of the event, in CamelCase
+	Reason string // of the event, in CamelCase; empty as long as there is nothing to report
 	Note   string // cause and remedy
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.

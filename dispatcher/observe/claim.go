@@ -13,7 +13,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
@@ -27,7 +26,9 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	}
 	o.View.Provision = o.Provision.Target
 	o.SelectedNode = o.Provision.Node
-	b.observeBinding(o)
+	if o.View.Provision.Problem == nil {
+		o.View.Provision.Problem = b.observeBinding(o)
+	}
 	if o.View.Provision.Problem != nil {
 		return nil
 	}
@@ -35,23 +36,6 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	src := o.Provision.Config.Source
 	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), resolve.NewestNumber(b.Siblings(src))+1
 	return nil
-}
-
-// observeBinding finds a PV that Kubernetes may bind to a pending claim instead of a new one. There is none if the PV controller has asked for a
-// new one. A claim with a selector gets no new one.
-func (b *Observer) observeBinding(o *Observation) {
-	claim := o.Claim
-	if pvs.IsAskedFor(claim) || claim.Spec.Selector != nil {
-		return
-	}
-	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
-	all := append(b.Caches.UnclaimedPVs(claim), b.Caches.PVsOfUID(string(o.UID))...)
-	if match := pvs.Match(claim, all, class != nil && resolve.WaitsForNode(class)); match != nil {
-		o.View.Binding = decide.Binding{PV: match.Name, Since: match.CreationTimestamp.Time}
-		if claim.CreationTimestamp.After(o.View.Binding.Since) {
-			o.View.Binding.Since = claim.CreationTimestamp.Time
-		}
-	}
 }
 
 // claimState classifies a claim. It is pending if its class names our provisioner, the PV controller has passed it on

@@ -37,15 +37,17 @@ func TestMatchIsWhatKubernetesMayBind(t *testing.T) {
 	}{
 		"one of the class that is large enough": {func(*corev1.PersistentVolume) {}, true, false},
 		"one that has no phase yet":             {func(pv *corev1.PersistentVolume) { pv.Status.Phase = "" }, true, false},
-		"one that names the claim":              {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef, pv.Spec.StorageClassName = ref("data", ""), "other" }, true, true},
-		"one that names the claim by its UID":   {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = ref("data", "uid-1") }, true, true},
-		"one that names another claim":          {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = ref("other", "") }, false, false},
-		"one that is too small":                 {func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = sizeOf("1Gi") }, false, false},
-		"one of another class":                  {func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" }, false, false},
-		"one without the access mode":           {func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes[0] = corev1.ReadOnlyMany }, false, false},
-		"one of another volume mode":            {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, false, false},
-		"one that is being deleted":             {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, false, false},
-		"one that was released":                 {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }, false, false},
+		"one that names the claim": {func(pv *corev1.PersistentVolume) {
+			pv.Spec.ClaimRef, pv.Spec.StorageClassName = ref("data", ""), "other"
+		}, true, true},
+		"one that names the claim by its UID": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = ref("data", "uid-1") }, true, true},
+		"one that names another claim":        {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = ref("other", "") }, false, false},
+		"one that is too small":               {func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = sizeOf("1Gi") }, false, false},
+		"one of another class":                {func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" }, false, false},
+		"one without the access mode":         {func(pv *corev1.PersistentVolume) { pv.Spec.AccessModes[0] = corev1.ReadOnlyMany }, false, false},
+		"one of another volume mode":          {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, false, false},
+		"one that is being deleted":           {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, false, false},
+		"one that was released":               {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }, false, false},
 		"the claim's own": {func(pv *corev1.PersistentVolume) {
 			pv.Name, pv.Spec.ClaimRef = contract.PVName("uid-1"), ref("data", "uid-1")
 		}, false, false},

@@ -166,12 +166,12 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 	if writes/each > most {
 		w.t.Errorf("%s: %.3f writes for each claim, not %.1f or less", what, writes/each, most)
 	}
-	mostTold := float64(mostEvents)
+	allowedEvents := float64(mostEvents)
 	if l.batch > 1 {
-		mostTold = mostEventsBatch
+		allowedEvents = mostEventsBatch
 	}
-	if events/each > mostTold {
-		w.t.Errorf("%s: %.3f events for each claim, not %.1f or less", what, events/each, mostTold)
+	if events/each > allowedEvents {
+		w.t.Errorf("%s: %.3f events for each claim, not %.1f or less", what, events/each, allowedEvents)
 	}
 	if reads > mostReads {
 		w.t.Errorf("%s: %.0f reads, not %d", what, reads, mostReads)

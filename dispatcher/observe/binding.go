@@ -1,0 +1,43 @@
+package observe
+
+import (
+	"time"
+
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+)
+
+// How often a PV is looked at that a claim may be bound to, and for how long that is nothing to report. No change of that PV enqueues the claim.
+const (
+	bindingRecheck = 2 * time.Second
+	bindingAfter   = time.Minute
+)
+
+// observeBinding returns the problem that Kubernetes may bind a pending claim to a PV that exists, or nil. A second volume would serve no claim. There is
+// no such PV if the PV controller has asked for a new one, and a claim with a selector gets no new one.
+func (b *Observer) observeBinding(o *Observation) *decide.Problem {
+	claim := o.Claim
+	if pvs.IsAskedFor(claim) || claim.Spec.Selector != nil {
+		return nil
+	}
+	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	all := append(b.Caches.UnclaimedPVs(claim), b.Caches.PVsOfUID(string(o.UID))...)
+	match := pvs.Match(claim, all, class != nil && resolve.WaitsForNode(class))
+	if match == nil {
+		return nil
+	}
+	since := match.CreationTimestamp
+	if since.Before(&claim.CreationTimestamp) {
+		since = claim.CreationTimestamp
+	}
+	problem := &decide.Problem{Note: notes.Binding(match.Name), RetryAfter: bindingRecheck}
+	if o.View.Now.Sub(since.Time) >= bindingAfter {
+		problem.Reason, problem.RetryAfter = reason.WaitingForBinding, bindingAfter/2
+	}
+	return problem
+}
