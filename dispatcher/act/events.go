@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,9 +52,6 @@ func actionOf(why, note string) string {
 // reportProblem emits a problem to the claim's user and, if the config is faulty, to the administrator. A problem of
 // a volume without a claim is emitted on its PV or its Job.
 func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
-	if p.Reason == "" {
-		return
-	}
 	var related runtime.Object
 	if o.Provision.From != nil {
 		related = o.Provision.From
@@ -64,6 +60,7 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 		}
 	}
 	switch {
+	case p.Reason == "": // nothing to report yet
 	case o.Holder != nil:
 		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	case o.Claim != nil:
@@ -96,7 +93,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
 	}
 	switch {
-	case d.Verb != contract.Expand && !d.Undo && !isReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
+	case d.Verb != contract.Expand && !d.Undo && !runs.IsReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
 	case d.Verb == contract.Provision:
 		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
 	case d.Verb == contract.Expand:
@@ -108,26 +105,17 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	}
 }
 
-// longRun is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
-const longRun = 30 * time.Second
-
-// isReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
-func isReportedAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
-
 // reportLongRuns reports the runs that have not ended after a while and that no event has named. It returns until when the UID is to wait: until the
 // time that is given, or until a run is to be reported. A run is reported for a while only, in case the UID is observed again and again.
 func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Time {
-	now := a.Clock.Now()
 	for _, r := range o.View.Runs {
-		if !r.Unfinished || r.Verb == contract.Expand || r.IsUndo() || isReportedAtLaunch(r.Attempt, r.AnyNode) {
-			continue
-		}
-		due := r.Created.Add(longRun)
+		due := r.ReportedAt(r.Created)
 		switch {
-		case now.Before(due) && (until.IsZero() || due.Before(until)):
-			until = due
-		case !now.Before(due) && now.Before(due.Add(longRun)):
+		case !r.Unfinished || due.IsZero() || !o.View.Now.Before(due.Add(runs.ReportedAfter)):
+		case !o.View.Now.Before(due):
 			a.emitLongRun(o, r)
+		case until.IsZero() || due.Before(until):
+			until = due
 		}
 	}
 	return until
@@ -135,14 +123,10 @@ func (a *Actor) reportLongRuns(o *observe.Observation, until time.Time) time.Tim
 
 // emitLongRun emits that a run has not ended yet.
 func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
-	job := o.Jobs[r.Name]
-	note := fmt.Sprintf("Job %s/%s, attempt %d, since %s", job.Namespace, job.Name, r.Attempt, r.Created.UTC().Format(time.RFC3339))
-	switch {
-	case r.Verb == contract.Provision && o.Claim != nil:
-		a.emit(o.Claim, job, corev1.EventTypeNormal, reason.Provisioning, note)
-	case r.Verb == contract.Delete && o.PV != nil:
-		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
-	}
+	regarding, _, _ := a.eventTarget(o, r)
+	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting}[r.Verb]
+	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
+	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
 }
 
 // missingNode names the missing node instead of which a run of this verb was launched to any.
@@ -163,20 +147,9 @@ func (a *Actor) emitWarnings(r resolve.Resolved) {
 // emitOutput emits the output of a run, on its Job only. The description of a PV and the results of requests that are done are no output for
 // people, and what they say is on record.
 func (a *Actor) emitOutput(o *observe.Observation, d decide.RecordOutcome) {
-	if output := withoutResults(d.Run.Output); output != "" && !d.Describes {
+	if output := runs.WithoutResults(d.Run.Output); output != "" && !d.Describes {
 		a.emit(o.Jobs[d.Run.Name], nil, corev1.EventTypeNormal, reason.ContainerOutput, output)
 	}
-}
-
-// withoutResults returns an output without the results of requests that are done and have no message.
-func withoutResults(output string) string {
-	var out strings.Builder
-	for line := range strings.Lines(output) {
-		if listed := contract.DecodeResults(line); len(listed) != 1 || !listed[0].IsDone() || listed[0].Message != "" {
-			out.WriteString(line)
-		}
-	}
-	return out.String()
 }
 
 // reportRun counts a run, and emits its verdict.
@@ -192,20 +165,13 @@ func (a *Actor) emitOutcome(o *observe.Observation, d decide.RecordOutcome) {
 	switch {
 	case d.Success && d.Run.Verb == contract.Expand: // finishResize emits it, when the claim has its size
 	case d.Success && regarding != runtime.Object(job):
-		if !isAsExpected(o.View, d.Run) {
+		if !o.IsAsExpected(d.Run) {
 			a.emit(regarding, job, corev1.EventTypeNormal, good, successNote(o, d))
 		}
 		a.emitDiffers(o, d, job)
 	case !d.Success:
 		a.emit(regarding, job, corev1.EventTypeWarning, bad, a.failureNote(o, d, job))
 	}
-}
-
-// isAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim
-// and its annotations show. Events of a burst would cost the API server as many requests as all else.
-func isAsExpected(v decide.View, run decide.Run) bool {
-	first := !slices.ContainsFunc(v.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })
-	return len(run.UIDs) > 1 && first && run.Attempt == 1 && run.Outcome.Verdict == contract.Done
 }
 
 // emitDiffers warns about a volume that the claim can use, and that is not what was asked for or not the only one.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -146,11 +145,9 @@ func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 	return out
 }
 
-// UnclaimedPVs returns the PVs that name no claim by its UID, and that a claim may be bound to: those of its class, and those that name it.
-func (c *Caches) UnclaimedPVs(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
-	label := config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(claim))
-	return slices.Concat(typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, label)),
-		typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, claim.Namespace+"/"+claim.Name)))
+// UnclaimedPVs returns the PVs that name no claim by its UID, and that have a claimant.
+func (c *Caches) UnclaimedPVs(claimant string) []*corev1.PersistentVolume {
+	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, claimant))
 }
 
 // PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.

@@ -45,7 +45,7 @@ const (
 	byVolume = "volume"
 	// byPV finds VolumeAttachments by the PV.
 	byPV = "pv"
-	// byUnclaimed finds the PVs that name no claim by its UID: by their class's label, or by the "namespace/name" of the claim that they name.
+	// byUnclaimed finds the PVs that name no claim by its UID, by their claimants.
 	byUnclaimed = "unclaimed"
 	// bySource finds the unbound claims that ask for a clone of a claim.
 	bySource = "source"
@@ -54,7 +54,7 @@ const (
 // The indexes of each kind.
 var (
 	claimIndexers      = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
-	pvIndexers         = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV, byVolumeSource: volumeSourceOfPV, byVolume: volumeOfPV, byUnclaimed: claimantOfPV}
+	pvIndexers         = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV, byVolumeSource: volumeSourceOfPV, byVolume: volumeOfPV, byUnclaimed: claimantsOfPV}
 	nodeIndexers       = cache.Indexers{byNode: namesOfNode, byVolume: volumesOfNode}
 	attachmentIndexers = cache.Indexers{byPV: pvOfAttachment}
 	configIndexers     = cache.Indexers{byClass: classOfConfig}
@@ -157,17 +157,8 @@ func volumeSourceOfPV(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// claimantOfPV has nothing for almost all PVs. A label has no slash, so the two kinds of keys differ.
-func claimantOfPV(obj any) ([]string, error) {
-	pv := obj.(*corev1.PersistentVolume)
-	switch ref := pv.Spec.ClaimRef; {
-	case ref == nil:
-		return classOfPV(obj)
-	case ref.UID == "":
-		return []string{ref.Namespace + "/" + ref.Name}, nil
-	default:
-		return nil, nil
-	}
+func claimantsOfPV(obj any) ([]string, error) {
+	return pvs.Claimants(obj.(*corev1.PersistentVolume)), nil
 }
 
 func namesOfNode(obj any) ([]string, error) {

@@ -26,7 +26,10 @@ func (b *Observer) observeBinding(o *Observation) *decide.Problem {
 		return nil
 	}
 	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
-	all := append(b.Caches.UnclaimedPVs(claim), b.Caches.PVsOfUID(string(o.UID))...)
+	all := b.Caches.PVsOfUID(string(o.UID))
+	for _, claimant := range pvs.ClaimantsOf(claim) {
+		all = append(all, b.Caches.UnclaimedPVs(claimant)...)
+	}
 	match := pvs.Match(claim, all, class != nil && resolve.WaitsForNode(class))
 	if match == nil {
 		return nil

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -91,6 +92,13 @@ func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[strin
 		out[contract.AnnExitCode] = strconv.Itoa(int(*code))
 	}
 	return out
+}
+
+// IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim
+// and its annotations show. Events of a burst would cost the API server as many requests as all else.
+func (o *Observation) IsAsExpected(run decide.Run) bool {
+	first := !slices.ContainsFunc(o.View.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })
+	return len(run.UIDs) > 1 && first && run.Attempt == 1 && run.Outcome.Verdict == contract.Done
 }
 
 // isPublished reports whether a claim has these very annotations, as far as the caches keep them.

@@ -5,7 +5,26 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
+
+// Claimants returns who may claim a PV that names no claim by its UID: the claims of a class, by its label, or the claim that it names, as
+// "namespace/name". A label has no slash, so the two differ. For almost all PVs it returns nothing.
+func Claimants(pv *corev1.PersistentVolume) []string {
+	switch ref := pv.Spec.ClaimRef; {
+	case ref == nil:
+		return []string{config.ClassLabel(pv.Spec.StorageClassName)}
+	case ref.UID == "":
+		return []string{ref.Namespace + "/" + ref.Name}
+	default:
+		return nil
+	}
+}
+
+// ClaimantsOf returns as what a claim may claim PVs that name no claim by its UID.
+func ClaimantsOf(claim *corev1.PersistentVolumeClaim) []string {
+	return []string{config.ClassLabel(storagehelpers.GetPersistentVolumeClaimClass(claim)), claim.Namespace + "/" + claim.Name}
+}
 
 // Match returns one of these PVs that Kubernetes may bind to a claim, or nil. delayed says that the scheduler selects the claim's node: then
 // only a PV that names the claim is bound to it. The claim's own PV does not count. Nor does a selector: no cache has it.

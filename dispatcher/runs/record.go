@@ -61,6 +61,20 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 
+// ReportedAfter is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
+const ReportedAfter = 30 * time.Second
+
+// IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
+func IsReportedAtLaunch(attempt int, anyNode bool) bool { return attempt > 1 || anyNode }
+
+// ReportedAt returns when a run is reported that has not ended, by when its Job was created. It is zero if it was reported at its launch.
+func (r Record) ReportedAt(created time.Time) time.Time {
+	if r.Verb == contract.Expand || r.IsUndo() || IsReportedAtLaunch(r.Attempt, r.AnyNode) {
+		return time.Time{}
+	}
+	return created.Add(ReportedAfter)
+}
+
 // RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]

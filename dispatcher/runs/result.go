@@ -105,6 +105,17 @@ func OutputOf(pods []*corev1.Pod) string {
 	return ""
 }
 
+// WithoutResults returns an output without the results of requests that are done and have no message.
+func WithoutResults(output string) string {
+	var out strings.Builder
+	for line := range strings.Lines(output) {
+		if listed := contract.DecodeResults(line); len(listed) != 1 || !listed[0].IsDone() || listed[0].Message != "" {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
 // What the kubelet keeps of a message: the end of the file, or of the log where there is no file. If a pod has many
 // containers, it keeps only the beginning of that.
 const (
