@@ -61,11 +61,11 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.T.Fatalf("nobody scripted the image %s", name)
 	}
 	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
-	ended := endOf(pod)
+	if ended := endOf(pod); ended != nil {
+		c.endLingering(pod, ended, image.Lingers)
+		return
+	}
 	switch done := pod.Status.StartTime.Add(cmp.Or(image.Takes, time.Second)); {
-	case ended != nil && c.due(ended.FinishedAt.Add(image.Lingers)):
-		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
-	case ended != nil:
 	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
 		c.endContainer(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done):
@@ -85,6 +85,13 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 			c.setEnd(p, exit)
 		}
 	})
+}
+
+// endLingering ends a pod when its container has ended for a time.
+func (c *Cluster) endLingering(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, lingers time.Duration) {
+	if c.due(ended.FinishedAt.Add(lingers)) {
+		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
+	}
 }
 
 // endContainer ends the container of a pod that has not ended yet.
