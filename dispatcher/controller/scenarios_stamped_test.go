@@ -17,14 +17,14 @@ func stamped(c *corev1.PersistentVolumeClaim) {
 	fakecluster.Annotate(c, fakecluster.AnnStorageProvisioner, contract.ProvisionerName)
 }
 
-// staticPV creates a PV by hand.
-func (w *world) staticPV(name, size string, changes ...func(*corev1.PersistentVolume)) {
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// staticPV creates the PV static by hand.
+func (w *world) staticPV(size string, changes ...func(*corev1.PersistentVolume)) {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
 	pv.Spec = corev1.PersistentVolumeSpec{
 		StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
 		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		PersistentVolumeSource:        corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "filer", Path: "/by-hand/" + name}},
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "filer", Path: "/by-hand"}},
 	}
 	for _, change := range changes {
 		change(pv)
@@ -36,10 +36,10 @@ func (w *world) staticPV(name, size string, changes ...func(*corev1.PersistentVo
 func TestAStampedClaimIsServedBeforeThePVControllerHasLookedAtIt(t *testing.T) {
 	for name, static := range map[string]func(*world){
 		"no PV":                  func(*world) {},
-		"a PV that is too small": func(w *world) { w.staticPV("static", "1Mi") },
-		"a PV for another claim": func(w *world) { w.staticPV("static", "1Ti", namesClaim("other")) },
+		"a PV that is too small": func(w *world) { w.staticPV("1Mi") },
+		"a PV for another claim": func(w *world) { w.staticPV("1Ti", namesClaim("other")) },
 		"a PV of another class": func(w *world) {
-			w.staticPV("static", "1Ti", func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" })
+			w.staticPV("1Ti", func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "silver" })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAStampedClaimThatKubernetesMayBindToAPVIsNotProvisioned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
-				w.staticPV("static", "1Ti", change)
+				w.staticPV("1Ti", change)
 				w.Advance(time.Hour)
 				w.BinderDown = true
 				w.Start()
@@ -101,7 +101,7 @@ func TestAStampedClaimThatKubernetesMayBindToAPVIsNotProvisioned(t *testing.T) {
 func TestAStampedClaimIsServedWhenAnotherHasGotThePV(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
-		w.staticPV("static", "1Ti")
+		w.staticPV("1Ti")
 		w.Advance(time.Second)
 		w.BinderDown = true
 		w.Start()
@@ -144,7 +144,7 @@ func TestAStampedClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
 				w.BinderDown = true
 				w.Start()
 				w.Dispatcher().DelayWatches("persistentvolumes", true)
-				w.staticPV("static", "1Ti")
+				w.staticPV("1Ti")
 				w.Advance(2 * time.Minute)
 				claim := w.CreateClaim("data", stamped)
 				w.Until("its pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })

@@ -206,16 +206,22 @@ func keepOrReclaim(v View) Action {
 		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
 	}
 	switch {
-	case !v.Volume.PolicyDelete && v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
 	case !v.Volume.PolicyDelete:
-		return Wait{Why: "the volume is retained"}
+		return v.reportSpare()
 	case !v.Volume.Released || !v.Volume.Orphaned:
 		// A PV that is terminating while it is bound is still in use.
 		return v.reportUnclaimed("the volume is in use")
 	default:
 		return reclaimVolume(v)
 	}
+}
+
+// reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
+func (v View) reportSpare() Action {
+	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
+	}
+	return Wait{Why: "the volume is retained"}
 }
 
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
