@@ -42,6 +42,10 @@ model: ## explore what can happen to one claim in full size; minutes
 bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
 	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
 
+.PHONY: bench
+bench: deps build ## claims a second, beside the peers: BENCH=quick in 5 minutes, the whole in 75; scripts/bench.sh says more (root)
+	@scripts/bench.sh
+
 # The packages whose tests compare with golden files are those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
 

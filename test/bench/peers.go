@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// The names under which the peers serve classes.
+const (
+	csiDriver            = "csi.bench.example"
+	libraryProvisioner   = "bench.example/library"
+	localPathProvisioner = "rancher.io/local-path"
+)
+
+// peer is a program of another project that serves a class.
+type peer struct {
+	user        string
+	provisioner string
+	binding     storagev1.VolumeBindingMode
+	annotations map[string]string
+}
+
+// prepare makes the peer's class and user, and returns its kubeconfig.
+func (p peer) prepare(ctx context.Context, c *cluster) (string, error) {
+	if err := c.makeClass(ctx, p.provisioner, p.binding); err != nil {
+		return "", err
+	}
+	return c.kubeconfigOf(ctx, benchNamespace, p.user)
+}
+
+func (p peer) subject(c *cluster, programs ...*program) *subject {
+	return &subject{create: c.claims(p.annotations), programs: programs}
+}
+
+// startCSI starts the csi external-provisioner and a driver whose volumes are instant.
+func startCSI(ctx context.Context, s settings, c *cluster) (*subject, error) {
+	one := peer{user: "csi", provisioner: csiDriver, binding: storagev1.VolumeBindingImmediate, annotations: stamp(s.cell.Row, csiDriver)}
+	kubeconfig, err := one.prepare(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(s.temp, "csi.sock")
+	driver, err := startProgram(ctx, s, "csi-driver", "--socket="+socket, "--name="+csiDriver)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + socket}
+	if s.cell.Row.Tuned {
+		args = append(args, "--kube-api-qps=2000", "--kube-api-burst=4000", "--worker-threads=200")
+	}
+	provisioner, err := startProgram(ctx, s, "csi-provisioner", args...)
+	if err != nil {
+		return nil, err
+	}
+	return one.subject(c, provisioner, driver), nil
+}
+
+// startLibrary starts a provisioner that consists of the sig-storage library and of volumes that are instant.
+func startLibrary(ctx context.Context, s settings, c *cluster) (*subject, error) {
+	one := peer{user: "library", provisioner: libraryProvisioner, binding: storagev1.VolumeBindingImmediate}
+	kubeconfig, err := one.prepare(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--kubeconfig=" + kubeconfig, "--name=" + libraryProvisioner}
+	if s.cell.Row.Tuned {
+		args = append(args, "--qps=2000", "--burst=4000", "--threads=100")
+	}
+	p, err := startProgram(ctx, s, "library-provisioner", args...)
+	if err != nil {
+		return nil, err
+	}
+	return one.subject(c, p), nil
+}
+
+// What local-path-provisioner reads from its ConfigMap, as its project ships it.
+const (
+	localPathConfig = `{"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/opt/local-path-provisioner"]}]}`
+	localPathPod    = `apiVersion: v1
+kind: Pod
+metadata: {name: helper-pod}
+spec:
+  containers:
+    - {name: helper-pod, image: "localhost/bench:v1", imagePullPolicy: IfNotPresent}
+`
+)
+
+// startLocalPath starts local-path-provisioner. It needs a node, which a scheduler would have selected for the claim's pod: the claims carry
+// one when they are made.
+func startLocalPath(ctx context.Context, s settings, c *cluster) (*subject, error) {
+	one := peer{
+		user: "local-path", provisioner: localPathProvisioner, binding: storagev1.VolumeBindingWaitForFirstConsumer,
+		annotations: map[string]string{annSelectedNode: nodeName(0)},
+	}
+	kubeconfig, err := one.prepare(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	config, pod := filepath.Join(s.temp, "config.json"), filepath.Join(s.temp, "helperPod.yaml")
+	for file, text := range map[string]string{config: localPathConfig, pod: localPathPod} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	args := []string{
+		"start", "--kubeconfig", kubeconfig, "--namespace", benchNamespace, "--service-account-name", one.user, "--provisioner-name", localPathProvisioner,
+		"--config", config, "--helper-pod-file", pod, "--helper-image", "localhost/bench:v1", "--health-port", "18081",
+	}
+	if s.cell.Row.Tuned {
+		args = append(args, "--kube-client-qps", "2000", "--kube-client-burst", "4000", "--worker-threads", "200")
+	}
+	p, err := startProgram(ctx, s, "local-path-provisioner", args...)
+	if err != nil {
+		return nil, err
+	}
+	return one.subject(c, p), nil
+}
