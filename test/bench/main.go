@@ -21,9 +21,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	klog.LogToStderr(true)
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -147,7 +148,7 @@ func printReport(_ context.Context, args []string) error {
 func readResults(dir string) (report.Results, error) {
 	var out report.Results
 	for _, cell := range plan.Cells(false) {
-		text, err := os.ReadFile(filepath.Join(dir, string(cell.Column)+"-"+cell.Row.Name+".json")) //nolint:gosec // of our own plan
+		text, err := os.ReadFile(filepath.Join(dir, string(cell.Column)+"-"+cell.Row.Name+".json"))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -109,7 +109,7 @@ func TestAPodWhoseFilesAreBrokenIsAnError(t *testing.T) {
 	missing.Annotations["a/pv"] = `{"items":[]}`
 	broken := ofOurs(t, contract.Provision, "one")
 	broken.Annotations["a/request"] = "{"
-	for want, pod := range map[string]*corev1.Pod{"0 PVs for 2 requests": missing, "pod pod": broken} {
+	for want, pod := range map[string]*corev1.Pod{"0 PVs for 2 requests": missing, "decode the requests": broken} {
 		if _, err := play.PVs(pod); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -52,8 +52,10 @@ func TestARateIsClaimsBySecondsUntilTheLastOne(t *testing.T) {
 
 func TestATargetIsComparedWithTheOtherRowOfTheSameColumn(t *testing.T) {
 	results := report.Results{
-		{Column: plan.Stock, Row: "csi", Provision: at(4, 50)}, {Column: plan.Stock, Row: "ours-64", Provision: at(4, 50)},
-		{Column: plan.Raised, Row: "csi", Provision: at(40, 50)}, {Column: plan.Raised, Row: "ours-64", Provision: at(30, 50)},
+		{Column: plan.Stock, Row: "csi", Provision: at(4, 50)},
+		{Column: plan.Stock, Row: "ours-64", Provision: at(4, 50)},
+		{Column: plan.Raised, Row: "csi", Provision: at(40, 50)},
+		{Column: plan.Raised, Row: "ours-64", Provision: at(30, 50)},
 		{Column: plan.Max, Row: "csi", Provision: at(60, 50)},
 	}
 	for what, want := range map[string]report.Judgement{
@@ -124,7 +126,8 @@ func TestTheTextHasEveryRowWhatWasMissedAndWhatFailed(t *testing.T) {
 
 func TestTheSummaryCountsWhatHasToBeMet(t *testing.T) {
 	results := report.Results{
-		{Column: plan.Stock, Row: "csi", Provision: at(4, 50)}, {Column: plan.Stock, Row: "ours-64", Provision: at(4, 50)},
+		{Column: plan.Stock, Row: "csi", Provision: at(4, 50)},
+		{Column: plan.Stock, Row: "ours-64", Provision: at(4, 50)},
 		{Column: plan.Stock, Row: "ours-64-stamped", Provision: at(4, 50)},
 	}
 	const want = "16 targets have to be met: 1 are met, 1 are missed, 14 were not measured"
@@ -135,7 +138,8 @@ func TestTheSummaryCountsWhatHasToBeMet(t *testing.T) {
 
 func TestThePlotIsXMLWithALineForEachMeasuredRow(t *testing.T) {
 	svg := report.SVG(report.Results{
-		{Column: plan.Stock, Row: "csi", Provision: at(4, 500)}, {Column: plan.Stock, Row: "floor", Provision: at(7, 50)},
+		{Column: plan.Stock, Row: "csi", Provision: at(4, 500)},
+		{Column: plan.Stock, Row: "floor", Provision: at(7, 50)},
 		{Column: plan.Max, Row: "jobs"},
 	})
 	for in := xml.NewDecoder(strings.NewReader(svg)); ; {
