@@ -1,7 +1,8 @@
 #!/bin/bash
 # bench.sh: claims bound and deleted a second, of this project and of its peers, in one run. (make bench)
-# Each cell of the table has a control plane of its own, without kubelets, and test/bench plays the nodes. What it prints is kept in
-# BENCH_OUT as bench.txt, with bench.json, bench.svg and the logs of the provisioners.
+# Each cell of the table has a cluster of its own: a control plane without kubelets, and test/bench plays the nodes. Those of the column "one"
+# have a real node. What is printed is kept in BENCH_OUT as bench.txt, with bench.json, bench.svg and the logs of the
+# provisioners.
 #   BENCH=quick          a few cells, in 5 minutes
 #   BENCH_CELLS=REGEX    only cells with such names: 'stock/', 'raised/(csi|ours-64)$'
 #   BENCH_PEERS=no       without the peers, which take minutes to build the first time
@@ -47,10 +48,24 @@ cells() {
   done
 }
 
-# The policies that are shipped are in force for every row. The dispatcher is started by the benchmark, and only for its rows.
-prepare() {
+# up_alone: the policies that are shipped are in force for every row. The dispatcher is started by the benchmark, and only for its rows.
+up_alone() {
+  test/cluster/up.sh 0
   kubectl kustomize deploy/base | kubectl apply -f - >/dev/null
   kubectl -n flex-system delete deployment flex-dispatcher >/dev/null
+}
+
+# up_with_node: with the dispatcher and the bash images as they are shipped, and an image for local-path-provisioner's pods.
+up_with_node() {
+  local context
+  unset FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
+  test/cluster/up.sh 1
+  scripts/deploy.sh
+  context=$(mktemp -d)
+  install -m 0755 /bin/busybox "$context/busybox"
+  printf 'FROM scratch\nCOPY busybox /bin/busybox\nRUN ["/bin/busybox", "--install", "-s", "/bin"]\n' >"$context/Dockerfile"
+  test/cluster/load-image.sh "$(test/cluster/build-image.sh bench-helper:v1 "$context")"
+  rm -rf "$context"
 }
 
 cell() { # COLUMN ROW CLAIMS
@@ -58,8 +73,7 @@ cell() { # COLUMN ROW CLAIMS
   mapfile -t flags < <("$BIN/bench" flags "$1")
   export FLEX_CONTROLLERS_FLAGS=${flags[0]} FLEX_SCHEDULER_FLAGS=${flags[1]}
   say "$1/$2: $3 claims"
-  test/cluster/up.sh 0
-  prepare
+  if [ "$1" = one ]; then up_with_node; else up_alone; fi
   in_control "$BIN/bench" cell -column "$1" -row "$2" -claims "$3" -kubeconfig "$LAB_KUBECONFIG" -state "$KUBE_DIR" \
     -bin "$BIN" -logs "$OUT/logs" -out "$OUT/cells/$1-$2.json" || FAILED+=("$1/$2")
   test/cluster/down.sh

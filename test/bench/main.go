@@ -95,11 +95,15 @@ func runCell(ctx context.Context, args []string) error {
 		return err
 	}
 	s.cell.Column = plan.Column(*column)
+	run := measure
+	if s.cell.Column == plan.One {
+		run = measureOnes
+	}
 	if s.temp, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(s.temp)
-	result, failed := measure(ctx, s)
+	result, failed := run(ctx, s)
 	if failed != nil {
 		result.Error = failed.Error()
 	}

@@ -170,25 +170,26 @@ func atOnce(claims []string, do func(string) error) error {
 	return <-failed // nil if there is none
 }
 
-// How long nothing may be asked for until all is quiet, and when it is measured anyway.
+// How long hardly anything may be asked for until all is quiet, and when it is measured anyway. The API server asks itself now and then.
 const (
 	quietFor  = 2 * time.Second
 	quietMost = 90 * time.Second
+	hardlyAny = 5
 )
 
 // quiet waits until no more requests come, and returns those since a time. With the stock limits, events come long after the claims are done.
 func (b *bench) quiet(ctx context.Context, from time.Time) (audit.Counts, error) {
-	last, end := -1, time.Now().Add(quietMost)
+	last, end := -hardlyAny, time.Now().Add(quietMost)
 	for {
 		counts, err := b.requests(from)
 		if err != nil {
 			return counts, err
 		}
-		if n := total(counts); n == last || time.Now().After(end) {
+		n := total(counts)
+		if n-last < hardlyAny || time.Now().After(end) {
 			return counts, nil
-		} else {
-			last = n
 		}
+		last = n
 		select {
 		case <-time.After(quietFor):
 		case <-ctx.Done():

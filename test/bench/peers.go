@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -70,49 +69,6 @@ func startLibrary(ctx context.Context, s settings, c *cluster) (*subject, error)
 		args = append(args, "--qps=2000", "--burst=4000", "--threads=100")
 	}
 	p, err := startProgram(ctx, s, "library-provisioner", args...)
-	if err != nil {
-		return nil, err
-	}
-	return one.subject(c, p), nil
-}
-
-// What local-path-provisioner reads from its ConfigMap, as its project ships it.
-const (
-	localPathConfig = `{"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/opt/local-path-provisioner"]}]}`
-	localPathPod    = `apiVersion: v1
-kind: Pod
-metadata: {name: helper-pod}
-spec:
-  containers:
-    - {name: helper-pod, image: "localhost/bench:v1", imagePullPolicy: IfNotPresent}
-`
-)
-
-// startLocalPath starts local-path-provisioner. It needs a node, which a scheduler would have selected for the claim's pod: the claims carry
-// one when they are made.
-func startLocalPath(ctx context.Context, s settings, c *cluster) (*subject, error) {
-	one := peer{
-		user: "local-path", provisioner: localPathProvisioner, binding: storagev1.VolumeBindingWaitForFirstConsumer,
-		annotations: map[string]string{annSelectedNode: nodeName(0)},
-	}
-	kubeconfig, err := one.prepare(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	config, pod := filepath.Join(s.temp, "config.json"), filepath.Join(s.temp, "helperPod.yaml")
-	for file, text := range map[string]string{config: localPathConfig, pod: localPathPod} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return nil, err
-		}
-	}
-	args := []string{
-		"start", "--kubeconfig", kubeconfig, "--namespace", benchNamespace, "--service-account-name", one.user, "--provisioner-name", localPathProvisioner,
-		"--config", config, "--helper-pod-file", pod, "--helper-image", "localhost/bench:v1",
-	}
-	if s.cell.Row.Tuned { // from 0.0.37 on; scripts/bench.sh leaves the row out where the flags are missing
-		args = append(args, "--kube-client-qps", "2000", "--kube-client-burst", "4000", "--worker-threads", "200")
-	}
-	p, err := startProgram(ctx, s, "local-path-provisioner", args...)
 	if err != nil {
 		return nil, err
 	}

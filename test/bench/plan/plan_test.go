@@ -29,6 +29,11 @@ func TestTheWholeRunHasEveryRowInEveryColumnAndDefaultsAtStockOnly(t *testing.T)
 			}
 		}
 	}
+	for _, row := range plan.Singles {
+		if _, has := cells["one/"+row.Name]; !has {
+			t.Errorf("no claims one after the other for %s", row.Name)
+		}
+	}
 	if got := cells["stock/ours-64"].Claims; got != 200 {
 		t.Errorf("stock: %d claims, want 200", got)
 	}

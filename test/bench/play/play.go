@@ -23,18 +23,19 @@ const (
 
 // Of returns the next step of a pod.
 func Of(pod *corev1.Pod) Step {
-	isTerminating := pod.DeletionTimestamp != nil
+	hasEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	grace := pod.DeletionGracePeriodSeconds
 	switch {
 	case pod.Spec.NodeName == "":
 		return Wait
-	case isTerminating && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0:
-		return Wait // finalizers hold it
-	case isTerminating:
-		return Remove
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case !hasEnded:
+		return Finish // a deleted one, too: a pod that goes without a report may still run, for all that others know
+	case pod.DeletionTimestamp == nil:
 		return Wait
+	case grace != nil && *grace == 0:
+		return Wait // finalizers hold it
 	default:
-		return Finish
+		return Remove
 	}
 }
 

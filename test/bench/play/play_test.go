@@ -19,16 +19,23 @@ func TestStepOfAPod(t *testing.T) {
 		pod  corev1.Pod
 		want play.Step
 	}{
-		"that waits for a node":      {corev1.Pod{}, play.Wait},
-		"that has a node":            {onNode(nil), play.Finish},
-		"that has succeeded":         {onNode(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), play.Wait},
-		"that is deleted":            {onNode(func(p *corev1.Pod) { p.DeletionTimestamp = &now; p.DeletionGracePeriodSeconds = new(int64(30)) }), play.Remove},
-		"that has ended, is deleted": {onNode(func(p *corev1.Pod) { p.DeletionTimestamp = &now; p.Status.Phase = corev1.PodFailed }), play.Remove},
-		"that a finalizer holds":     {onNode(func(p *corev1.Pod) { p.DeletionTimestamp = &now; p.DeletionGracePeriodSeconds = new(int64(0)) }), play.Wait},
+		"that waits for a node":               {corev1.Pod{}, play.Wait},
+		"that has a node":                     {onNode(nil), play.Finish},
+		"that has succeeded":                  {onNode(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), play.Wait},
+		"that is deleted before it has ended": {onNode(func(p *corev1.Pod) { p.DeletionTimestamp = &now }), play.Finish},
+		"that has ended, is deleted":          {onNode(ended(&now, 30)), play.Remove},
+		"that a finalizer holds":              {onNode(ended(&now, 0)), play.Wait},
 	} {
 		if got := play.Of(&tt.pod); got != tt.want {
 			t.Errorf("a pod %s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// ended changes a pod to one that has ended and is deleted.
+func ended(now *metav1.Time, grace int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Status.Phase = now, &grace, corev1.PodFailed
 	}
 }
 

@@ -124,3 +124,19 @@ func (r Results) remove(column plan.Column, row string) *Phase {
 	}
 	return nil
 }
+
+// Add appends a claim that came after all others: its time counts from the end of the one before.
+func (p *Phase) Add(next *Phase) {
+	last := 0.0
+	if len(p.Done) > 0 {
+		last = p.Done[len(p.Done)-1]
+	}
+	for _, asked := range next.Asked {
+		p.Asked = append(p.Asked, last+asked)
+	}
+	for _, done := range next.Done {
+		p.Done = append(p.Done, last+done)
+	}
+	p.Took = append(p.Took, next.Took...)
+	slices.Sort(p.Took)
+}

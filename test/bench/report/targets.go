@@ -141,6 +141,15 @@ func (b budget) target(r Results, column plan.Column) Target {
 	return t.judged(phase != nil)
 }
 
+// mostForOne is within how many seconds half of the claims that come one after the other are to be bound.
+const mostForOne = 0.9
+
+func oneClaim(r Results) Target {
+	p := r.provision(plan.One, plan.Singles[0].Name)
+	t := Target{What: "one claim on a real node, a bash image: p50 ≤ " + number(mostForOne) + " s", AtMost: true, Want: mostForOne, Measured: p.Quantile(0.5)}
+	return t.judged(p != nil)
+}
+
 // Targets judges a run, those that have to be met first.
 func Targets(r Results) []Target {
 	var must, aims []Target
@@ -157,5 +166,6 @@ func Targets(r Results) []Target {
 	for _, b := range budgets {
 		add(b.target(r, plan.Raised))
 	}
+	add(oneClaim(r))
 	return append(must, aims...)
 }
