@@ -6,6 +6,7 @@
 #   BENCH=quick          a few cells, in 5 minutes
 #   BENCH_CELLS=REGEX    only cells with such names: 'stock/', 'raised/(csi|ours-64)$'
 #   BENCH_PEERS=no       without the peers, which take minutes to build the first time
+#   PROFILE=1            keeps CPU profiles of the API server beside the logs of the provisioners
 #   BENCH_OUT=DIR        bin/bench
 #   BENCH_ADD=1          keeps the cells that are in BENCH_OUT, measured by an earlier run, and measures only the others
 set -euo pipefail
@@ -72,10 +73,11 @@ cell() { # COLUMN ROW CLAIMS
   local flags
   mapfile -t flags < <("$BIN/bench" flags "$1")
   export FLEX_CONTROLLERS_FLAGS=${flags[0]} FLEX_SCHEDULER_FLAGS=${flags[1]}
+  [ -z "${PROFILE:-}" ] || export FLEX_APISERVER_FLAGS=--profiling=true
   say "$1/$2: $3 claims"
   if [ "$1" = one ]; then up_with_node; else up_alone; fi
   in_control "$BIN/bench" cell -column "$1" -row "$2" -claims "$3" -kubeconfig "$LAB_KUBECONFIG" -state "$KUBE_DIR" \
-    -bin "$BIN" -logs "$OUT/logs" -out "$OUT/cells/$1-$2.json" || FAILED+=("$1/$2")
+    -bin "$BIN" -logs "$OUT/logs" -profile="$([ -z "${PROFILE:-}" ] && echo false || echo true)" -out "$OUT/cells/$1-$2.json" || FAILED+=("$1/$2")
   test/cluster/down.sh
 }
 

@@ -72,7 +72,9 @@ type settings struct {
 	state, bin string
 	// temp is for what lasts as long as the cell, logs for what the provisioner prints.
 	temp, logs string
-	patience   time.Duration
+	// profile keeps CPU profiles of the API server beside the logs.
+	profile  bool
+	patience time.Duration
 }
 
 func runCell(ctx context.Context, args []string) error {
@@ -85,6 +87,7 @@ func runCell(ctx context.Context, args []string) error {
 	flags.StringVar(&s.state, "state", "", "the cluster's directory")
 	flags.StringVar(&s.bin, "bin", "bin", "where the provisioners are")
 	flags.StringVar(&s.logs, "logs", ".", "where the provisioner's output is written to")
+	flags.BoolVar(&s.profile, "profile", false, "keep CPU profiles of the API server beside the logs")
 	flags.DurationVar(&s.patience, "timeout", 10*time.Minute, "for provisioning, and for deleting")
 	out := flags.String("out", "", "the file for the result")
 	if err := flags.Parse(args); err != nil {

@@ -40,11 +40,11 @@ func measure(ctx context.Context, s settings) (report.Result, error) {
 	if err := b.warmUp(ctx); err != nil {
 		return result, fmt.Errorf("warm up: %w", err)
 	}
-	if result.Provision, err = b.phase(ctx, b.watcher.provisioned, b.subject.create, names("claim", s.cell.Claims)); err != nil {
+	if result.Provision, err = b.phase(ctx, "provision", b.watcher.provisioned, b.subject.create); err != nil {
 		return result, fmt.Errorf("provision: %w", err)
 	}
 	if s.cell.Row.Deletes() {
-		result.Delete, err = b.phase(ctx, b.watcher.deleted, b.deleteClaim, names("claim", s.cell.Claims))
+		result.Delete, err = b.phase(ctx, "delete", b.watcher.deleted, b.deleteClaim)
 		if err != nil {
 			return result, fmt.Errorf("delete: %w", err)
 		}
@@ -98,17 +98,21 @@ func (b *bench) warmUp(ctx context.Context) error {
 	return err
 }
 
-// phase measures a burst, with what was asked of the API server and used until all was quiet again.
-func (b *bench) phase(ctx context.Context, watch func(*report.Timeline), do func(context.Context, string) error, claims []string) (*report.Phase, error) {
+// phase measures a burst of all claims, with what was asked of the API server and used until all was quiet again.
+func (b *bench) phase(ctx context.Context, name string, watch func(*report.Timeline), do func(context.Context, string) error) (*report.Phase, error) {
 	time.Sleep(refill)
 	before, err := samples(b.state, b.subject.programs)
 	if err != nil {
 		return nil, err
 	}
 	from := time.Now()
-	phase, err := b.burst(ctx, watch, do, claims)
+	profile := b.startProfile(ctx, name)
+	phase, err := b.burst(ctx, watch, do, names("claim", b.cell.Claims))
 	if err != nil {
 		return phase, err
+	}
+	if err := <-profile; err != nil {
+		return phase, fmt.Errorf("profile the API server: %w", err)
 	}
 	counts, err := b.quiet(ctx, from)
 	if err != nil {
