@@ -138,7 +138,7 @@ func TestTheSummaryCountsWhatHasToBeMet(t *testing.T) {
 
 func TestThePlotIsXMLWithALineForEachMeasuredRow(t *testing.T) {
 	svg := report.SVG(report.Results{
-		{Column: plan.Stock, Row: "csi", Provision: at(4, 500)},
+		{Column: plan.Stock, Row: "csi", Provision: at(4, 5000)},
 		{Column: plan.Stock, Row: "floor", Provision: at(7, 50)},
 		{Column: plan.Max, Row: "jobs"},
 	})
