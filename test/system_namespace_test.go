@@ -72,7 +72,7 @@ func TestNothingButTheDispatcherIsInItsNamespace(t *testing.T) {
 	// What limits pods may be there as well.
 	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == "NetworkPolicy" })
 	slices.Sort(kinds)
-	if want := []string{"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(kinds, want) {
+	if want := []string{"Deployment", "PodDisruptionBudget", "Role", "RoleBinding", "ServiceAccount"}; !slices.Equal(kinds, want) {
 		t.Errorf("%s has %v, want %v", systemNamespace, kinds, want)
 	}
 }
