@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
 // benchOf returns a benchmark with a watcher, in a cluster in which claims are bound as soon as they are made if they are to be.
@@ -56,11 +57,11 @@ func TestABurstFailsWhenTheProvisionerHasEnded(t *testing.T) {
 	b := benchOf(t, false)
 	b.patience = time.Minute
 	b.cell = plan.Cell{Column: plan.Stock, Row: plan.Row{Name: "broken"}}
-	p, err := startProgram(t.Context(), b.settings, "false")
+	p, err := b.start(t.Context(), "false")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.subject.programs = []*program{p}
+	b.subject.programs = []*process.Program{p}
 	if _, err = b.burst(t.Context(), b.watcher.provisioned, b.subject.create, names("claim", 3)); err == nil || !strings.Contains(err.Error(), "false ended") {
 		t.Errorf("%v", err)
 	}
@@ -69,13 +70,13 @@ func TestABurstFailsWhenTheProvisionerHasEnded(t *testing.T) {
 func TestAProgramEndsWithItsSubject(t *testing.T) {
 	b := benchOf(t, false)
 	ctx, stop := context.WithCancel(t.Context())
-	p, err := startProgram(ctx, b.settings, "sleep", "60")
+	p, err := b.start(ctx, "sleep", "60")
 	if err != nil {
 		t.Fatal(err)
 	}
 	started := time.Now()
-	(&subject{programs: []*program{p}}).end(stop)
-	if took := time.Since(started); took > grace {
+	(&subject{programs: []*process.Program{p}}).end(stop)
+	if took := time.Since(started); took > process.Grace {
 		t.Errorf("it took %v", took)
 	}
 }

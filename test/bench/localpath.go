@@ -54,7 +54,7 @@ func startLocalPathOn(ctx context.Context, s settings, c *cluster, node string) 
 	if s.cell.Row.Tuned { // from 0.0.37 on; scripts/bench.sh leaves the row out where the flags are missing
 		args = append(args, "--kube-client-qps", "2000", "--kube-client-burst", "4000", "--worker-threads", "200")
 	}
-	p, err := startProgram(ctx, s, "local-path-provisioner", args...)
+	p, err := s.start(ctx, "local-path-provisioner", args...)
 	if err != nil {
 		return nil, err
 	}

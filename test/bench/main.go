@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
@@ -75,6 +76,12 @@ type settings struct {
 	// profile keeps CPU profiles of the API server beside the logs.
 	profile  bool
 	patience time.Duration
+}
+
+// start starts a program of a provisioner's. Its log has its name.
+func (s settings) start(ctx context.Context, name string, args ...string) (*process.Program, error) {
+	log := filepath.Join(s.logs, string(s.cell.Column)+"-"+s.cell.Row.Name+"-"+name+".log")
+	return process.Start(ctx, filepath.Join(s.bin, name), log, args...)
 }
 
 func runCell(ctx context.Context, args []string) error {

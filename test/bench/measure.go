@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/test/bench/audit"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
@@ -101,7 +102,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 // phase measures a burst of all claims, with what was asked of the API server and used until all was quiet again.
 func (b *bench) phase(ctx context.Context, name string, watch func(*report.Timeline), do func(context.Context, string) error) (*report.Phase, error) {
 	time.Sleep(refill)
-	before, err := samples(b.state, b.subject.programs)
+	before, err := process.Samples(b.state, b.subject.programs)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +119,8 @@ func (b *bench) phase(ctx context.Context, name string, watch func(*report.Timel
 	if err != nil {
 		return phase, err
 	}
-	after, err := samples(b.state, b.subject.programs)
-	phase.Requests, phase.Processes = counts.Sorted(), since(before, after)
+	after, err := process.Samples(b.state, b.subject.programs)
+	phase.Requests, phase.Processes = counts.Sorted(), process.Since(before, after)
 	return phase, err
 }
 
@@ -140,7 +141,7 @@ func (b *bench) burst(ctx context.Context, watch func(*report.Timeline), do func
 		case <-line.Complete():
 			return line.Phase(), nil
 		case <-alive.C:
-			if err := running(b.subject.programs); err != nil {
+			if err := process.Running(b.subject.programs); err != nil {
 				return line.Phase(), err
 			}
 		case <-patience:

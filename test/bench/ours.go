@@ -10,6 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
@@ -31,11 +32,11 @@ func startOurs(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := startProgram(ctx, s, "flex-dispatcher", ourFlags(s.cell.Row, kubeconfig)...)
+	p, err := s.start(ctx, "flex-dispatcher", ourFlags(s.cell.Row, kubeconfig)...)
 	if err != nil {
 		return nil, err
 	}
-	return &subject{create: c.claims(stamp(s.cell.Row, contract.ProvisionerName)), programs: []*program{p}}, nil
+	return &subject{create: c.claims(stamp(s.cell.Row, contract.ProvisionerName)), programs: []*process.Program{p}}, nil
 }
 
 func configOf(row plan.Row) *corev1.ConfigMap {

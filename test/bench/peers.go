@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
 // The names under which the peers serve classes.
@@ -30,7 +32,7 @@ func (p peer) prepare(ctx context.Context, c *cluster) (string, error) {
 	return c.kubeconfigOf(ctx, benchNamespace, p.user)
 }
 
-func (p peer) subject(c *cluster, programs ...*program) *subject {
+func (p peer) subject(c *cluster, programs ...*process.Program) *subject {
 	return &subject{create: c.claims(p.annotations), programs: programs}
 }
 
@@ -42,7 +44,7 @@ func startCSI(ctx context.Context, s settings, c *cluster) (*subject, error) {
 		return nil, err
 	}
 	socket := filepath.Join(s.temp, "csi.sock")
-	driver, err := startProgram(ctx, s, "csi-driver", "--socket="+socket, "--name="+csiDriver)
+	driver, err := s.start(ctx, "csi-driver", "--socket="+socket, "--name="+csiDriver)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func startCSI(ctx context.Context, s settings, c *cluster) (*subject, error) {
 	if s.cell.Row.Tuned {
 		args = append(args, "--kube-api-qps=2000", "--kube-api-burst=4000", "--worker-threads=200")
 	}
-	provisioner, err := startProgram(ctx, s, "csi-provisioner", args...)
+	provisioner, err := s.start(ctx, "csi-provisioner", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func startLibrary(ctx context.Context, s settings, c *cluster) (*subject, error)
 	if s.cell.Row.Tuned {
 		args = append(args, "--qps=2000", "--burst=4000", "--threads=100")
 	}
-	p, err := startProgram(ctx, s, "library-provisioner", args...)
+	p, err := s.start(ctx, "library-provisioner", args...)
 	if err != nil {
 		return nil, err
 	}

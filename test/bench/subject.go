@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
 // Annotations of claims that Kubernetes writes. The benchmark writes them itself on claims that are stamped, and on those of a provisioner
@@ -26,14 +27,14 @@ const className = "bench"
 type subject struct {
 	// create asks for what the row is about: a claim, or a Job.
 	create   func(ctx context.Context, name string) error
-	programs []*program
+	programs []*process.Program
 }
 
 // end ends the programs, and waits until they have ended.
 func (s *subject) end(stop func()) {
 	stop()
 	for _, p := range s.programs {
-		<-p.ended
+		p.Wait()
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -18,31 +18,34 @@ import (
 // components of the control plane that are measured.
 var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"}
 
-// grace is how long a provisioner may take to end.
-const grace = 5 * time.Second
+// Grace is how long a provisioner may take to end.
+const Grace = 5 * time.Second
 
-// program is a process of a provisioner's.
-type program struct {
+// Program is a process of a provisioner's.
+type Program struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// startProgram starts a process that ends with the context. Its output goes to a file of its name.
-func startProgram(ctx context.Context, s settings, name string, args ...string) (*program, error) {
-	log, err := os.Create(filepath.Join(s.logs, string(s.cell.Column)+"-"+s.cell.Row.Name+"-"+name+".log"))
+// Wait waits until the process has ended.
+func (p *Program) Wait() { <-p.ended }
+
+// Start starts a process that ends with the context. Its output goes to a file.
+func Start(ctx context.Context, file, output string, args ...string) (*Program, error) {
+	log, err := os.Create(output)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                                                    // the process has its own
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...) //nolint:gosec // of our own build
+	defer log.Close()                              // the process has its own
+	cmd := exec.CommandContext(ctx, file, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = Grace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", file, err)
 	}
-	p := &program{cmd, make(chan struct{})}
+	p := &Program{cmd, make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		_ = cmd.Wait() // how it ended is in its log
@@ -50,8 +53,8 @@ func startProgram(ctx context.Context, s settings, name string, args ...string) 
 	return p, nil
 }
 
-// running reports an error if a program has ended.
-func running(programs []*program) error {
+// Running reports an error if a program has ended.
+func Running(programs []*Program) error {
 	for _, p := range programs {
 		select {
 		case <-p.ended:
@@ -62,15 +65,15 @@ func running(programs []*program) error {
 	return nil
 }
 
-// sample is what a process has used since its start.
-type sample struct {
+// Sample is what a process has used since its start.
+type Sample struct {
 	name string
 	used report.Process
 }
 
-// samples looks at the control plane and the provisioner.
-func samples(state string, programs []*program) ([]sample, error) {
-	var out []sample
+// Samples looks at the control plane and the provisioner.
+func Samples(state string, programs []*Program) ([]Sample, error) {
+	var out []Sample
 	for _, name := range components {
 		text, err := os.ReadFile(filepath.Join(state, "pids", name))
 		if err != nil {
@@ -84,14 +87,14 @@ func samples(state string, programs []*program) ([]sample, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, sample{name, used})
+		out = append(out, Sample{name, used})
 	}
 	for _, p := range programs {
 		used, err := usedBy(report.Provisioner, p.cmd.Process.Pid)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, sample{strconv.Itoa(p.cmd.Process.Pid), used})
+		out = append(out, Sample{strconv.Itoa(p.cmd.Process.Pid), used})
 	}
 	return out, nil
 }
@@ -141,8 +144,8 @@ func mebibytes(status, field string) float64 {
 	return 0
 }
 
-// since returns what was used between two samples.
-func since(before, after []sample) []report.Process {
+// Since returns what was used between two samples.
+func Since(before, after []Sample) []report.Process {
 	earlier := map[string]float64{}
 	for _, s := range before {
 		earlier[s.name] = s.used.CPU
