@@ -45,6 +45,10 @@ model: ## explore what can happen to one claim in full size; minutes
 bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
 	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
 
+.PHONY: bench
+bench: deps build ## claims a second, beside the peers: BENCH=quick in 5 minutes, the whole in 75; scripts/bench.sh says more (root)
+	@scripts/bench.sh
+
 # The packages whose tests compare with golden files are those that define the flag -update.
 GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
 
@@ -68,6 +72,7 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	$(TOOL) golangci-lint fmt --diff
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
+	for dir in test/bench/peers test/bench/peers/local-path; do (cd $$dir && go mod tidy -diff) || exit 1; done
 	go vet ./...
 	go vet -tags e2e,long ./test/e2e
 
