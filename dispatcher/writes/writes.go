@@ -151,7 +151,7 @@ func (w *Log) unseenJob(o *observe.Observation, mark uint64) time.Time {
 		}
 		return time.Time{}
 	}
-	if created.seen != 0 && created.seen <= mark { // it was there, and is gone
+	if created.seen != 0 && created.seen <= mark { // it was shown, and does not exist any more
 		delete(w.created, o.UID)
 		return time.Time{}
 	}

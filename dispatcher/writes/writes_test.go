@@ -55,7 +55,7 @@ func TestASlowObservationLacksAJobThatAnotherHasShown(t *testing.T) {
 	}
 }
 
-// A Job that was shown and is gone is not waited for, and another one of its name is no late one.
+// A Job that was shown and does not exist any more is not waited for, and another one of its name is no late one.
 func TestAJobThatWasShownMayGo(t *testing.T) {
 	w := newLog()
 	w.CreatedJob(jobOf(""))

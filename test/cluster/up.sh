@@ -1,5 +1,6 @@
 #!/bin/bash
 # up.sh [NODES]: a Kubernetes of one control plane and NODES (2) real nodes on this machine. KUBE=VERSION: another than go.mod's.
+# With 0 nodes it is the control plane alone: no pod runs until nodes are added.
 # A healthy cluster with the same settings is left alone; any other is taken down first.
 set -euo pipefail
 # shellcheck source=env.sh
@@ -86,7 +87,7 @@ start() {
 }
 
 main() {
-  case $NODES in [1-9]) ;; *) die "1 to 9 nodes, not $NODES" ;; esac
+  case $NODES in [0-9]) ;; *) die "0 to 9 nodes, not $NODES" ;; esac
   need_tools ip:iproute2 nsenter:util-linux unshare:util-linux pgrep:procps sysctl:procps curl:curl openssl:openssl \
     runc:runc nft:nftables iptables:iptables conntrack:conntrack ethtool:ethtool socat:socat buildah:buildah
   cni_plugins >/dev/null

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
+)
+
+// Where claims that come one after the other are served: a node of the cluster, and the class of an example, which scripts/deploy.sh applies.
+const (
+	realNode     = "node1"
+	exampleClass = "node-directory"
+)
+
+// measureOnes measures claims that come one after the other, on a node with a kubelet.
+func measureOnes(ctx context.Context, s settings) (report.Result, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	result := report.Result{Column: s.cell.Column, Row: s.cell.Row.Name, Claims: s.cell.Claims}
+	c, err := connect(s.kubeconfig, s.temp)
+	if err != nil {
+		return result, err
+	}
+	if err := c.prepare(ctx); err != nil && !apierrors.IsAlreadyExists(err) {
+		return result, err
+	}
+	b := &bench{settings: s, cluster: c}
+	if b.subject, err = newSingle(ctx, s, c); err != nil {
+		return result, err
+	}
+	defer b.subject.end(stop)
+	if b.watcher, err = startWatcher(ctx, c.client); err != nil {
+		return result, err
+	}
+	result.Provision, result.Delete = &report.Phase{}, &report.Phase{}
+	for i, name := range append(names(s.cell.Row.Name+"-first", 1), names(s.cell.Row.Name, s.cell.Claims)...) {
+		if err := b.oneClaim(ctx, name, &result, i > 0); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// oneClaim measures one claim, from its creation until nothing of it is left.
+func (b *bench) oneClaim(ctx context.Context, name string, result *report.Result, counts bool) error {
+	provision, err := b.burst(ctx, b.watcher.provisioned, b.subject.create, []string{name})
+	if err != nil {
+		return fmt.Errorf("provision %s: %w", name, err)
+	}
+	remove, err := b.burst(ctx, b.watcher.deleted, b.deleteClaim, []string{name})
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	if counts {
+		result.Provision.Add(provision)
+		result.Delete.Add(remove)
+	}
+	select {
+	case <-time.After(time.Second): // the next claim begins when all is idle
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newSingle starts local-path-provisioner. Our dispatcher runs in the cluster, as it was deployed.
+func newSingle(ctx context.Context, s settings, c *cluster) (*subject, error) {
+	if s.cell.Row.Kind == plan.LocalPath {
+		return startLocalPathOn(ctx, s, c, realNode)
+	}
+	return &subject{create: func(ctx context.Context, name string) error {
+		claim := claimOf(name, exampleClass, map[string]string{annSelectedNode: realNode})
+		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claim, metav1.CreateOptions{})
+		return err
+	}}, nil
+}

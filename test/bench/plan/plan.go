@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Column is a setting of kube-controller-manager. Its limit on requests caps every provisioner.
+type Column string
+
+// The columns of the table.
+const (
+	Stock  Column = "stock"
+	Raised Column = "raised"
+	Max    Column = "max"
+)
+
+// Columns are all columns, in the order of the table.
+var Columns = []Column{Stock, Raised, Max}
+
+// unplayed keeps the nodes Ready: no kubelet renews their leases.
+const unplayed = "--node-monitor-grace-period=2h"
+
+// Controllers returns the flags of kube-controller-manager.
+func (c Column) Controllers() string {
+	switch c {
+	case Raised:
+		return unplayed + " --kube-api-qps=200 --kube-api-burst=400 --concurrent-job-syncs=20"
+	case Max:
+		return unplayed + " --kube-api-qps=2000 --kube-api-burst=4000 --concurrent-job-syncs=50"
+	default:
+		return unplayed
+	}
+}
+
+// Scheduler returns the flags of kube-scheduler.
+func (c Column) Scheduler() string {
+	switch c {
+	case Raised:
+		return "--kube-api-qps=200 --kube-api-burst=400"
+	case Max:
+		return "--kube-api-qps=2000 --kube-api-burst=4000"
+	default:
+		return ""
+	}
+}
+
+// Kind is what provisions.
+type Kind string
+
+// The kinds of rows.
+const (
+	Floor     Kind = "floor"
+	Ceiling   Kind = "ceiling"
+	Jobs      Kind = "jobs"
+	Ours      Kind = "ours"
+	CSI       Kind = "csi"
+	LocalPath Kind = "local-path"
+	Library   Kind = "library"
+)
+
+// Row is one provisioner with its settings.
+type Row struct {
+	Name, Title string
+	Kind        Kind
+	// Batch is our batch-size.
+	Batch int
+	// MaxParallel is our max-parallel.
+	MaxParallel int
+	// Stamped claims carry the PV controller's annotation when they are made.
+	Stamped bool
+	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
+	Tuned bool
+}
+
+// Rows are all rows, in the order of the table.
+var Rows = []Row{
+	{Name: "floor", Title: "floor: PVs pre-bound by a loop", Kind: Floor},
+	{Name: "jobs", Title: "bare Jobs (no PV)", Kind: Jobs},
+	{Name: "ceiling", Title: "ceiling: one request a claim, annotation awaited", Kind: Ceiling},
+	{Name: "ceiling-stamped", Title: "ceiling, claims stamped", Kind: Ceiling, Stamped: true},
+	{Name: "csi", Title: "csi external-provisioner, tuned", Kind: CSI, Tuned: true},
+	{Name: "library", Title: "sig-storage library, tuned", Kind: Library, Tuned: true},
+	{Name: "local-path", Title: "local-path-provisioner, tuned", Kind: LocalPath, Tuned: true},
+	{Name: "ours-1", Title: "ours, batch 1", Kind: Ours, Batch: 1, MaxParallel: 200, Tuned: true},
+	{Name: "ours-16", Title: "ours, batch 16", Kind: Ours, Batch: 16, MaxParallel: 20, Tuned: true},
+	{Name: "ours-64", Title: "ours, batch 64", Kind: Ours, Batch: 64, MaxParallel: 4, Tuned: true},
+	{Name: "ours-64-stamped", Title: "ours, batch 64, claims stamped", Kind: Ours, Batch: 64, MaxParallel: 4, Stamped: true, Tuned: true},
+	{Name: "csi-default", Title: "csi external-provisioner, defaults", Kind: CSI},
+	{Name: "library-default", Title: "sig-storage library, defaults", Kind: Library},
+	{Name: "local-path-default", Title: "local-path-provisioner, defaults", Kind: LocalPath},
+	{Name: "ours-default", Title: "ours, defaults", Kind: Ours, Batch: 1, MaxParallel: 20},
+}
+
+// One is the column of claims that come one after the other, on a node with a kubelet.
+const One Column = "one"
+
+// Singles are the rows of that column.
+var Singles = []Row{
+	{Name: "one-ours", Title: "ours, a bash image", Kind: Ours},
+	{Name: "one-local-path", Title: "local-path-provisioner, defaults", Kind: LocalPath},
+}
+
+// claimsOne is how many claims come one after the other.
+const claimsOne = 20
+
+// RowOf returns the row of a name.
+func RowOf(name string) (Row, error) {
+	all := slices.Concat(Rows, Singles)
+	if i := slices.IndexFunc(all, func(r Row) bool { return r.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return Row{}, fmt.Errorf("there is no row %q", name)
+}
+
+// Deletes reports whether the provisioner deletes what it has made.
+func (r Row) Deletes() bool { return r.Kind != Floor && r.Kind != Ceiling && r.Kind != Jobs }
+
+// IsPeer reports whether the row needs a program of another project.
+func (r Row) IsPeer() bool { return r.Kind == CSI || r.Kind == LocalPath || r.Kind == Library }
+
+// usesDefaults reports whether the row is a provisioner as its users get it.
+func (r Row) usesDefaults() bool { return r.Deletes() && !r.Tuned }
+
+// Cell is one measurement: so many claims, in a cluster of its own.
+type Cell struct {
+	Column Column
+	Row    Row
+	Claims int
+}
+
+// Name is the cell's in files and on the command line.
+func (c Cell) Name() string { return string(c.Column) + "/" + c.Row.Name }
+
+// How many claims a cell gets.
+const (
+	claimsStock    = 200
+	claimsDefaults = 50
+	claimsRaised   = 1000
+	claimsQuick    = 200
+)
+
+// quick are the cells of a quick run.
+var quick = []struct {
+	column Column
+	row    string
+	claims int
+}{
+	{Stock, "ours-64", claimsDefaults},
+	{Raised, "floor", claimsQuick},
+	{Raised, "csi", claimsQuick},
+	{Raised, "ours-1", claimsQuick},
+	{Raised, "ours-64", claimsQuick},
+}
+
+// Cells returns what is measured, in order.
+func Cells(isQuick bool) []Cell {
+	if !isQuick {
+		return whole()
+	}
+	var out []Cell
+	for _, q := range quick {
+		row, err := RowOf(q.row)
+		if err == nil {
+			out = append(out, Cell{Column: q.column, Row: row, Claims: q.claims})
+		}
+	}
+	return out
+}
+
+func whole() []Cell {
+	var out []Cell
+	for _, column := range Columns {
+		for _, row := range Rows {
+			switch {
+			case row.usesDefaults() && column != Stock: // their own limits are lower than the raised ones
+			case row.usesDefaults():
+				out = append(out, Cell{column, row, claimsDefaults})
+			case column == Stock:
+				out = append(out, Cell{column, row, claimsStock})
+			default:
+				out = append(out, Cell{column, row, claimsRaised})
+			}
+		}
+	}
+	for _, row := range Singles {
+		out = append(out, Cell{One, row, claimsOne})
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package report
+
+import (
+	"github.com/flex-provisioner/flex-provisioner/test/bench/audit"
+	"github.com/flex-provisioner/flex-provisioner/test/bench/plan"
+)
+
+// Judgement says whether a target was met.
+type Judgement string
+
+// The judgements.
+const (
+	Met        Judgement = "met"
+	Missed     Judgement = "missed"
+	Unmeasured Judgement = "not measured"
+)
+
+// Target is a number that is to be reached in the same run.
+type Target struct {
+	What string `json:"what"`
+	// Must is set on targets that have to be met. The others are aims.
+	Must bool `json:"must"`
+	// AtMost is set where less is better.
+	AtMost bool `json:"atMost,omitempty"`
+	// Want and Measured are rates or requests for each claim. Ratio is Measured / Want, 0 where Want is 0.
+	Want     float64   `json:"want"`
+	Measured float64   `json:"measured"`
+	Ratio    float64   `json:"ratio,omitempty"`
+	Result   Judgement `json:"result"`
+}
+
+// judged fills in Ratio and Result. A rate of 0 was not measured.
+func (t Target) judged(measured bool) Target {
+	switch {
+	case !measured:
+		t.Result = Unmeasured
+		return t
+	case t.AtMost && t.Measured <= t.Want, !t.AtMost && t.Measured >= t.Want:
+		t.Result = Met
+	default:
+		t.Result = Missed
+	}
+	if t.Want > 0 {
+		t.Ratio = t.Measured / t.Want
+	}
+	return t
+}
+
+// comparison is a target that is a part of what another row reached in the same column.
+type comparison struct {
+	column   plan.Column
+	row      string
+	factor   float64
+	other    string
+	deletion bool
+	must     bool
+}
+
+// deletesAsFast is the part of a peer's rate that our deletion has to reach.
+const deletesAsFast = 1 / 1.3
+
+var comparisons = []comparison{
+	{column: plan.Stock, row: "ours-64", factor: 0.97, other: "csi", must: true},
+	{column: plan.Stock, row: "ours-64-stamped", factor: 1.2, other: "csi", must: true},
+	{column: plan.Raised, row: "ours-64", factor: 0.9, other: "csi", must: true},
+	{column: plan.Raised, row: "ours-64-stamped", factor: 1.15, other: "csi", must: true},
+	{column: plan.Max, row: "ours-64-stamped", factor: 1.15, other: "csi", must: true},
+	{column: plan.Stock, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
+	{column: plan.Raised, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
+	{column: plan.Max, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
+	{column: plan.Raised, row: "ours-1", factor: 0.9, other: "jobs"},
+	{column: plan.Stock, row: "ours-64", factor: 0.9, other: "ceiling"},
+	{column: plan.Raised, row: "ours-64", factor: 0.9, other: "ceiling"},
+	{column: plan.Max, row: "ours-64", factor: 0.9, other: "ceiling"},
+	{column: plan.Stock, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
+	{column: plan.Raised, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
+	{column: plan.Max, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
+}
+
+func (c comparison) target(r Results) Target {
+	phase, verb := r.provision, "bound"
+	if c.deletion {
+		phase, verb = r.remove, "deleted"
+	}
+	ours, theirs := phase(c.column, c.row).Rate(), phase(c.column, c.other).Rate()
+	t := Target{
+		What: string(c.column) + ": " + c.row + " " + verb + " ≥ " + number(c.factor) + " × " + c.other,
+		Must: c.must, Want: c.factor * theirs, Measured: ours,
+	}
+	return t.judged(ours > 0 && theirs > 0)
+}
+
+// OurActor is the user of our dispatcher in the audit log.
+const OurActor = "flex-dispatcher"
+
+// budget is how many requests of a kind our dispatcher may send for each claim.
+type budget struct {
+	what     string
+	row      string
+	deletion bool
+	most     float64
+	must     bool
+	count    func(audit.Count) int
+}
+
+func only(is func(audit.Count) bool) func(audit.Count) int {
+	return func(c audit.Count) int {
+		if is(c) {
+			return c.N
+		}
+		return 0
+	}
+}
+
+func conflicts(c audit.Count) int { return c.Conflicts }
+
+// budgets hold for a batch of 64 only if every Job is full, which a test of its own makes sure of. Here the first Jobs of a burst are not, so
+// that the numbers are aims.
+var budgets = []budget{
+	{what: "writes", row: "ours-1", most: 5, must: true, count: only(audit.Count.IsWrite)},
+	{what: "writes", row: "ours-64", most: 1.1, count: only(audit.Count.IsWrite)},
+	{what: "writes", row: "ours-1", deletion: true, most: 6, must: true, count: only(audit.Count.IsWrite)},
+	{what: "writes", row: "ours-64", deletion: true, most: 2.1, count: only(audit.Count.IsWrite)},
+	{what: "reads", row: "ours-1", must: true, count: only(audit.Count.IsRead)},
+	{what: "reads", row: "ours-64", must: true, count: only(audit.Count.IsRead)},
+	{what: "conflicts", row: "ours-1", must: true, count: conflicts},
+	{what: "conflicts", row: "ours-64", must: true, count: conflicts},
+	{what: "conflicts", row: "ours-64", deletion: true, must: true, count: conflicts},
+	{what: "events", row: "ours-1", most: 1, must: true, count: only(audit.Count.IsEvent)},
+}
+
+func (b budget) target(r Results, column plan.Column) Target {
+	phase, verb := r.provision(column, b.row), "provision"
+	if b.deletion {
+		phase, verb = r.remove(column, b.row), "deletion"
+	}
+	t := Target{
+		What: string(column) + ": " + b.row + ", " + b.what + " for each " + verb + " ≤ " + number(b.most),
+		Must: b.must, AtMost: true, Want: b.most, Measured: phase.perClaim(OurActor, b.count),
+	}
+	return t.judged(phase != nil)
+}
+
+// mostForOne is within how many seconds half of the claims that come one after the other are to be bound.
+const mostForOne = 0.9
+
+func oneClaim(r Results) Target {
+	p := r.provision(plan.One, plan.Singles[0].Name)
+	t := Target{What: "one claim on a real node, a bash image: p50 ≤ " + number(mostForOne) + " s", AtMost: true, Want: mostForOne, Measured: p.Quantile(0.5)}
+	return t.judged(p != nil)
+}
+
+// Targets judges a run, those that have to be met first.
+func Targets(r Results) []Target {
+	var must, aims []Target
+	add := func(t Target) {
+		if t.Must {
+			must = append(must, t)
+		} else {
+			aims = append(aims, t)
+		}
+	}
+	for _, c := range comparisons {
+		add(c.target(r))
+	}
+	for _, b := range budgets {
+		add(b.target(r, plan.Raised))
+	}
+	add(oneClaim(r))
+	return append(must, aims...)
+}
