@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -139,18 +141,46 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 	}
 }
 
-// What only a newer Kubernetes has is in the component: kubectl applies the rest of a kustomization without it, so the base must be
+// What only a newer Kubernetes has is in components: kubectl applies the rest of a kustomization without it, so the base must be
 // safe alone.
-func TestOnlyTheComponentOfClaimCreatorsNeedsMutatingPolicies(t *testing.T) {
+func TestOnlyTheComponentsForClaimsNeedMutatingPolicies(t *testing.T) {
 	for _, file := range tracked(t, ".yaml") {
-		if !strings.HasPrefix(file, "deploy/") || strings.HasPrefix(file, "deploy/claim-creator/") {
+		short, is := strings.CutPrefix(file, "deploy/")
+		if !is || strings.HasPrefix(short, "claim-creator/") {
 			continue
 		}
-		for line := range strings.Lines(read(t, strings.TrimPrefix(file, "deploy/"))) {
+		for line := range strings.Lines(read(t, short)) {
 			text, _, _ := strings.Cut(line, "#")
-			if strings.Contains(text, "MutatingAdmissionPolicy") || strings.Contains(text, "--trust-username") {
-				t.Errorf("%s has the line %q, which belongs to deploy/claim-creator", file, strings.TrimSpace(line))
+			mutating := strings.Contains(text, "MutatingAdmissionPolicy") && !strings.HasPrefix(short, "stamp/")
+			if mutating || strings.Contains(text, "--trust-username") {
+				t.Errorf("%s has the line %q, which belongs to a component of its own", file, strings.TrimSpace(line))
 			}
+		}
+	}
+}
+
+// The stamp is the PV controller's annotation on claims of every class of ours. A claim without it is served as well, so an error of the policy refuses none.
+func TestStampIsThePVControllersAndRefusesNoClaim(t *testing.T) {
+	docs := strings.Split(read(t, "stamp", "policy.yaml"), "\n---\n")
+	var policy admissionregistrationv1.MutatingAdmissionPolicy
+	var binding admissionregistrationv1.MutatingAdmissionPolicyBinding
+	if err := errors.Join(yaml.UnmarshalStrict([]byte(docs[0]), &policy), yaml.UnmarshalStrict([]byte(docs[1]), &binding)); err != nil {
+		t.Fatal(err)
+	}
+	if *policy.Spec.FailurePolicy != admissionregistrationv1.Ignore || *binding.Spec.ParamRef.ParameterNotFoundAction != admissionregistrationv1.AllowAction {
+		t.Error("an error of the stamp would refuse claims")
+	}
+	if kind := policy.Spec.ParamKind; kind.Kind != "StorageClass" || binding.Spec.ParamRef.Selector == nil || binding.Spec.PolicyName != policy.Name {
+		t.Errorf("the stamp is not bound to every class, but to %v of %v", binding.Spec.ParamRef, kind)
+	}
+	for _, want := range []string{
+		"params.provisioner == '" + contract.ProvisionerName + "'",
+		"annotations: {'" + storagehelpers.AnnStorageProvisioner + "': params.provisioner}",
+		"'" + storagehelpers.AnnStorageProvisioner + "', '" + storagehelpers.AnnBetaStorageProvisioner + "'",
+		"'" + corev1.BetaStorageClassAnnotation + "'",
+	} {
+		if !strings.Contains(docs[0], want) {
+			t.Errorf("the stamp lacks %s", want)
 		}
 	}
 }
