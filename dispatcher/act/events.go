@@ -86,7 +86,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	if d.AnyNode {
-		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", missingNode(o, d.Verb))
+		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.MissingNode(d.Verb))
 	}
 	if d.LeftBehind != "" {
 		a.emit(o.Jobs[o.View.MayHaveMade().Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
@@ -127,14 +127,6 @@ func (a *Actor) emitLongRun(o *observe.Observation, r decide.Run) {
 	why := map[contract.Verb]string{contract.Provision: reason.Provisioning, contract.Delete: reason.Deleting}[r.Verb]
 	note := fmt.Sprintf("Job %s, attempt %d, since %s", klog.KObj(o.Jobs[r.Name]), r.Attempt, r.Created.UTC().Format(time.RFC3339))
 	a.emit(regarding, o.Jobs[r.Name], corev1.EventTypeNormal, why, note)
-}
-
-// missingNode names the missing node instead of which a run of this verb was launched to any.
-func missingNode(o *observe.Observation, verb contract.Verb) string {
-	if verb == contract.Expand {
-		return o.View.Expand.MissingNode
-	}
-	return o.View.Delete.MissingNode
 }
 
 // emitWarnings emits to the administrator, whenever a config is used, what should be changed in it.

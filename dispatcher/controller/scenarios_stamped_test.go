@@ -111,6 +111,7 @@ func TestAStampedClaimIsServedWhenAnotherHasGotThePV(t *testing.T) {
 		w.MustCreateNoJob()
 		w.BinderDown = false
 		w.Until("both are bound", 10*time.Second, w.AllBound)
+		w.mustCount([]string{"flex_dispatcher_spare"}, nil)
 		if n := len(w.CreatedJobs("")); n != 1 {
 			w.T.Errorf("%d Jobs, want one", n)
 		}
@@ -152,6 +153,7 @@ func TestAStampedClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
 				w.Until("it is bound to the PV by hand", time.Minute, func() bool { return w.Claim("data").Spec.VolumeName == "static" })
 				w.Dispatcher().DelayWatches("persistentvolumes", false)
 				end(w, contract.PVName(string(claim.UID)))
+				w.mustCount([]string{"flex_dispatcher_spare"}, map[string]float64{`flex_dispatcher_spare_volumes_total{class="gold"}`: 1})
 				if got := w.Claim("data"); got == nil || got.Spec.VolumeName != "static" {
 					w.T.Error("the claim is not bound to the PV by hand any more")
 				}

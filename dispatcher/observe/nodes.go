@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -69,4 +70,12 @@ func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
 		return made.NodeGone
 	}
 	return today.Config.NodeGone
+}
+
+// MissingNode names the missing node instead of which a run of this verb was launched to any.
+func (o *Observation) MissingNode(verb contract.Verb) string {
+	if verb == contract.Expand {
+		return o.View.Expand.MissingNode
+	}
+	return o.View.Delete.MissingNode
 }

@@ -33,9 +33,9 @@ var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 // Series are the dispatcher's counters and histograms. The process keeps the counts, as usual. Durations and attempts
 // are read from the objects, so that a restart neither loses a duration nor counts anything twice.
 type Series struct {
-	provisions, provisionsFailed, deletes, deletesFailed, runs, droppedEvents *metrics.CounterVec
-	provisionSeconds, deleteSeconds, attempts, bound                          *metrics.HistogramVec
-	panics                                                                    *metrics.Counter
+	provisions, provisionsFailed, deletes, deletesFailed, runs, spares, droppedEvents *metrics.CounterVec
+	provisionSeconds, deleteSeconds, attempts, bound                                  *metrics.HistogramVec
+	panics                                                                            *metrics.Counter
 }
 
 // New returns the series. None is registered. The first six have the names that dashboards for other provisioners
@@ -56,6 +56,8 @@ func New() Series {
 			"From the creation of a Job to its successful end", buckets, labelClass),
 		runs: counterVec("flex_dispatcher_runs_total",
 			"Runs that ended, by verb and verdict", labelClass, labelVerb, labelVerdict),
+		spares: counterVec("flex_dispatcher_spare_volumes_total",
+			"Volumes that were made for a claim while Kubernetes bound it to another PersistentVolume", labelClass),
 		droppedEvents: counterVec("flex_dispatcher_events_dropped_total",
 			"Events that were not written, because too many were waiting", labelType),
 		attempts: histogramVec("flex_dispatcher_attempts",
@@ -86,7 +88,7 @@ type Registry interface {
 // counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
-		s.runs, s.droppedEvents, s.attempts, s.bound, s.panics)
+		s.runs, s.spares, s.droppedEvents, s.attempts, s.bound, s.panics)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
@@ -97,14 +99,19 @@ type Run struct {
 	Undo          bool
 	Verdict       contract.Verdict
 	Success       bool
-	Attempt       int
-	Took          time.Duration // from the creation of its Job
+	// Spare is set if the claim was bound to another PV while its volume was made.
+	Spare   bool
+	Attempt int
+	Took    time.Duration // from the creation of its Job
 }
 
 // CountRun counts a run whose outcome has been recorded.
 func (s Series) CountRun(r Run) {
 	verb := verbOf(r.Verb, r.Undo)
 	s.runs.WithLabelValues(r.Class, verb, string(r.Verdict)).Inc()
+	if r.Spare {
+		s.spares.WithLabelValues(r.Class).Inc()
+	}
 	if r.Success {
 		s.attempts.WithLabelValues(r.Class, verb).Observe(float64(max(r.Attempt, 1)))
 	}
