@@ -87,6 +87,7 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
+	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "serve a claim for which no volume exists before kube-controller-manager has asked for one; turn it off where that is run with --enable-dynamic-provisioning=false")
 	f.BoolVar(&s.controller.PublishCapacity, "publish-capacity", false, "tell the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago; only with deploy/publish-capacity, which grants the permissions")
 	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")

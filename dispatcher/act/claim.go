@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // publishResult writes a run's result on the claim. The UID is in the patch, so that another claim of the same name
@@ -21,7 +22,7 @@ import (
 func (a *Actor) publishResult(ctx context.Context, o *observe.Observation, d decide.PublishResult) (Result, error) {
 	claim := applycorev1.PersistentVolumeClaim(o.Claim.Name, o.Claim.Namespace).
 		WithUID(o.UID).
-		WithAnnotations(observe.Result(d.Run, d.Success, o.PV))
+		WithAnnotations(runs.Report(d.Run.Attempt, d.Run.Outcome, d.Success, o.PV))
 	answer, err := a.Client.CoreV1().PersistentVolumeClaims(o.Claim.Namespace).
 		Apply(ctx, claim, metav1.ApplyOptions{FieldManager: patch.FieldManager, Force: true})
 	if err == nil {

@@ -52,6 +52,8 @@ type Options struct {
 	// ListJobs lists the metadata of the Jobs of a config namespace at the API server. Nil means that a new leader does
 	// not wait for its cache to show them.
 	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
+	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
+	AheadOfBinder bool
 	// PublishCapacity tells the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago.
 	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
@@ -102,7 +104,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}
 	c.caches = caches
 	c.slots = slots.New(caches, clk, c.queue.Add)
-	c.observer = &observe.Observer{Clock: clk, Resolver: resolve.Resolver{
+	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
 		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{

@@ -103,13 +103,13 @@ func TestRevisionOfItsOwnIsNamedByJobAndPV(t *testing.T) {
 	})
 }
 
-// The class alone makes no claim ours: the PV controller hands it to us when it is our turn.
+// Where it is not to be ahead of the PV controller, the class alone makes no claim ours: that controller asks for a volume when it has found none.
 func TestOursOnlyOnceThePVControllerHasAnnotatedTheClaim(t *testing.T) {
 	for _, key := range []string{fakecluster.AnnStorageProvisioner, "volume.beta.kubernetes.io/storage-provisioner"} {
 		t.Run(key, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works)
-				w.BinderDown = true
+				w.BinderDown, w.options.AheadOfBinder = true, false
 				w.Start()
 				claim := w.CreateClaim("data")
 				w.Advance(time.Hour)

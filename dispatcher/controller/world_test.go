@@ -35,7 +35,7 @@ func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	w := &world{options: controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
-		KubeAPI: "https://10.0.0.1", Workers: 4,
+		KubeAPI: "https://10.0.0.1", Workers: 4, AheadOfBinder: true,
 	}}
 	fakecluster.Test(t, w.newDispatcher, func(c *fakecluster.Cluster) {
 		w.Cluster = c

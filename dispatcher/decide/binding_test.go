@@ -72,3 +72,42 @@ func TestARetainedPVOfAClaimThatIsBoundToAnotherIsReported(t *testing.T) {
 		}
 	}
 }
+
+// The PV controller may be about to write on the claim, and its write is refused if another comes between.
+func TestNothingIsWrittenOnAClaimThatIsNotAskedFor(t *testing.T) {
+	failed := awaitingItsBinding()
+	failed.Provision.Problem = nil
+	failed.Runs = []Run{recorded(run(contract.Provision, 1), contract.TryAgain, 0)}
+	full := failed
+	full.Provision.NodeSelected, full.Provision.OnSelectedNode = true, true
+	full.Runs = []Run{recorded(run(contract.Provision, 1), contract.NotStarted, 0)}
+	full.Runs[0].Published, full.Runs[0].Reschedule = true, RescheduleAnnounced
+	missing := awaitingItsBinding()
+	missing.Provision.Problem, missing.Provision.NodeSelected, missing.Provision.MissingNode = nil, true, "the node n1"
+	for name, v := range map[string]View{"a failure": failed, "a node that starts no run": full, "a missing node": missing} {
+		if action := Decide(v); !writesOnClaim(action) {
+			t.Errorf("%s: %#v, want a write on the claim that was asked for", name, action)
+		}
+		v.Unasked = true
+		if action := Decide(v); writesOnClaim(action) {
+			t.Errorf("%s: %#v on a claim that was not", name, action)
+		}
+	}
+}
+
+func writesOnClaim(a Action) bool {
+	switch a.(type) {
+	case PublishResult, Reschedule:
+		return true
+	default:
+		return false
+	}
+}
+
+// A claim that may get another PV is not ours before the PV controller has asked for one.
+func TestAGatedRunIsCancelledWhenItsClaimIsToHaveAPVThatExists(t *testing.T) {
+	v := View{Now: now, Claim: ClaimNotOurs, Unasked: true, Runs: []Run{gated(run(contract.Provision, 1))}}
+	if _, cancels := Decide(v).(Cancel); !cancels {
+		t.Errorf("%#v, want the run cancelled", Decide(v))
+	}
+}

@@ -157,13 +157,14 @@ func removePodFinalizer(v View) Action {
 }
 
 // publishResult keeps the result of the newest provision on the claim as long as there is its Job. A success is written once the claim is
-// bound: a write before that meets the PV controller's own, which then reports a failure to the claim's user.
+// bound, a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own, which then reports a
+// failure to the claim's user.
 func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.Fits()
 	switch {
 	case p == nil || p.Unfinished || p.Published:
 		return nil
-	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone:
+	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
 		return PublishResult{Run: *p, Success: success}
 	default:
 		return nil

@@ -61,11 +61,10 @@ func releaseUnproven(v View) Action {
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
-	d := v.NewestHeld(contract.Delete)
-	if d == nil || v.Volume.PolicyDelete && v.Volume.Released {
+	if v.Volume.PolicyDelete && v.Volume.Released {
 		return nil
 	}
-	return d
+	return v.NewestHeld(contract.Delete)
 }
 
 // forgetRecord releases the records that an administrator has given up, by an annotation on the Job of the newest of them: what an older run

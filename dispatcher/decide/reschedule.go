@@ -1,10 +1,9 @@
 package decide
 
 import (
-	"fmt"
-
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -22,6 +21,8 @@ func rescheduleClaim(v View, p *Run) Action {
 		return nil
 	case p != nil && v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
+	case v.Unasked:
+		return Wait{Why: "the PV controller may be about to write on the claim"}
 	case missing:
 		return Reschedule{Why: v.Provision.MissingNode + " does not exist any more"}
 	default:
@@ -73,8 +74,6 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	case t.NodeGonePolicy == config.AnyNode:
 		return t, true
 	}
-	t.Problem = &Problem{Reason: reason.NodeGone, Note: fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node "+
-		"back; or write into the ConfigMap node-gone: any-node, if the storage can be reached from other nodes, or node-gone: forget, to give "+
-		"up what is on it", t.MissingNode, t.NodeGonePolicy)}
+	t.Problem = &Problem{Reason: reason.NodeGone, Note: notes.MissingNode(t.MissingNode, string(t.NodeGonePolicy))}
 	return t, false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 )
 
 // publishWithin is how long after a run a claim waits for the capacity that is published. It is returned then all the
@@ -95,7 +96,6 @@ func (v View) whyReturned(p, full *Run) string {
 	if full == nil {
 		return fmt.Sprintf("the node %s cannot serve it: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)
 	}
-	return fmt.Sprintf("the node %s is selected again, and had no room %s ago: %s (%s) of the Job %s; the node %s may have room, so no run is "+
-		"started here (return %d since the last run)", full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
+	return fmt.Sprintf(notes.SelectedAgain, full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
 		full.Outcome, full.Name, v.nodeWithRoom(), p.Returns.Count)
 }

@@ -12,9 +12,12 @@ import (
 
 // View is all that is known of one claim's UID.
 type View struct {
-	Now    time.Time
-	Claim  Claim
-	Volume Volume
+	Now   time.Time
+	Claim Claim
+	// Unasked is set if the claim is not bound and the PV controller has not asked for its volume yet. It may be about to write that on the claim,
+	// and reports a failure to the claim's user if another client's write comes between.
+	Unasked bool
+	Volume  Volume
 	// Rival is a PV under another name that may be the UID's volume and in use. It is usually empty.
 	Rival Rival
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.

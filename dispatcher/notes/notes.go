@@ -7,8 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Notes that name nothing.
+// Notes that name nothing, or what their arguments name.
 const (
+	// SelectedAgain is about a claim that came back to a full node. Its arguments: the node, for how long it is full, the verdict, the outcome and the
+	// Job of the run that found it so, another node, and how often the claim was returned.
+	SelectedAgain = "the node %s is selected again, and had no room %s ago: %s (%s) of the Job %s; the node %s may have room, so no run is started here " +
+		"(return %d since the last run)"
 	// NotSupported is about a config revision without the verb delete. Its argument is the annotation of the PV that names a revision.
 	NotSupported = "the config under which the volume was made does not serve the verb delete: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's policy to Retain"
@@ -46,6 +50,12 @@ func LostNode(pod, node string) string {
 func Unconfirmed(job string, until time.Time) string {
 	return fmt.Sprintf("the pod of the Job %s was deleted without its node's word that it has ended: it may run until its deadline, %s, and nothing else is "+
 		"started for the claim before", job, until.UTC().Format(time.RFC3339))
+}
+
+// MissingNode says that a run would have to go to a node that does not exist. policy is what the config says of that.
+func MissingNode(node, policy string) string {
+	return fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node back; or write into the ConfigMap "+
+		"node-gone: any-node, if the storage can be reached from other nodes, or node-gone: forget, to give up what is on it", node, policy)
 }
 
 // Stalled says that nothing is launched after the last attempt.

@@ -3,6 +3,7 @@ package observe
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -18,6 +19,15 @@ const (
 	bindingAfter   = time.Minute
 )
 
+// pvsFor returns the PVs that Kubernetes may bind a claim to, as far as their class and their claimRef say.
+func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
+	all := b.Caches.PVsOfUID(string(claim.UID))
+	for _, claimant := range pvs.ClaimantsOf(claim) {
+		all = append(all, b.Caches.UnclaimedPVs(claimant)...)
+	}
+	return all
+}
+
 // observeBinding returns the problem that Kubernetes may bind a pending claim to a PV that exists, or nil. A second volume would serve no claim. There is
 // no such PV if the PV controller has asked for a new one, and a claim with a selector gets no new one.
 func (b *Observer) observeBinding(o *Observation) *decide.Problem {
@@ -26,11 +36,7 @@ func (b *Observer) observeBinding(o *Observation) *decide.Problem {
 		return nil
 	}
 	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
-	all := b.Caches.PVsOfUID(string(o.UID))
-	for _, claimant := range pvs.ClaimantsOf(claim) {
-		all = append(all, b.Caches.UnclaimedPVs(claimant)...)
-	}
-	match := pvs.Match(claim, all, class != nil && resolve.WaitsForNode(class))
+	match := pvs.Match(claim, b.pvsFor(claim), class != nil && resolve.WaitsForNode(class))
 	if match == nil {
 		return nil
 	}

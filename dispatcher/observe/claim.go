@@ -2,10 +2,7 @@ package observe
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -13,12 +10,13 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
 func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	o.View.Claim = b.claimState(o.Claim, string(o.UID))
+	o.View.Unasked = o.Claim != nil && o.Claim.Spec.VolumeName == "" && pvs.ProvisionerOf(o.Claim) == ""
 	if o.View.Claim != decide.ClaimPending {
 		return nil
 	}
@@ -39,7 +37,7 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	return nil
 }
 
-// claimState classifies a claim. It is pending if its class names our provisioner, the PV controller has passed it on
+// claimState classifies a claim. It is pending if its class names our provisioner, the PV controller has passed it on, or is about to,
 // and, with WaitForFirstConsumer, a node is selected. The PV controller's annotation alone is not enough, since it
 // stays when the selected node is removed.
 func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) decide.Claim {
@@ -61,37 +59,18 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 
 // isOurs reports whether this dispatcher is to provision a claim now.
 func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
-	provisioner := claim.Annotations[storagehelpers.AnnStorageProvisioner]
-	if provisioner == "" {
-		provisioner = claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
-	}
 	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
-	if class == nil || class.Provisioner != b.Provisioner || provisioner != b.Provisioner || cluster.IsPopulated(claim) {
+	if class == nil || class.Provisioner != b.Provisioner || cluster.IsPopulated(claim) {
 		return false
 	}
-	return !resolve.WaitsForNode(class) || claim.Annotations[storagehelpers.AnnSelectedNode] != ""
-}
-
-// Result returns the annotations of a claim that report a run. The message has only the lines that are meant for the
-// user.
-func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[string]string {
-	out := map[string]string{
-		contract.AnnProvisionTS: run.Outcome.Finished.UTC().Format(time.RFC3339),
-		contract.AnnAttempts:    strconv.Itoa(run.Attempt),
-		contract.AnnResult:      "failed",
-		contract.AnnExitCode:    "",
-		contract.AnnMessage:     contract.ForClaim(run.Outcome.Message),
+	delayed := resolve.WaitsForNode(class)
+	if delayed && claim.Annotations[storagehelpers.AnnSelectedNode] == "" {
+		return false
 	}
-	if success {
-		out[contract.AnnResult] = "succeeded"
-		if source := pv.Annotations[contract.AnnCloneOf]; source != "" {
-			out[contract.AnnClaimCloneOf] = source
-		}
+	if asked := pvs.ProvisionerOf(claim); asked != "" {
+		return asked == b.Provisioner
 	}
-	if code := run.Outcome.ExitCode; code != nil {
-		out[contract.AnnExitCode] = strconv.Itoa(int(*code))
-	}
-	return out
+	return b.AheadOfBinder && !pvs.MayGetOther(claim, b.pvsFor(claim), delayed)
 }
 
 // IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim
@@ -99,16 +78,6 @@ func Result(run decide.Run, success bool, pv *corev1.PersistentVolume) map[strin
 func (o *Observation) IsAsExpected(run decide.Run) bool {
 	first := !slices.ContainsFunc(o.View.Runs, func(r decide.Run) bool { return r.Verb == run.Verb && r.Name != run.Name })
 	return len(run.UIDs) > 1 && first && run.Attempt == 1 && run.Outcome.Verdict == contract.Done
-}
-
-// isPublished reports whether a claim has these very annotations, as far as the caches keep them.
-func isPublished(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
-	if claim == nil {
-		return false
-	}
-	got := maps.Clone(claim.Annotations)
-	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
-	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
 // ClonedFrom returns the kind of what the claim's volume is a clone of, or nothing. It is unknown if the claim no

@@ -27,6 +27,8 @@ import (
 type Observer struct {
 	resolve.Resolver
 	Clock clock.PassiveClock
+	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
+	AheadOfBinder bool
 }
 
 // Observation is everything that was found of one UID.
@@ -121,7 +123,7 @@ func (o *Observation) apply(hint Hint) {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)
 		refused := r.Name == hint.Unpublishable && hint.Success == o.View.Volume.Fits()
-		r.Published = refused || isPublished(o.Claim, Result(*r, o.View.Volume.Fits(), o.PV))
+		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, o.View.Volume.Fits(), o.PV))
 		if r.Name == hint.RefusedPV {
 			r.Refused = hint.RefusedWhy
 		}

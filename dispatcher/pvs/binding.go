@@ -1,6 +1,8 @@
 package pvs
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
@@ -46,6 +48,23 @@ func Match(claim *corev1.PersistentVolumeClaim, all []*corev1.PersistentVolume, 
 		return nil // it would be about the claim's selector
 	}
 	return match
+}
+
+// MayGetOther reports whether the PV controller may bind a claim to one of these PVs, or to one that is created for it by hand, which a selector
+// says. Which of the PVs fit, only that controller knows. The claim's own PV does not count. delayed is as for Match.
+func MayGetOther(claim *corev1.PersistentVolumeClaim, all []*corev1.PersistentVolume, delayed bool) bool {
+	return claim.Spec.Selector != nil || slices.ContainsFunc(all, func(pv *corev1.PersistentVolume) bool {
+		return pv.Name != contract.PVName(string(claim.UID)) && (!delayed || pv.Spec.ClaimRef != nil)
+	})
+}
+
+// ProvisionerOf returns which provisioner is to make a volume for a claim, as the PV controller's annotations say. It is empty as long as that controller
+// has not asked for one.
+func ProvisionerOf(claim *corev1.PersistentVolumeClaim) string {
+	if name := claim.Annotations[storagehelpers.AnnStorageProvisioner]; name != "" {
+		return name
+	}
+	return claim.Annotations[storagehelpers.AnnBetaStorageProvisioner]
 }
 
 // IsAskedFor reports whether the PV controller has looked for a PV for a claim, has found none, and has asked for a new one, which it says by two

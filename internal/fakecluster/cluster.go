@@ -50,6 +50,8 @@ type Cluster struct {
 	NodeLost bool
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
+	// AnnotatesAfter is how long the PV controller's annotation of a claim waits for its client's rate limiter. It is of the claim as it was before.
+	AnnotatesAfter time.Duration
 	// Cordoned is how the names of the nodes begin that take no pods.
 	Cordoned string
 	// Choices are the nodes that the scheduler selects for claims, one after the other, the last for ever.
@@ -71,7 +73,8 @@ type Cluster struct {
 	newest        *Process
 	sizes         map[string]int64 // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
-	next          time.Time // when something but a dispatcher is due to move again
+	asked         map[types.UID]asked // claims that wait for their annotation
+	next          time.Time           // when something but a dispatcher is due to move again
 }
 
 // New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
@@ -81,7 +84,7 @@ func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
-		sizes: map[string]int64{}, members: map[types.UID][]string{},
+		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{},
 	}
 	return c
 }

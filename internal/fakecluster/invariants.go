@@ -61,6 +61,7 @@ func (r *replay) checkWrite(change Change) {
 		}
 	case *corev1.PersistentVolumeClaim:
 		r.checkFree(obj)
+		r.checkAsked(change)
 	}
 }
 
@@ -116,6 +117,15 @@ func (r *replay) checkFree(claim *corev1.PersistentVolumeClaim) {
 		if strings.HasPrefix(f, contract.Domain) {
 			r.c.T.Errorf("the claim %s carries the finalizer %s", claim.Name, f)
 		}
+	}
+}
+
+// checkAsked checks that no dispatcher writes on a claim that is not bound before the PV controller has asked for its volume: that controller may be
+// about to write that, and the refusal of its write is reported to the claim's user.
+func (r *replay) checkAsked(change Change) {
+	claim, existed := r.now[change.Key].(*corev1.PersistentVolumeClaim)
+	if existed && claim.Spec.VolumeName == "" && claim.Annotations[AnnStorageProvisioner] == "" && claim.Annotations[annBetaStorageProvisioner] == "" {
+		r.c.T.Errorf("the dispatcher writes on the claim %s before the PV controller has asked for its volume", claim.Name)
 	}
 }
 

@@ -2,6 +2,7 @@ package fakecluster
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -91,10 +92,40 @@ func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
 	if claim.Annotations[AnnStorageProvisioner] == class.Provisioner {
 		return
 	}
+	if !c.mayAnnotate(claim) {
+		return
+	}
 	set(c, KubeControllerManager, claim, func(claim *corev1.PersistentVolumeClaim) {
 		Annotate(claim, AnnStorageProvisioner, class.Provisioner)
 		Annotate(claim, annBetaStorageProvisioner, class.Provisioner)
 	})
+}
+
+// asked is a claim for which the PV controller is about to ask for a volume: which version of it, and when it was looked at.
+type asked struct {
+	version string
+	at      time.Time
+}
+
+// mayAnnotate reports whether the PV controller's annotation of a claim is due. If the claim has changed since it looked, the API server refuses its write, and
+// it says so to the claim's user.
+func (c *Cluster) mayAnnotate(claim *corev1.PersistentVolumeClaim) bool {
+	if c.AnnotatesAfter == 0 {
+		return true
+	}
+	looked, waits := c.asked[claim.UID]
+	if !waits {
+		looked = asked{claim.ResourceVersion, c.clock.Now()}
+		c.asked[claim.UID] = looked
+	}
+	if !c.due(looked.at.Add(c.AnnotatesAfter)) {
+		return false
+	}
+	delete(c.asked, claim.UID)
+	if looked.version != claim.ResourceVersion {
+		c.T.Errorf("the PV controller says ProvisioningFailed of the claim %s, since another client has written on it", claim.Name)
+	}
+	return true
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {

@@ -26,13 +26,16 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 	case decide.Reschedule:
 		if sameClaim(&s, &seen) {
 			s.node = 0
-			s.touchClaim()
+			s.writesOnClaim()
 		}
 	case decide.SetResizeStatus:
 		if sameClaim(&s, &seen) {
 			resize(&s, a.To)
 		}
 	case decide.Confirm:
+		if a.Run.Verb == contract.Provision && seen.mayGetOther() {
+			s.broken = broken{law: lawOther}
+		}
 		if !deletesPV(a.Run) || w.deleteJudged(&s, &seen, a.Run) {
 			ungate(&s, &seen, a.Run)
 		}
@@ -51,7 +54,7 @@ func number(r decide.Run) uint8 { return uint8(r.Number) }
 
 // sameClaim reports whether the claim has not changed since it was seen.
 func sameClaim(s, seen *state) bool {
-	return s.claim == seen.claim && s.request == seen.request && s.node == seen.node && s.published == seen.published && s.size == seen.size
+	return s.claim == seen.claim && s.request == seen.request && s.node == seen.node && s.published == seen.published && s.size == seen.size && s.asked == seen.asked
 }
 
 func publish(s *state, seen state, a decide.PublishResult) {
@@ -62,7 +65,7 @@ func publish(s *state, seen state, a decide.PublishResult) {
 	if a.Success {
 		s.published++
 	}
-	s.touchClaim()
+	s.writesOnClaim()
 }
 
 func resize(s *state, to decide.ResizeStage) {

@@ -17,7 +17,7 @@ func (s *state) shown(k cacheOf) state {
 	case ofClaims:
 		return s.shownClaims()
 	case ofPVs:
-		return state{pv: s.pv, rescue: s.rescue}
+		return state{pv: s.pv, rescue: s.rescue, static: s.static}
 	case ofJobs:
 		return s.shownJobs()
 	default:
@@ -26,7 +26,7 @@ func (s *state) shown(k cacheOf) state {
 }
 
 func (s *state) shownClaims() state {
-	out := state{claim: s.claim, request: s.request, node: s.node, published: s.published, size: s.size}
+	out := state{claim: s.claim, request: s.request, node: s.node, published: s.published, size: s.size, asked: s.asked}
 	out.pv.ref = s.pv.ref // another claim is bound to it
 	if i := s.find(provision, s.published/2); s.published != 0 && i >= 0 {
 		j := &s.jobs[i]
@@ -98,7 +98,7 @@ type view struct {
 // merged returns a view as one state. It is what the writes are compared with that check what has changed.
 func (v *view) merged() state {
 	out := v.of[ofClaims]
-	out.pv, out.rescue, out.jobs = v.of[ofPVs].pv, v.of[ofPVs].rescue, v.of[ofJobs].jobs
+	out.pv, out.rescue, out.static, out.jobs = v.of[ofPVs].pv, v.of[ofPVs].rescue, v.of[ofPVs].static, v.of[ofJobs].jobs
 	out.config, out.kept, out.lost = v.config, v.kept, v.lost
 	for i := range out.count() {
 		j := &out.jobs[i]

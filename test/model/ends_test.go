@@ -147,7 +147,7 @@ func (w *world) rest(s *state, last decide.Action) broken {
 	return broken{}
 }
 
-func (s *state) abandoned() bool { return s.claim == claimGone || s.claim == claimElsewhere }
+func (s *state) abandoned() bool { return s.claim != claimPending && s.claim != claimBound }
 
 func (s *state) isAnyHeld() bool {
 	for i := range s.count() {

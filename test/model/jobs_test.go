@@ -15,9 +15,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -192,7 +190,7 @@ func (w *world) publishedBy(s *state) map[string]string {
 	if i < 0 || s.jobs[i].recorded == noEnd {
 		return map[string]string{contract.AnnResult: "failed"}
 	}
-	return observe.Result(decide.Run{Record: runs.Record{Attempt: 1}, Outcome: outcomeOf(&s.jobs[i])}, s.published%2 == 1, &corev1.PersistentVolume{})
+	return runs.Report(1, outcomeOf(&s.jobs[i]), s.published%2 == 1, &corev1.PersistentVolume{})
 }
 
 // pod returns the pod of a Job, or nil.

@@ -67,17 +67,36 @@ func kubernetesSteps() []step {
 		once("the binder binds", func(_ *world, s *state) bool {
 			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
 		}, func(_ *world, s *state) {
-			s.claim, s.pv.phase = claimBound, bound
+			s.bindTo(claimBound)
+			s.pv.phase = bound
 			s.use()
 		}),
 		once("the binder binds the rescued PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.rescue.phase == unbound },
 			func(_ *world, s *state) {
-				s.claim, s.rescue.phase, s.other = claimElsewhere, bound, true
+				s.bindTo(claimElsewhere)
+				s.rescue.phase, s.other = bound, true
 				s.use()
 			}),
+		once("the binder binds the static PV", func(_ *world, s *state) bool { return s.claim == claimPending && s.static == unbound },
+			func(_ *world, s *state) {
+				s.bindTo(claimStatic)
+				s.static = bound
+			}),
+		once("the PV controller asks for a volume", func(w *world, s *state) bool {
+			return s.claim == claimPending && s.asked == unasked && (!w.selects || s.node != 0)
+		}, func(_ *world, s *state) {
+			s.asked = askedFor
+			s.touchClaim()
+		}),
 		once("the binder releases the PV", func(_ *world, s *state) bool {
-			return (s.claim == claimGone || s.claim == claimElsewhere) && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn
-		}, func(_ *world, s *state) { s.pv.phase = released }),
+			return s.abandoned() && (s.pv.phase == bound || s.pv.phase == unbound) && s.pv.ref == refOwn
+		}, func(_ *world, s *state) {
+			if s.claim != claimGone && s.pv.retain {
+				s.pv.ref = refName
+				return
+			}
+			s.pv.phase = released
+		}),
 		once("the binder releases the rescued PV", func(_ *world, s *state) bool {
 			return s.claim == claimGone && (s.rescue.phase == bound || s.rescue.phase == unbound)
 		}, func(_ *world, s *state) { s.rescue.phase = released }),
@@ -91,7 +110,6 @@ func kubernetesSteps() []step {
 
 // use is called when a claim is bound to the volume.
 func (s *state) use() {
-	s.touchClaim()
 	if s.storage == empty {
 		s.storage = used
 	}

@@ -13,6 +13,8 @@ const (
 	lawRecord
 	lawCycle
 	lawRest
+	lawOther
+	lawUnasked
 )
 
 var lawNames = map[law]string{
@@ -21,6 +23,8 @@ var lawNames = map[law]string{
 	lawAlone:   "there are never two containers of one UID at once",
 	lawRecord:  "a volume in the storage has a held record, a PV, or an event that says that it stays",
 	lawCycle:   "the dispatcher does not write for ever by itself",
+	lawOther:   "no provision is confirmed for a claim that Kubernetes may bind to a PV that exists, as far as the leader sees",
+	lawUnasked: "nothing is written on a claim before it is bound or asked for",
 	lawRest:    "without people and without failures everything comes to rest: a volume for a claim that lives, nothing for one that is gone, or an event that says why",
 }
 
@@ -68,6 +72,19 @@ func (s *state) guard() guard {
 	}
 }
 
+// mayGetOther reports whether Kubernetes may bind the claim to the static PV, and has not asked for a new one.
+func (s *state) mayGetOther() bool {
+	return s.claim == claimPending && s.asked != askedFor && s.static == unbound
+}
+
+// writesOnClaim is called when a leader writes on the claim.
+func (s *state) writesOnClaim() {
+	if s.claim == claimPending && s.asked == unasked {
+		s.broken = broken{law: lawUnasked}
+	}
+	s.touchClaim()
+}
+
 // hasReason reports whether a delete run may delete the volume now.
 func (s *state) hasReason(j *job) bool {
 	switch {
@@ -80,7 +97,7 @@ func (s *state) hasReason(j *job) bool {
 	case s.pv.gen != j.gen:
 		return s.storage == nothing || s.storage == empty
 	case s.pv.phase == released:
-		return s.claim == claimGone || s.claim == claimElsewhere
+		return s.abandoned()
 	default:
 		return s.storage == nothing || s.storage == empty
 	}

@@ -82,7 +82,7 @@ func least() (states, transitions, decisions int) {
 	if isFull() {
 		return 4_000_000, 10_000_000, 500_000
 	}
-	return 235_000, 600_000, 40_000
+	return 285_000, 740_000, 60_000
 }
 
 // reachable are the actions that one UID can reach. Waive needs the Job of a batch.

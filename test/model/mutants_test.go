@@ -90,6 +90,22 @@ var mutants = map[string]mutant{
 			return next(v)
 		}
 	}},
+	"a claim is served whatever PVs there are": {lawOther, blind(offered()), nil},
+	"a failure is shown at once": {lawUnasked, offered(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			v.Unasked = false
+			return next(v)
+		}
+	}},
+	"a claim that was bound to another PV counts as bound to its own": {lawRest, offered(), func(next judge) judge {
+		return func(v decide.View) decide.Action {
+			if v.Claim == decide.ClaimBoundElsewhere {
+				v.Claim = decide.ClaimBound
+			}
+			v.Volume.Orphaned = false
+			return next(v)
+		}
+	}},
 	"the finalizer stays on a PV whose volume was deleted": {lawRest, calm(), func(next judge) judge {
 		return func(v decide.View) decide.Action {
 			action := next(v)
@@ -116,6 +132,16 @@ func hastily(next judge) judge {
 func careless(w world) world {
 	w.careless = true
 	return w
+}
+
+func blind(w world) world {
+	w.blind = true
+	return w
+}
+
+// offered is a world in which Kubernetes may bind the claim to a PV that exists, before it has asked for a new one.
+func offered() world {
+	return world{name: "offered", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, fails: 1, states: 6_000}
 }
 
 // reclaims is a world in which an administrator may keep what is to be deleted.

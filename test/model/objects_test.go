@@ -147,6 +147,14 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 
 func (w *world) claim(s *state) *corev1.PersistentVolumeClaim {
 	claim := claimFor(s.request, s.node)
+	switch s.asked {
+	case unasked:
+		delete(claim.Annotations, storagehelpers.AnnStorageProvisioner)
+		delete(claim.Annotations, storagehelpers.AnnBetaStorageProvisioner)
+	case stamped:
+		delete(claim.Annotations, storagehelpers.AnnBetaStorageProvisioner)
+	case askedFor:
+	}
 	maps.Copy(claim.Annotations, w.publishedBy(s))
 	claim.Spec.Resources.Requests = sizeOf(s.size.asked)
 	switch s.claim {
@@ -154,6 +162,8 @@ func (w *world) claim(s *state) *corev1.PersistentVolumeClaim {
 		claim.Spec.VolumeName = contract.PVName(uid)
 	case claimElsewhere:
 		claim.Spec.VolumeName = "rescued"
+	case claimStatic:
+		claim.Spec.VolumeName = "static"
 	case claimGone, claimPending:
 		return claim
 	}
@@ -216,6 +226,8 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 		pv.Spec.ClaimRef = nil
 	case refOther:
 		pv.Spec.ClaimRef.Name, pv.Spec.ClaimRef.UID = "other", otherUID
+	case refName:
+		pv.Spec.ClaimRef.UID = ""
 	}
 	pv.Status.Phase = phaseOf(v.phase)
 	return pv
@@ -247,6 +259,17 @@ func rescuedPVOf(r rescued) *corev1.PersistentVolume {
 	return pv
 }
 
+// staticPV returns an old PV that fits the claim.
+func staticPV(p phase) *corev1.PersistentVolume {
+	pv := rescuedPVOf(rescued{p})
+	pv.Name, pv.UID, pv.CreationTimestamp = "static", "33333333-77a1-4f0e-8f4e-1b2c3d4e5f60", ago(24*time.Hour)
+	pv.Spec.NFS.Path = "/static"
+	if p == unbound {
+		pv.Spec.ClaimRef = nil
+	}
+	return pv
+}
+
 // objects returns what a view shows.
 func (w *world) objects(v *view) []metav1.Object {
 	out := append(w.fixed(v.lost), w.configMap(v.config))
@@ -267,6 +290,9 @@ func (w *world) objects(v *view) []metav1.Object {
 	}
 	if s.rescue.phase != noPV {
 		out = append(out, rescuedPVOf(s.rescue))
+	}
+	if s.static != noPV && !w.blind {
+		out = append(out, staticPV(s.static))
 	}
 	for i := range v.of[ofJobs].count() {
 		out = append(out, w.job(&v.of[ofJobs].jobs[i], i))

@@ -12,6 +12,7 @@ const (
 	rescues  acts = 1 << iota // what an administrator does with PVs
 	changes                   // of the request and the config
 	disturbs                  // deletions of Jobs and pods
+	offersPV                  // of a PV that fits the claim
 	allActs  = rescues | changes | disturbs
 )
 
@@ -19,7 +20,7 @@ const (
 func peopleSteps() []step {
 	return []step{
 		once("the user deletes the claim", func(_ *world, s *state) bool { return s.claim != claimGone }, func(_ *world, s *state) {
-			s.claim, s.request, s.node, s.published, s.size = claimGone, 0, 0, 0, size{}
+			s.claim, s.request, s.node, s.published, s.size, s.asked = claimGone, 0, 0, 0, size{}, askedFor
 		}),
 		once("the user asks for more", func(w *world, s *state) bool { return w.grows && s.claim == claimBound && !s.size.asked },
 			func(_ *world, s *state) {
@@ -51,6 +52,8 @@ func peopleSteps() []step {
 		}, func(_ *world, s *state) { s.rescue.phase = unbound }),
 		once("the administrator deletes the rescued PV", func(_ *world, s *state) bool { return s.rescue.phase == released },
 			func(_ *world, s *state) { s.rescue.phase = noPV }),
+		act(offersPV, "the administrator makes an old PV available", func(_ *world, s *state) bool { return s.static == noPV && s.claim == claimPending },
+			func(_ *world, s *state) { s.static = unbound }),
 		act(changes, "the administrator changes the config", func(_ *world, s *state) bool { return s.config == 0 },
 			func(_ *world, s *state) { s.config = 1 }),
 		act(disturbs, "the node is lost", func(w *world, s *state) bool { return w.forgets && !s.lost && !s.onNode() },

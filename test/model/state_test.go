@@ -8,6 +8,7 @@ const (
 	claimPending
 	claimBound     // to the UID's PV
 	claimElsewhere // bound to the rescued PV
+	claimStatic    // bound to the static PV
 )
 
 // phase is the state of a PV.
@@ -27,6 +28,7 @@ const (
 	refOwn   ref = iota
 	refNone      // an administrator has removed it
 	refOther     // an administrator has handed the PV on to another claim, which is bound to it
+	refName      // the claim by its name alone: the binder has removed the UID
 )
 
 // volume is the PV with the UID's name.
@@ -44,6 +46,15 @@ type volume struct {
 
 // exists reports whether the PV does.
 func (v volume) exists() bool { return v.phase != noPV }
+
+// asked is what the annotations of the PV controller on a claim that is not bound say.
+type asked uint8
+
+const (
+	askedFor asked = iota // that controller has looked for a PV, has found none, and has asked for a new one
+	unasked               // there are none
+	stamped               // the claim was created with one of them
+)
 
 // rescued is a PV of another name, by an administrator. It names the claim and has the volume of the UID.
 type rescued struct{ phase phase }
@@ -179,9 +190,11 @@ type state struct {
 	node      uint8 // selected node, 0 is none
 	published uint8 // number of the run that the claim reports, twice, plus one for a success
 	size      size
+	asked     asked
 
 	pv     volume
 	rescue rescued
+	static phase // of an old PV that fits the claim, and has nothing to do with the UID
 	jobs   [maxJobs]job
 	config uint8 // version of the ConfigMap
 	kept   uint8 // bit set of the stored revisions
@@ -277,8 +290,17 @@ func (s *state) touchClaim() {
 	}
 }
 
+// bindTo is called when the claim is bound.
+func (s *state) bindTo(claim claimIs) {
+	s.claim, s.asked = claim, askedFor
+	s.touchClaim()
+}
+
 // tidy removes what nothing keeps any more.
 func (s *state) tidy() {
+	if s.claim == claimGone && s.static == bound {
+		s.static = noPV // it is released, and no claim gets it
+	}
 	if s.pv.terminating && s.pv.phase != bound && !s.pv.finalizer {
 		s.spared = s.spared || s.pv.retain
 		s.pv = volume{}

@@ -22,11 +22,15 @@ type world struct {
 	leaders int
 	late    bool  // a pod of a deleted Job may appear long after
 	freezes uint8 // how often a cache of the second leader falls behind at most
+	ahead   bool  // the claim is created without the PV controller's annotations
+	stamped bool  // it is created with one of them
 	inUse   bool  // the exploration begins with a claim that is bound
 	// careless lets a reclaim be confirmed whatever has changed about its PV. It makes a mutant.
 	careless bool
-	states   int // how many states are visited at most, the nearest; 0 is all
-	until    law // the exploration ends when this law is broken, if any
+	// blind hides the static PV from the leaders. It makes a mutant.
+	blind  bool
+	states int // how many states are visited at most, the nearest; 0 is all
+	until  law // the exploration ends when this law is broken, if any
 	// wrap changes what is decided. It makes mutants.
 	wrap func(judge) judge
 
@@ -40,6 +44,12 @@ func (w *world) start() state {
 	s := state{claim: claimPending}
 	if w.selects {
 		s.node = 1
+	}
+	switch {
+	case w.ahead:
+		s.asked = unasked
+	case w.stamped:
+		s.asked = stamped
 	}
 	if w.late {
 		s.kept = 1 // the first step of all is of no interest
@@ -71,13 +81,17 @@ func worlds(isFull bool) []world {
 		{name: "late pods", verbs: "provision,delete", acts: disturbs, most: 1, leaders: 2, freezes: 1, late: true, states: 70_000},
 		{name: "old caches", verbs: "provision,delete", leaders: 2, freezes: 1, states: 50_000},
 		{name: "old caches, in use", verbs: "provision,delete", inUse: true, acts: rescues, most: 1, leaders: 2, freezes: 1, states: 50_000},
+		{name: "ahead", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, fails: 1, states: 8_000},
+		{name: "ahead, nodes", verbs: "provision,delete", ahead: true, selects: true, fails: 1, states: 8_000},
+		{name: "stamped, retained", verbs: "provision,delete", stamped: true, retain: true, acts: offersPV, most: 1, states: 8_000},
+		{name: "ahead, old caches", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, leaders: 2, freezes: 1, states: 40_000},
 	}
 	if !isFull {
 		return out
 	}
 	for i := range out {
 		w := &out[i]
-		w.acts, w.most, w.fails, w.slow, w.states = allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
+		w.acts, w.most, w.fails, w.slow, w.states = w.acts|allActs, max(w.most, 1), max(w.fails, 1), true, fullStates
 		if w.leaders == 2 {
 			w.states = fullStatesOfTwo
 		}

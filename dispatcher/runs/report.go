@@ -1,0 +1,44 @@
+package runs
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+// Report returns the annotations of a claim that report a run of this attempt. The message has only the lines that are meant for the
+// user. pv is the claim's own, of a run that succeeded.
+func Report(attempt int, o Outcome, success bool, pv *corev1.PersistentVolume) map[string]string {
+	out := map[string]string{
+		contract.AnnProvisionTS: o.Finished.UTC().Format(time.RFC3339),
+		contract.AnnAttempts:    strconv.Itoa(attempt),
+		contract.AnnResult:      "failed",
+		contract.AnnExitCode:    "",
+		contract.AnnMessage:     contract.ForClaim(o.Message),
+	}
+	if success {
+		out[contract.AnnResult] = "succeeded"
+		if source := pv.Annotations[contract.AnnCloneOf]; source != "" {
+			out[contract.AnnClaimCloneOf] = source
+		}
+	}
+	if o.ExitCode != nil {
+		out[contract.AnnExitCode] = strconv.Itoa(int(*o.ExitCode))
+	}
+	return out
+}
+
+// IsReported reports whether a claim, which may be nil, has these very annotations, as far as the caches keep them.
+func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) bool {
+	if claim == nil {
+		return false
+	}
+	got := maps.Clone(claim.Annotations)
+	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
+	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
+}
