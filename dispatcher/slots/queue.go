@@ -53,19 +53,19 @@ func (l Load) Busy() int {
 
 // Queue holds the waiters for a slot of one class, each flow in order.
 type Queue struct {
-	flows map[Flow][]Waiter
-	at    map[string]Waiter // by UID
+	flows map[Flow][]*Waiter
+	at    map[string]*Waiter // by UID
 }
 
 // Add adds a waiter. One that waits already is moved to its new place.
 func (q *Queue) Add(w Waiter) {
 	q.Remove(w.UID)
 	if q.at == nil {
-		q.flows, q.at = map[Flow][]Waiter{}, map[string]Waiter{}
+		q.flows, q.at = map[Flow][]*Waiter{}, map[string]*Waiter{}
 	}
-	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], w, compare)
-	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, w)
-	q.at[w.UID] = w
+	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], &w, compare)
+	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, &w)
+	q.at[w.UID] = &w
 }
 
 // Remove removes a waiter, if it is there.
@@ -116,46 +116,36 @@ func (q *Queue) Limit() int {
 // the same, the one that was served longest ago. Within it the verb is chosen in the same way, and then the waiter
 // that has waited longest. The same queue and load always give the same answer.
 func (q *Queue) Next(load Load, free int) []Waiter {
-	s := newStanding(load)
-	var chosen []Waiter
-	for range min(free, q.Len()) {
-		var best *Waiter
-		for flow, waiting := range q.flows {
-			if n := s.chosen[flow]; n < len(waiting) && (best == nil || s.before(waiting[n], *best)) {
-				best = &waiting[n]
-			}
-		}
-		chosen = append(chosen, *best)
-		s.choose(best.Flow)
-	}
-	return chosen
+	return q.choose(load, free, func(*Waiter) bool { return true })
 }
 
 // Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
 // from the queue.
 func (q *Queue) Take(group string, load Load, most int) []Waiter {
-	var same Queue
-	for _, flow := range q.flows {
-		for _, w := range flow {
-			if group != "" && w.Group == group {
-				same.appendWaiter(w)
-			}
-		}
+	if group == "" {
+		return nil
 	}
-	chosen := same.Next(load, most)
+	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group })
 	for _, w := range chosen {
 		q.Remove(w.UID)
 	}
 	return chosen
 }
 
-// appendWaiter appends a waiter to its flow, which is then still in order.
-func (q *Queue) appendWaiter(w Waiter) {
-	if q.at == nil {
-		q.flows, q.at = map[Flow][]Waiter{}, map[string]Waiter{}
+// choose chooses at most so many waiters of those that fit.
+func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool) []Waiter {
+	if most <= 0 {
+		return nil
 	}
-	q.flows[w.Flow] = append(q.flows[w.Flow], w)
-	q.at[w.UID] = w
+	next, chosen := newTurns(load, q.flows, fits), []Waiter(nil)
+	for len(chosen) < most {
+		w := next.next()
+		if w == nil {
+			break
+		}
+		chosen = append(chosen, *w)
+	}
+	return chosen
 }
 
-func compare(a, b Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }
+func compare(a, b *Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }
