@@ -67,7 +67,7 @@ func assign(tb testing.TB, s *Slots, free, join int) time.Duration {
 	return took
 }
 
-// An attempt that nothing else on the machine has interrupted tells what an assignment takes.
+// The shortest attempt is the one that nothing else on the machine has interrupted.
 func TestAnAssignmentAmongManyWaitersTakesAMillisecond(t *testing.T) {
 	for name, test := range map[string]struct {
 		free, join int
