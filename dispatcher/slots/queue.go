@@ -2,6 +2,7 @@ package slots
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,8 +55,8 @@ func (l Load) Busy() int {
 
 // Queue holds the waiters for a slot of one class, each flow in order.
 type Queue struct {
-	flows  map[Flow][]Waiter
-	at     map[string]Waiter // by UID
+	flows  map[Flow][]*Waiter
+	at     map[string]*Waiter // by UID
 	groups map[string]group
 }
 
@@ -66,16 +67,16 @@ type group struct{ waiting, batch int }
 func (q *Queue) Add(w Waiter) {
 	q.Remove(w.UID)
 	if q.at == nil {
-		q.flows, q.at, q.groups = map[Flow][]Waiter{}, map[string]Waiter{}, map[string]group{}
+		q.flows, q.at, q.groups = map[Flow][]*Waiter{}, map[string]*Waiter{}, map[string]group{}
 	}
-	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], w, compare)
-	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, w)
-	q.at[w.UID] = w
-	q.count(w, 1)
+	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], &w, compare)
+	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, &w)
+	q.at[w.UID] = &w
+	q.count(&w, 1)
 }
 
 // count counts a waiter in its group, or no longer.
-func (q *Queue) count(w Waiter, n int) {
+func (q *Queue) count(w *Waiter, n int) {
 	if w.Group == "" {
 		return
 	}
@@ -138,25 +139,18 @@ func (q *Queue) Next(load Load, free int, quotas map[string]int) []Waiter {
 	if q.isHeld(quotas) {
 		return nil
 	}
-	s := newStanding(load, quotas)
-	var chosen []Waiter
-	for len(chosen) < free {
-		var best *Waiter
-		for flow, waiting := range q.flows {
-			if w := s.firstOf(flow, waiting); w != nil && (best == nil || s.before(*w, *best)) {
-				best = w
-			}
+	left := maps.Clone(quotas)
+	return q.choose(load, free, func(w *Waiter) bool {
+		quota, has := left[w.Group]
+		return !has || quota > 0
+	}, func(w *Waiter) {
+		if left[w.Group] > 0 {
+			left[w.Group]--
 		}
-		if best == nil {
-			break
-		}
-		chosen = append(chosen, *best)
-		s.choose(*best)
-	}
-	return chosen
+	})
 }
 
-// isHeld reports whether every waiter is of a group whose quota is used up. A burst of one group is so at most times, and is not looked through.
+// isHeld reports whether every waiter is of a group whose quota is used up. A burst of one group is that at most times, and is not looked through.
 func (q *Queue) isHeld(quotas map[string]int) bool {
 	held := 0
 	for group, quota := range quotas {
@@ -170,28 +164,31 @@ func (q *Queue) isHeld(quotas map[string]int) bool {
 // Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
 // from the queue.
 func (q *Queue) Take(group string, load Load, most int) []Waiter {
-	var same Queue
-	for _, flow := range q.flows {
-		for _, w := range flow {
-			if group != "" && w.Group == group {
-				same.appendWaiter(w)
-			}
-		}
+	if group == "" {
+		return nil
 	}
-	chosen := same.Next(load, most, nil)
+	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group }, func(*Waiter) {})
 	for _, w := range chosen {
 		q.Remove(w.UID)
 	}
 	return chosen
 }
 
-// appendWaiter appends a waiter to its flow, which is then still in order.
-func (q *Queue) appendWaiter(w Waiter) {
-	if q.at == nil {
-		q.flows, q.at = map[Flow][]Waiter{}, map[string]Waiter{}
+// choose chooses at most so many waiters of those that fit. One may no longer fit when another was chosen, which onChosen is told.
+func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool, onChosen func(*Waiter)) []Waiter {
+	if most <= 0 {
+		return nil
 	}
-	q.flows[w.Flow] = append(q.flows[w.Flow], w)
-	q.at[w.UID] = w
+	next, chosen := newTurns(load, q.flows, fits), []Waiter(nil)
+	for len(chosen) < most {
+		w := next.next()
+		if w == nil {
+			break
+		}
+		chosen = append(chosen, *w)
+		onChosen(w)
+	}
+	return chosen
 }
 
-func compare(a, b Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }
+func compare(a, b *Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }
