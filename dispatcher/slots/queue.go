@@ -174,7 +174,7 @@ func (q *Queue) Take(group string, load Load, most int) []Waiter {
 	return chosen
 }
 
-// choose chooses at most so many waiters of those that fit. One may no longer fit when another was chosen, which onChosen is told.
+// choose chooses at most so many waiters of those that fit. One may no longer fit after onChosen.
 func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool, onChosen func(*Waiter)) []Waiter {
 	if most <= 0 {
 		return nil
