@@ -67,7 +67,7 @@ type Cluster struct {
 	// and its write is one that sleeps here.
 	BeforeJob func()
 
-	clock         clock.WithTicker
+	clock         clock.WithTickerAndDelayedExecution
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
@@ -79,7 +79,7 @@ type Cluster struct {
 
 // New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
 // bubble's time. newDispatcher makes what every started process runs.
-func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
+func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
