@@ -16,66 +16,105 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
+// cost is what the dispatcher asks of the API server, and tells, from the creation of claims to the end of their volumes.
+type cost struct {
+	policy            corev1.PersistentVolumeReclaimPolicy
+	batch, claims     int // claims come while the Job of another runs
+	provision, remove map[string]int
+}
+
+var costs = map[string]cost{
+	"one claim a Job": {
+		batch: 1, claims: 8,
+		provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "event": 9},
+		remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
+	},
+	"one claim a Job, retained": {
+		batch: 1, claims: 8, policy: corev1.PersistentVolumeReclaimRetain,
+		provision: map[string]int{
+			"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "patch persistentvolumes": 9, "event": 9,
+		},
+	},
+	"one claim, and then 64 claims a Job": {
+		batch: 64, claims: 64,
+		provision: map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "patch persistentvolumeclaims": 65, "event": 1},
+		remove:    map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "delete persistentvolumes": 65, "patch persistentvolumes": 65, "event": 1},
+	},
+}
+
 // What the dispatcher asks of the API server, and tells, for claims that are served at the first try: exactly so much. A Job costs four writes: its
 // creation, the gate, the outcomes, the pod's finalizer. Each claim costs one more, its result, and each PV that is retained one, its finalizer. To
-// delete a volume are two more: its PV is deleted before, and its finalizer is removed after.
+// delete a volume are two more: its PV is deleted before, and its finalizer is removed after. It is the same whenever the PV controller asks for the
+// volume, and nothing is written on a claim before it is bound.
 func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
-	for name, test := range map[string]struct {
-		policy            corev1.PersistentVolumeReclaimPolicy
-		batch             int
-		provision, remove map[string]int
+	for mode, tt := range map[string]struct {
+		prepare func(*world)
+		claim   func(*corev1.PersistentVolumeClaim)
 	}{
-		"one claim a Job": {
-			batch:     1,
-			provision: map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "event": 9},
-			remove:    map[string]int{"create jobs": 9, "patch pods": 18, "patch jobs": 9, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 9},
-		},
-		"one claim a Job, retained": {
-			batch: 1, policy: corev1.PersistentVolumeReclaimRetain,
-			provision: map[string]int{
-				"create jobs": 9, "patch pods": 18, "patch jobs": 9, "patch persistentvolumeclaims": 9, "patch persistentvolumes": 9, "event": 9,
-			},
-		},
-		"one claim, and then eight claims a Job": {
-			batch:     8,
-			provision: map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "patch persistentvolumeclaims": 9, "event": 1},
-			remove:    map[string]int{"create jobs": 2, "patch pods": 4, "patch jobs": 2, "delete persistentvolumes": 9, "patch persistentvolumes": 9, "event": 1},
-		},
+		"asked for before":             {prepare: func(w *world) { w.options.AheadOfBinder = false }},
+		"ahead, and asked for at once": {},
+		"ahead, and asked for late":    {prepare: func(w *world) { w.AnnotatesAfter = 5 * time.Second }},
+		"ahead, and never asked for":   {prepare: func(w *world) { w.BinderLooksAfter = time.Minute }},
+		"stamped":                      {claim: stamped},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
-				w.CreateClass("gold", cmp.Or(test.policy, corev1.PersistentVolumeReclaimDelete))
-				w.CreateServiceAccount("true")
-				w.CreateConfig("gold", "gold", "max-parallel", "1", "batch-size", fmt.Sprint(test.batch))
-				w.Start()
-				w.provisioned("before") // its config revision is stored
-				w.Advance(time.Minute)
-
-				asked := w.asked(func() {
-					w.CreateClaim("data-0")
-					w.Until("the first has a Job", time.Minute, func() bool { return len(w.CreatedJobs("")) == 2 })
-					for i := range 8 {
-						w.CreateClaim(fmt.Sprintf("data-%d", i+1))
+		for name, l := range costs {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
+					w.CreateClass("gold", cmp.Or(l.policy, corev1.PersistentVolumeReclaimDelete))
+					w.CreateServiceAccount("true")
+					w.CreateConfig("gold", "gold", "max-parallel", "1", "batch-size", fmt.Sprint(l.batch))
+					if tt.prepare != nil {
+						tt.prepare(w)
 					}
-					w.Until("all are bound", 5*time.Minute, func() bool { return w.AllBound() && len(w.HeldRecords()) == 0 })
+					w.Start()
+					w.CreateClaim("before") // its config revision is stored
+					w.Until("it is bound", 3*time.Minute, func() bool { return w.AllBound() && len(w.HeldRecords()) == 0 })
+					w.Advance(time.Minute)
+					w.mustCost(l, tt.claim)
+					w.mustWriteOnBoundClaimsOnly()
 				})
-				w.mustAsk("provision", asked, test.provision)
-				if test.remove == nil {
-					return
-				}
-				asked = w.asked(func() {
-					before := len(w.CreatedJobs(""))
-					fakecluster.Delete(w, fakecluster.User, w.Claim("data-0"))
-					w.Until("the first has a Job", time.Minute, func() bool { return len(w.CreatedJobs("")) == before+1 })
-					for i := range 8 {
-						fakecluster.Delete(w, fakecluster.User, w.Claim(fmt.Sprintf("data-%d", i+1)))
-					}
-					w.Until("only the one from before is left", 5*time.Minute, func() bool { return len(w.Storage) == 1 && len(fakecluster.List[*corev1.PersistentVolume](w)) == 1 })
-				})
-				w.mustAsk("delete", asked, test.remove)
 			})
-		})
+		}
+	}
+}
+
+func (w *world) mustCost(l cost, change func(*corev1.PersistentVolumeClaim)) {
+	w.T.Helper()
+	var changes []func(*corev1.PersistentVolumeClaim)
+	if change != nil {
+		changes = append(changes, change)
+	}
+	each := func(do func(name string)) {
+		before := len(w.CreatedJobs(""))
+		do("data-0")
+		w.Until("the first has a Job", time.Minute, func() bool { return len(w.CreatedJobs("")) == before+1 })
+		for i := range l.claims {
+			do(fmt.Sprintf("data-%d", i+1))
+		}
+	}
+	asked := w.asked(func() {
+		each(func(name string) { w.CreateClaim(name, changes...) })
+		w.Until("all are bound", 5*time.Minute, func() bool { return w.AllBound() && len(w.HeldRecords()) == 0 })
+	})
+	w.mustAsk("provision", asked, l.provision)
+	if l.remove == nil {
+		return
+	}
+	asked = w.asked(func() {
+		each(func(name string) { fakecluster.Delete(w, fakecluster.User, w.Claim(name)) })
+		w.Until("only the one from before is left", 5*time.Minute, func() bool { return len(w.Storage) == 1 && len(fakecluster.List[*corev1.PersistentVolume](w)) == 1 })
+	})
+	w.mustAsk("delete", asked, l.remove)
+}
+
+// mustWriteOnBoundClaimsOnly fails the test if a dispatcher has written on a claim that was not bound.
+func (w *world) mustWriteOnBoundClaimsOnly() {
+	w.T.Helper()
+	for _, change := range w.Server.History() {
+		if claim, is := change.Now.(*corev1.PersistentVolumeClaim); is && change.By == fakecluster.DispatcherName && claim.Spec.VolumeName == "" {
+			w.T.Errorf("the dispatcher has written on the claim %s before it was bound", claim.Name)
+		}
 	}
 }
 

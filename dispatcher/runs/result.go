@@ -95,11 +95,12 @@ func lastResultOf(listed []contract.Result, uid string) int {
 	return -1
 }
 
-// OutputOf returns the end of the output of a Job's container, printable.
+// OutputOf returns the end of the output of a Job's container, printable, without the results of requests that are done: where it is cut,
+// half a result would count as output.
 func OutputOf(pods []*corev1.Pod) string {
 	if pod := newestPod(pods); pod != nil {
 		if terminated := terminatedState(pod); terminated != nil {
-			return printable(terminated.Message)
+			return printable(WithoutResults(terminated.Message))
 		}
 	}
 	return ""

@@ -50,6 +50,8 @@ type Cluster struct {
 	NodeLost bool
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
+	// BinderLooksAfter is how long a claim waits in the PV controller's queue before that looks at it for the first time.
+	BinderLooksAfter time.Duration
 	// AnnotatesAfter is how long the PV controller's annotation of a claim waits for its client's rate limiter. It is of the claim as it was before.
 	AnnotatesAfter time.Duration
 	// Cordoned is how the names of the nodes begin that take no pods.

@@ -74,7 +74,11 @@ func eachAlone(runs []*Run, does func(*Run) Exit) Exit {
 
 // ResultLine returns the line with which a batch reports on one request.
 func (r *Run) ResultLine(code int32, message string) string {
-	line, err := json.Marshal(map[string]any{"uid": r.Request.UID, "code": code, "message": message})
+	result := map[string]any{"uid": r.Request.UID, "code": code}
+	if message != "" {
+		result["message"] = message
+	}
+	line, err := json.Marshal(result)
 	if err != nil {
 		panic(err)
 	}

@@ -33,7 +33,7 @@ func (c *Cluster) runPVController() {
 		switch {
 		case claim.DeletionTimestamp != nil && !c.Mounted[claim.Name]:
 			c.unprotect(claim, FinalizerPVCProtection)
-		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
+		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil && c.due(claim.CreationTimestamp.Add(c.BinderLooksAfter)):
 			if c.bindClaim(claim, pvs) {
 				pvs = shared[*corev1.PersistentVolume](c)
 			}
