@@ -96,12 +96,9 @@ func TestNothingIsWrittenOnAClaimThatIsNotAskedFor(t *testing.T) {
 }
 
 func writesOnClaim(a Action) bool {
-	switch a.(type) {
-	case PublishResult, Reschedule:
-		return true
-	default:
-		return false
-	}
+	_, publishes := a.(PublishResult)
+	_, returns := a.(Reschedule)
+	return publishes || returns
 }
 
 // A claim that may get another PV is not ours before the PV controller has asked for one.

@@ -19,7 +19,7 @@ func rescheduleClaim(v View, p *Run) Action {
 	switch {
 	case !missing && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
-	case p != nil && v.canUndo(p):
+	case v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
 	case v.Unasked:
 		return Wait{Why: "the PV controller may be about to write on the claim"}
@@ -41,7 +41,7 @@ func isNodeUnsuitable(p *Run, t Target) bool {
 // canUndo reports whether a run may have made something that can be undone. That holds even if a problem is in the
 // way of the undo, since an event then reports it.
 func (v View) canUndo(p *Run) bool {
-	return !v.madeNothing(p) && v.whyNotUndone(p) == "" && !isRetainedInDoubt(p)
+	return p != nil && !v.madeNothing(p) && v.whyNotUndone(p) == "" && !isRetainedInDoubt(p)
 }
 
 // waitsForMissingNode reports whether a run waits for a node that no longer exists.
