@@ -12,8 +12,9 @@ GOFLAGS_BUILD = -trimpath -buildvcs=false \
 BINARIES := flex-dispatcher cinder-provisioner
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first three walk millions of views, states and words in one goroutine, the
-# fourth kills processes, the others count in large worlds, over hours of their time, or at every kill point, what smaller ones do under the race detector.
-UNRACED := ^(TestEveryView|TestForbiddenWords|TestModel|TestRunKilledAt|TestWorkIsLinear|TestDeathAtAnyWrite|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn)
+# fourth kills processes, the last measures time, the others count in large worlds, over hours of their time, or at every kill point, what smaller ones do under the
+# race detector.
+UNRACED := ^(TestEveryView|TestForbiddenWords|TestModel|TestRunKilledAt|TestWorkIsLinear|TestDeathAtAnyWrite|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestAnAssignment)
 # Judgement is pure: it has no goroutines.
 RACED = $(shell go list ./... | grep -v /dispatcher/decide$$)
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -35,7 +36,7 @@ build: ## build the binaries into bin/, static
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 go test -race -p 4 -timeout 20m -skip '$(UNRACED)' $(RACED)
 	go test -p 4 ./dispatcher/decide
-	go test -p 4 -run '$(UNRACED)' ./cmd/cinder-provisioner ./dispatcher/controller ./provisioner-image/run ./test ./test/model
+	go test -p 4 -run '$(UNRACED)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/slots ./provisioner-image/run ./test ./test/model
 
 .PHONY: model
 model: ## explore what can happen to one claim in full size; minutes
@@ -72,7 +73,6 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	$(TOOL) golangci-lint fmt --diff
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
-	for dir in test/bench/peers test/bench/peers/local-path; do (cd $$dir && go mod tidy -diff) || exit 1; done
 	go vet ./...
 	go vet -tags e2e,long ./test/e2e
 

@@ -207,7 +207,7 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: GroupOf(o, d.Verb, d.MayBatch), Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
+		Group: GroupOf(o, d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
 	if d.Behind != nil {
 		a.reportProblem(o, *d.Behind)

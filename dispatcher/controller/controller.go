@@ -87,7 +87,7 @@ type Controller struct {
 }
 
 // New returns a Controller. Nothing runs before Start.
-func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTicker, opts Options) (*Controller, error) {
+func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

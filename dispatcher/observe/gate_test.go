@@ -81,7 +81,7 @@ func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) d
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := clocktesting.NewFakePassiveClock(now)
+	clock := clocktesting.NewFakeClock(now)
 	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
 	}}

@@ -33,7 +33,7 @@ type NewDispatcher func(*Process) (Dispatcher, error)
 type Process struct {
 	Client kubernetes.Interface
 	Events events.EventRecorder
-	Clock  clock.WithTicker
+	Clock  clock.WithTickerAndDelayedExecution
 
 	server   *Server
 	requests *fake.Clientset

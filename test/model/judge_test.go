@@ -43,7 +43,7 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 	if *read != *cached {
 		reader = w.caches(read)
 	}
-	clock := clocktesting.NewFakePassiveClock(now)
+	clock := clocktesting.NewFakeClock(now)
 	free := slots.New(caches, clock, func(types.UID) {})
 	if hasSlot {
 		free.Await(slots.KeyOf(config.Source{Namespace: namespace, Class: class}), slots.Waiter{
