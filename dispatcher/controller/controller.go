@@ -185,7 +185,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
 		}
-		c.latency.Continue(uid)
+		c.continueAfterError(uid, err)
 		c.queue.AddRateLimited(uid)
 	case requeueAfter > 0:
 		c.queue.Forget(uid)

@@ -4,6 +4,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -11,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -92,6 +94,13 @@ func (c *Controller) continueAfter(o *observe.Observation, action decide.Action)
 		if c.slots.IsAssigned(o.UID, act.ConfigFor(o, a.Verb).Config) {
 			c.latency.Continue(o.UID)
 		}
+	}
+}
+
+// continueAfterError goes on measuring a launch whose request has failed, and is repeated. One that was refused waits until a policy accepts it.
+func (c *Controller) continueAfterError(uid types.UID, err error) {
+	if !patch.IsRefused(err) {
+		c.latency.Continue(uid)
 	}
 }
 

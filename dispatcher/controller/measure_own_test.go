@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
@@ -107,4 +110,34 @@ func TestTheOwnShareBeginsWhenTheCacheShowsTheChange(t *testing.T) {
 			"launch": 1 + 1.5 + 1, "confirm": 1, "record": 0.6 + 0.6,
 		}))
 	})
+}
+
+// For a minute the API server accepts no Job. What a policy refuses waits for others. A request that has failed is the dispatcher's own to repeat.
+func TestARefusedLaunchIsNotInTheOwnShareAndAFailedOneIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		refusal error
+		own     func(launch float64) bool
+	}{
+		"refused": {apierrors.NewForbidden(batchv1.Resource("jobs"), "", nil), func(launch float64) bool { return launch == 0 }},
+		"failed":  {apierrors.NewTooManyRequests("busy", 1), func(launch float64) bool { return launch >= 60 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				accepts := time.Now().Add(time.Minute)
+				w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
+					if _, isJob := obj.(*batchv1.Job); isJob && time.Now().Before(accepts) {
+						return test.refusal
+					}
+					return nil
+				})
+				w.SetUpGold(fakecluster.Works)
+				w.Start()
+				w.CreateClaim("data")
+				w.Until("the claim is bound", time.Hour, w.IsBound("data"))
+				if launch := scrape(w.T, w.metrics)[ownSeries+`_sum{phase="launch",verb="provision"}`]; !test.own(launch) {
+					w.T.Errorf("the launch took %v s of the dispatcher's own", launch)
+				}
+			})
+		})
+	}
 }
