@@ -28,9 +28,9 @@ func scaleTargets(largest scale) []scaleTarget {
 
 func scaleTable(all []scale) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%8s %9s %12s %11s %10s %9s %10s\n", "claims", "ready s", "first Job s", "next Job s", "idle CPU %", "RSS MiB", "peak MiB")
+	fmt.Fprintf(&out, "%8s %9s %12s %11s %11s %10s %9s %10s\n", "claims", "ready s", "first Job s", "CPU s", "next Job s", "idle CPU %", "RSS MiB", "peak MiB")
 	for _, one := range all {
-		fmt.Fprintf(&out, "%8d %9.2f %12.2f %11.3f %10.2f %9d %10d\n", one.Claims, one.Ready, one.Served, one.Next, one.Idle, one.RSS, one.Peak)
+		fmt.Fprintf(&out, "%8d %9.2f %12.2f %11.2f %11.3f %10.2f %9d %10d\n", one.Claims, one.Ready, one.Served, one.StartCPU, one.Next, one.Idle, one.RSS, one.Peak)
 	}
 	return out.String()
 }

@@ -18,9 +18,9 @@ var scaleSizes = []int{1000, 3000, 10_000, 30_000, 100_000}
 
 // How long a dispatcher is left alone before, and while, it is measured what it uses without work.
 const (
-	settled  = 5 * time.Second
-	idleFor  = 20 * time.Second
-	calmDown = 2 * time.Minute
+	pauseBefore = 5 * time.Second
+	idleFor     = 20 * time.Second
+	calmDown    = 2 * time.Minute
 )
 
 // scale is what was measured in a cluster of a size.
@@ -29,6 +29,8 @@ type scale struct {
 	// Ready and Served are seconds from the start of the process: until /readyz answers 200, and until a claim that waits has its Job.
 	Ready  float64 `json:"ready"`
 	Served float64 `json:"served"`
+	// StartCPU is seconds of a core that the process has used until then.
+	StartCPU float64 `json:"startCPU"`
 	// Next is seconds from the creation of a claim until its Job was created, when the dispatcher had been at rest.
 	Next float64 `json:"next"`
 	// Idle is how much of a core is used without work, StandbyIdle by a replica that does not lead, in percent.
@@ -132,7 +134,7 @@ func (d *dispatcher) awaitRest() {
 			break
 		}
 	}
-	time.Sleep(settled)
+	time.Sleep(pauseBefore)
 }
 
 // status returns a field of what the kernel says of the process, in MiB.
@@ -151,6 +153,7 @@ func measureScale(s *apiServer, failover bool) scale {
 	out := scale{Claims: s.claims}
 	out.Ready = d.awaitReady().Sub(d.started).Seconds()
 	out.Served = s.awaitJob(waits).Sub(d.started).Seconds()
+	out.StartCPU = d.cpu().Seconds()
 	d.awaitRest()
 	out.Idle = idle(d)
 	from := time.Now()
