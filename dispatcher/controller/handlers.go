@@ -46,6 +46,9 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 }
 
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
+	if !c.leading.Load() {
+		return // while the caches are filled, looking for the rivals of each PV would take seconds
+	}
 	c.enqueuePV(pv.Name)
 	c.enqueueOwners(pv)
 	c.enqueueRivals(pv)
