@@ -78,7 +78,6 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	$(TOOL) golangci-lint fmt --diff
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
-	for dir in test/bench/peers test/bench/peers/local-path; do (cd $$dir && go mod tidy -diff) || exit 1; done
 	go vet ./...
 	go vet -tags e2e,long ./test/e2e
 

@@ -16,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -53,6 +54,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		return err
 	}
 	a.Writes.CreatedJob(job)
+	a.Latency.Launched(first.O.UID, latency.Kind{Verb: first.Launch.Verb, Undo: first.Launch.Undo})
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
@@ -205,7 +207,7 @@ func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: GroupOf(o, d.Verb, d.MayBatch), Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
+		Group: GroupOf(o, d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
 	if d.Behind != nil {
 		a.reportProblem(o, *d.Behind)

@@ -20,8 +20,14 @@ const firstLooks = 100
 // added there.
 func (c *Controller) enqueue(uid types.UID) {
 	if c.leading.Load() {
-		c.queue.Add(uid)
+		c.add(uid)
 	}
+}
+
+// add adds a UID to the queue.
+func (c *Controller) add(uid types.UID) {
+	c.latency.Enqueued(uid)
+	c.queue.Add(uid)
 }
 
 // enqueueRevisionNamed does the same with a config revision, "namespace/name".

@@ -92,8 +92,10 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 	exists := c.caches.HasJob(job.Namespace, job.Name)
 	if exists {
 		c.slots.Observe(job)
+		c.jobShown(job)
 	} else {
 		c.slots.Forget(job)
+		c.latency.Forget(job.UID)
 	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueJob(job)
@@ -145,6 +147,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 
 // podChanged also assigns slots: a pod that has ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
+	c.podShown(pod)
 	for _, uid := range jobs.Members(pod.Labels) {
 		c.enqueue(types.UID(uid))
 	}

@@ -42,6 +42,8 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 	switch {
 	case claim == nil:
 		return decide.ClaimGone
+	case claim.Spec.VolumeName == contract.PVName(uid) && claim.Status.Phase == corev1.ClaimPending:
+		return decide.ClaimNotOurs // until the PV controller has written the phase: a write in between makes it begin again
 	case claim.Spec.VolumeName == contract.PVName(uid):
 		return decide.ClaimBound
 	case claim.Spec.VolumeName != "":

@@ -49,7 +49,7 @@ func (s *Slots) unpark(at ClassKey) {
 
 func (s *Slots) unparkNext(at ClassKey, p *parked) {
 	p.unparked = nil
-	for _, w := range p.waiting.Next(s.load(at), p.most) {
+	for _, w := range p.waiting.Next(s.load(at), p.most, nil) {
 		p.waiting.Remove(w.UID)
 		s.queueOf(at).Add(w)
 		p.unparked = append(p.unparked, w.UID)

@@ -25,13 +25,13 @@ var (
 )
 
 // slotsWith returns Slots over some objects, the clock, and the UIDs that are enqueued.
-func slotsWith(tb testing.TB, objects ...metav1.Object) (*Slots, *clocktesting.FakePassiveClock, *[]string) {
+func slotsWith(tb testing.TB, objects ...metav1.Object) (*Slots, *clocktesting.FakeClock, *[]string) {
 	tb.Helper()
 	caches, err := cluster.NewStatic(fake.NewClientset(), []string{"home"}, objects...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	clock, enqueued := clocktesting.NewFakePassiveClock(began), &[]string{}
+	clock, enqueued := clocktesting.NewFakeClock(began), &[]string{}
 	return New(caches, clock, func(uid types.UID) { *enqueued = append(*enqueued, string(uid)) }), clock, enqueued
 }
 

@@ -2,6 +2,7 @@ package slots
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,8 +25,9 @@ type Waiter struct {
 	Since time.Time
 	// Limit is how many Jobs its config allows for the class.
 	Limit int
-	// Group names the waiters that may share a Job. It is empty if it shares none.
+	// Group names the waiters that may share a Job, at most Batch of them. It is empty if it shares none.
 	Group string
+	Batch int
 	// Start is what its run would start with. Behind is set if another Job with the same cannot start, and its own
 	// could not either.
 	Start  Start
@@ -53,19 +55,36 @@ func (l Load) Busy() int {
 
 // Queue holds the waiters for a slot of one class, each flow in order.
 type Queue struct {
-	flows map[Flow][]*Waiter
-	at    map[string]*Waiter // by UID
+	flows  map[Flow][]*Waiter
+	at     map[string]*Waiter // by UID
+	groups map[string]group
 }
+
+// group is how many of a group wait, and how many can share a Job.
+type group struct{ waiting, batch int }
 
 // Add adds a waiter. One that waits already is moved to its new place.
 func (q *Queue) Add(w Waiter) {
 	q.Remove(w.UID)
 	if q.at == nil {
-		q.flows, q.at = map[Flow][]*Waiter{}, map[string]*Waiter{}
+		q.flows, q.at, q.groups = map[Flow][]*Waiter{}, map[string]*Waiter{}, map[string]group{}
 	}
 	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], &w, compare)
 	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, &w)
 	q.at[w.UID] = &w
+	q.count(&w, 1)
+}
+
+// count counts a waiter in its group, or no longer.
+func (q *Queue) count(w *Waiter, n int) {
+	if w.Group == "" {
+		return
+	}
+	if n += q.groups[w.Group].waiting; n > 0 {
+		q.groups[w.Group] = group{n, max(w.Batch, 1)}
+	} else {
+		delete(q.groups, w.Group)
+	}
 }
 
 // Remove removes a waiter, if it is there.
@@ -75,6 +94,7 @@ func (q *Queue) Remove(uid string) {
 		return
 	}
 	delete(q.at, uid)
+	q.count(w, -1)
 	flow := q.flows[w.Flow]
 	if len(flow) == 1 {
 		delete(q.flows, w.Flow)
@@ -114,9 +134,31 @@ func (q *Queue) Limit() int {
 
 // Next chooses the waiters that get the free slots. The namespace that runs least comes first or, of those that run
 // the same, the one that was served longest ago. Within it the verb is chosen in the same way, and then the waiter
-// that has waited longest. The same queue and load always give the same answer.
-func (q *Queue) Next(load Load, free int) []Waiter {
-	return q.choose(load, free, func(*Waiter) bool { return true })
+// that has waited longest. Of a group that has a quota, no more are chosen. The same arguments always give the same answer.
+func (q *Queue) Next(load Load, free int, quotas map[string]int) []Waiter {
+	if q.isHeld(quotas) {
+		return nil
+	}
+	left := maps.Clone(quotas)
+	return q.choose(load, free, func(w *Waiter) bool {
+		quota, has := left[w.Group]
+		return !has || quota > 0
+	}, func(w *Waiter) {
+		if left[w.Group] > 0 {
+			left[w.Group]--
+		}
+	})
+}
+
+// isHeld reports whether every waiter is of a group whose quota is used up. A burst of one group is that at most times, and is not looked through.
+func (q *Queue) isHeld(quotas map[string]int) bool {
+	held := 0
+	for group, quota := range quotas {
+		if quota == 0 {
+			held += q.groups[group].waiting
+		}
+	}
+	return held == q.Len()
 }
 
 // Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
@@ -125,15 +167,15 @@ func (q *Queue) Take(group string, load Load, most int) []Waiter {
 	if group == "" {
 		return nil
 	}
-	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group })
+	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group }, func(*Waiter) {})
 	for _, w := range chosen {
 		q.Remove(w.UID)
 	}
 	return chosen
 }
 
-// choose chooses at most so many waiters of those that fit.
-func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool) []Waiter {
+// choose chooses at most so many waiters of those that fit. One may no longer fit after onChosen.
+func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool, onChosen func(*Waiter)) []Waiter {
 	if most <= 0 {
 		return nil
 	}
@@ -144,6 +186,7 @@ func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool) []Waiter {
 			break
 		}
 		chosen = append(chosen, *w)
+		onChosen(w)
 	}
 	return chosen
 }

@@ -91,7 +91,7 @@ func TestNextSharesSlotsFairly(t *testing.T) {
 			for text, minute := range test.served {
 				load.Served[flow(text)] = at(minute)
 			}
-			if got := chosen(queue.Next(load, test.free)); got != test.want {
+			if got := chosen(queue.Next(load, test.free, nil)); got != test.want {
 				t.Errorf("chose %q, want %q", got, test.want)
 			}
 		})
@@ -107,7 +107,7 @@ func TestWaitersStayInOrderAfterJoinAndLeave(t *testing.T) {
 	queue.Remove("nobody")
 	again := waiter("a 0", 9)
 	queue.Add(again) // its retry is due later than all others
-	if got := chosen(queue.Next(slots.Load{}, 10)); got != "2 3 4 0" {
+	if got := chosen(queue.Next(slots.Load{}, 10, nil)); got != "2 3 4 0" {
 		t.Errorf("waiting are %q", got)
 	}
 	for uid := range strings.FieldsSeq("2 3 4 0") {
@@ -144,7 +144,7 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 		served := map[string]int{}
 		var running []slots.Waiter
 		for round := 0; queue.Len() > 0; round++ {
-			for _, w := range queue.Next(load, free-load.Busy()) {
+			for _, w := range queue.Next(load, free-load.Busy(), nil) {
 				queue.Remove(w.UID)
 				running = append(running, w)
 				load.Running[w.Flow]++

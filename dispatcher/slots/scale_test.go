@@ -40,7 +40,7 @@ func crowd(tb testing.TB, free int) *Slots {
 	for i := range crowdClaims {
 		s.addWaiter(class, Waiter{
 			Flow: Flow{namespace(i), contract.Provision}, UID: fmt.Sprintf("6f0c3b1e-2d4a-4c8e-9a57-%012x", i), Since: began.Add(time.Duration(i) * time.Millisecond),
-			Limit: crowdLimit, Group: "home/gold-1", Start: start,
+			Limit: crowdLimit, Group: "home/gold-1", Batch: 64, Start: start,
 		})
 	}
 	return s

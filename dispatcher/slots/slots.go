@@ -44,6 +44,7 @@ type Assignment struct {
 	ClassKey
 	flow  Flow
 	start Start
+	group string
 }
 
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
@@ -51,7 +52,7 @@ type Assignment struct {
 // longer known when the flow was served.
 type Slots struct {
 	caches  *cluster.Caches
-	clock   clock.PassiveClock
+	clock   clock.WithDelayedExecution
 	enqueue func(types.UID)
 
 	mu       sync.Mutex
@@ -63,17 +64,20 @@ type Slots struct {
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	kept     map[types.UID]time.Time
 	existing map[string]time.Time // since when the creation of a launched Job says that it exists
+	// paced are the groups that were assigned a slot a moment ago, with the time.
+	paced map[groupKey]time.Time
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
 	// queue.
 	joined map[types.UID]types.UID
 }
 
 // New returns Slots that count the Jobs in the caches. enqueue is called with each UID that is assigned a slot.
-func New(caches *cluster.Caches, clk clock.PassiveClock, enqueue func(types.UID)) *Slots {
+func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
 		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, existing: map[string]time.Time{}, joined: map[types.UID]types.UID{},
+		paced: map[groupKey]time.Time{},
 	}
 }
 
@@ -177,9 +181,12 @@ func (s *Slots) Assign(at ClassKey) {
 		return
 	}
 	load := s.load(at)
-	for _, w := range queue.Next(load, queue.Limit()-load.Busy()) {
+	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
 		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start}
+		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start, w.Group}
+		if w.Group != "" {
+			s.startPace(groupKey{at, w.Group})
+		}
 		s.enqueue(types.UID(w.UID))
 	}
 }

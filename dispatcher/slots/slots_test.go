@@ -22,7 +22,7 @@ func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(caches, clocktesting.NewFakePassiveClock(time.Now()), func(types.UID) {})
+	s := New(caches, clocktesting.NewFakeClock(time.Now()), func(types.UID) {})
 	job := func(i, n int) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "home", Name: fmt.Sprint("job-", i, "-", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n+1), 0)),

@@ -84,13 +84,13 @@ func (t *turns) update(one *turn) bool {
 	return true
 }
 
-// next chooses a waiter, nil if there is none. A flow that was compared before its namespace got a slot is compared again when it is first: it
-// can only have moved back.
+// next chooses a waiter, nil if there is none. A flow that was compared before its namespace got a slot, or its group its last, is compared again
+// when it is first: it can only have moved back.
 func (t *turns) next() *Waiter {
 	for len(t.flows) > 0 {
 		first := &t.flows[0]
 		w := first.waiting[0]
-		isNow := first.namespaceRuns == t.running[w.Namespace]
+		isNow := first.namespaceRuns == t.running[w.Namespace] && t.fits(w)
 		if isNow {
 			t.choose(w.Flow)
 			first.waiting = first.waiting[1:]

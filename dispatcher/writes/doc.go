@@ -1,2 +1,3 @@
-// Package writes keeps what the dispatcher has written until its caches show it. It reads and writes nothing itself.
+// Package writes keeps what the dispatcher has written a moment ago, so that nothing is decided on caches that do not show it yet. It reads and
+// writes nothing itself.
 package writes

@@ -17,8 +17,8 @@ import (
 // BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
 const BehindFor = 30 * time.Second
 
-// Log keeps what was written until the caches show it. What is decided on older objects would be written once more, and refused.
-// Losing it at a restart costs such a write.
+// Log keeps what was written a moment ago, and what the caches have shown of it. What is decided on older objects would be written once more, and
+// refused. Losing it at a restart costs such a write.
 type Log struct {
 	mu       sync.Mutex
 	byObject map[types.UID]write
@@ -81,7 +81,7 @@ func (w *Log) CreatedJob(job *batchv1.Job) (overdue bool) {
 	return overdue
 }
 
-// sweep forgets what no look has asked for in time.
+// sweep forgets what was written so long ago that Unseen's caller no longer waits for it.
 func (w *Log) sweep() {
 	if w.now().Sub(w.swept) < BehindFor {
 		return

@@ -64,8 +64,10 @@ type Cluster struct {
 	// BeforeJob, when set, runs before every Job that a dispatcher creates. A process stopped between its last look
 	// and its write is one that sleeps here.
 	BeforeJob func()
+	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or "pods". A slow API server is one that sleeps here.
+	BeforePatch func(resource string)
 
-	clock         clock.WithTicker
+	clock         clock.WithTickerAndDelayedExecution
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
@@ -76,7 +78,7 @@ type Cluster struct {
 
 // New returns a cluster with nothing in it. It must be called in a bubble of testing/synctest, and clk must show that
 // bubble's time. newDispatcher makes what every started process runs.
-func New(t T, clk clock.WithTicker, newDispatcher NewDispatcher) *Cluster {
+func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},

@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -43,14 +44,14 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 	if *read != *cached {
 		reader = w.caches(read)
 	}
-	clock := clocktesting.NewFakePassiveClock(now)
+	clock := clocktesting.NewFakeClock(now)
 	free := slots.New(caches, clock, func(types.UID) {})
 	if hasSlot {
 		free.Await(slots.KeyOf(config.Source{Namespace: namespace, Class: class}), slots.Waiter{
 			Flow: slots.Flow{Namespace: "app", Verb: contract.Provision}, UID: uid, Since: now.Add(-time.Hour), Limit: 100,
 		})
 	}
-	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
+	b := &observe.Observer{Clock: clock, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
 		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace, Judged: w.judged,
 	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})

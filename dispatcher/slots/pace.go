@@ -1,0 +1,59 @@
+package slots
+
+import "time"
+
+// pace is how long after a group was assigned a slot it gets another only for a Job that its waiters fill. Without it, claims that come a little
+// more slowly than Jobs are launched get a Job each. Such a burst costs the API server and kube-controller-manager several times the work of one in
+// which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait.
+const pace = 500 * time.Millisecond
+
+// groupKey is a group of a class.
+type groupKey struct {
+	ClassKey
+	group string
+}
+
+// quotas returns how many slots each group of a queue may be assigned now: one for each Job that its waiters fill and,
+// unless the group is paced, one for the others. Waiters that share no Job have no quota.
+func (s *Slots) quotas(at ClassKey, queue *Queue) map[string]int {
+	out := map[string]int{}
+	for group, g := range queue.groups {
+		left := max(0, g.waiting-s.assignedTo(groupKey{at, group})*(g.batch-1)) // the others share a Job that is about to be launched
+		out[group] = left / g.batch
+		if left%g.batch > 0 && s.clock.Since(s.paced[groupKey{at, group}]) >= pace {
+			out[group]++
+		}
+	}
+	return out
+}
+
+// assignedTo returns how many UIDs of a group have been assigned a slot and are not launched yet.
+func (s *Slots) assignedTo(key groupKey) int {
+	n := 0
+	for _, a := range s.assigned {
+		if a.ClassKey == key.ClassKey && a.group == key.group {
+			n++
+		}
+	}
+	return n
+}
+
+// startPace paces a group that is assigned a slot now.
+func (s *Slots) startPace(key groupKey) {
+	now := s.clock.Now()
+	s.paced[key] = now
+	s.clock.AfterFunc(pace, func() { s.endPace(key, now) })
+}
+
+// endPace assigns what the group has waited for since, unless it has been paced again meanwhile.
+func (s *Slots) endPace(key groupKey, since time.Time) {
+	s.mu.Lock()
+	ended := s.paced[key].Equal(since)
+	if ended {
+		delete(s.paced, key)
+	}
+	s.mu.Unlock()
+	if ended {
+		s.Assign(key.ClassKey)
+	}
+}
