@@ -53,28 +53,39 @@ func (c *Controller) enqueueAll() {
 			c.jobChanged(job)
 		}
 		for _, pv := range c.caches.PVsOfClass(label) {
-			if uid, ours := strings.CutPrefix(pv.Name, contract.PVName("")); ours && isAtRest(pv) {
-				c.queue.AddAfter(types.UID(uid), time.Duration(atRest/restLooks)*restEvery)
-				atRest++
-				continue
-			}
-			c.pvChanged(pv)
+			c.enqueueFirstPV(pv, &atRest)
 		}
 		for _, claim := range c.caches.ClaimsOfClass(label) {
-			if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
-				c.queue.AddAfter(claim.UID, time.Duration(waiting/firstLooks)*time.Second)
-				waiting++
-				continue
-			}
-			if pv := c.caches.PVNamed(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
-				c.claimChanged(claim)
-			}
+			c.enqueueFirstClaim(claim, &waiting)
 		}
 	}
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)
 	}
 	c.enqueueCapacities()
+}
+
+// enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.
+func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
+	uid, ours := strings.CutPrefix(pv.Name, contract.PVName(""))
+	if !ours || !isAtRest(pv) {
+		c.pvChanged(pv)
+		return
+	}
+	c.queue.AddAfter(types.UID(uid), time.Duration(*atRest/restLooks)*restEvery)
+	*atRest++
+}
+
+// enqueueFirstClaim enqueues a claim when this replica begins to lead, unless its PV was. waiting counts those without a volume.
+func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, waiting *int) {
+	if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
+		c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
+		*waiting++
+		return
+	}
+	if pv := c.caches.PVNamed(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
+		c.claimChanged(claim)
+	}
 }
 
 // isAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound and not being deleted.
