@@ -77,6 +77,9 @@ func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 
 // enqueueRivals enqueues the UIDs whose PVs have the volume source of a PV, and on which no rival is noted yet.
 func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
+	if !c.leading.Load() {
+		return // while the caches are filled, looking for the rivals of each PV would take seconds
+	}
 	for _, other := range c.caches.PVsOfVolume(pv) {
 		if other.Name != pv.Name && other.Annotations[jobs.AnnRival] == "" {
 			c.enqueuePV(other.Name)

@@ -213,6 +213,22 @@ func (s *apiServer) grow(claims int) {
 			puts = nil
 		}
 	}
+	s.awaitCaches(l)
+}
+
+// awaitCaches waits until the caches of the API server show the last claim and its PV.
+func (s *apiServer) awaitCaches(l lot) {
+	s.t.Helper()
+	cached := metav1.GetOptions{ResourceVersion: "0"}
+	last := l.claim(s.claims - 1)
+	await(s.t, 5*time.Minute, "the API server to see the claims", func() error {
+		_, err := s.client.CoreV1().PersistentVolumeClaims(last.Namespace).Get(s.t.Context(), last.Name, cached)
+		return err
+	})
+	await(s.t, 5*time.Minute, "the API server to see the PVs", func() error {
+		_, err := s.client.CoreV1().PersistentVolumes().Get(s.t.Context(), last.Spec.VolumeName, cached)
+		return err
+	})
 }
 
 // put returns a request of etcd that writes an object.
