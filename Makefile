@@ -46,6 +46,11 @@ model: ## explore what can happen to one claim in full size; minutes
 bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes
 	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
 
+.PHONY: bench-scale
+bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,000 claims in a real API server; 8 minutes, into bin/bench-scale
+	test/cluster/build.sh
+	. test/cluster/env.sh && SCALE_BIN=$$KUBE_BIN go test -count=1 -timeout 30m -v -run '^TestScale$$' ./test/memory
+
 .PHONY: bench
 bench: deps build ## claims a second, beside the peers: BENCH=quick in 5 minutes, the whole in 75; scripts/bench.sh says more (root)
 	@scripts/bench.sh

@@ -22,7 +22,8 @@ provision() { # NAME MODE PV
   mkdir -p "$FLEX_BASE_DIR/$1" && chmod 0777 "$FLEX_BASE_DIR/$1" || return 75 # pods write there as any user
   kubectl patch --local -f - --type=merge -o json <<<"$3" \
     -p '{"spec":{"nfs":{"server":"'"$FLEX_SERVER"'","path":"'"$FLEX_EXPORT/$1"'"}}}' |
-    kubectl create -f - || kubectl get pv "$1" || return 75 # a rerun finds it there
+    kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
+    kubectl get --raw "/api/v1/persistentvolumes/$1" || return 75 # a rerun finds it there
 }
 
 delete() { rm -rf "${FLEX_BASE_DIR:?}/$1" || return 75; } # NAME

@@ -24,7 +24,8 @@ provision() {
   chmod "$mode" "/export/$place"
   kubectl patch --local -f /etc/flex/pv.json --type=merge -o json \
     -p '{"spec":{"nfs":{"server":"'"$FLEX_NFS_SERVER"'","path":"'"$FLEX_NFS_PATH/$place"'"}}}' |
-    kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
+    kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
+    kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" # a rerun finds it there
 }
 
 case $1 in

@@ -30,7 +30,8 @@ write() {
     "local": {"path": "'"$dir"'"},
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
       {"key": "kubernetes.io/hostname", "operator": "In", "values": ["'"$FLEX_SELECTED_HOSTNAME"'"]}]}]}}}}' |
-    kubectl create -f - || kubectl get pv "$FLEX_PV_NAME" # a rerun finds it there
+    kubectl create --raw '/api/v1/persistentvolumes?fieldValidation=Strict' -f - ||
+    kubectl get --raw "/api/v1/persistentvolumes/$FLEX_PV_NAME" # a rerun finds it there
 }
 
 case $1 in

@@ -3,6 +3,7 @@ package test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -42,6 +43,19 @@ func archive(t *testing.T, entries ...entry) []byte {
 // image is an archive as `docker save` writes it, of a user, with a layer for each list of files.
 func image(t *testing.T, user string, layers ...[]string) string {
 	t.Helper()
+	var full [][]entry
+	for _, files := range layers {
+		var layer []entry
+		for _, file := range files {
+			layer = append(layer, entry{file, []byte("x")})
+		}
+		full = append(full, layer)
+	}
+	return imageOf(t, user, full...)
+}
+
+func imageOf(t *testing.T, user string, layers ...[]entry) string {
+	t.Helper()
 	encode := func(v any) []byte {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -51,11 +65,7 @@ func image(t *testing.T, user string, layers ...[]string) string {
 	}
 	names := []string{}
 	entries := []entry{{"config.json", encode(map[string]any{"config": map[string]string{"User": user}})}}
-	for i, files := range layers {
-		var inside []entry
-		for _, file := range files {
-			inside = append(inside, entry{file, []byte("x")})
-		}
+	for i, inside := range layers {
 		names = append(names, string(rune('a'+i))+".tar")
 		entries = append(entries, entry{names[i], archive(t, inside...)})
 	}
@@ -91,9 +101,37 @@ func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			arguments := append(slices.Clone(test.flags), image(t, test.user, test.layers...))
-			out, err := exec.CommandContext(t.Context(), filepath.Join(repository, "scripts/check-image.sh"), arguments...).CombinedOutput()
-			if (err == nil) != (test.fault == "") || !strings.Contains(string(out), test.fault) {
-				t.Errorf("%v: %s, want a fault with %q (jq is needed: make deps)", err, out, test.fault)
+			says, refused := checkImage(t, arguments...)
+			if refused != (test.fault != "") || !strings.Contains(says, test.fault) {
+				t.Errorf("refused: %t: %s, want a fault with %q (jq is needed: make deps)", refused, says, test.fault)
+			}
+		})
+	}
+}
+
+// checkImage returns what scripts/check-image.sh says of an image, and whether it is refused.
+func checkImage(t *testing.T, arguments ...string) (says string, refused bool) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(repository, "scripts/check-image.sh"), arguments...).CombinedOutput()
+	return string(out), err != nil
+}
+
+// Every node pulls an image before its first run. What compresses well may be larger than what does not.
+func TestImageThatIsLargeWhenCompressedIsRefused(t *testing.T) {
+	random := make([]byte, 25_000_000)
+	rand.Read(random)
+	for name, test := range map[string]struct {
+		content []byte
+		refused bool
+	}{
+		"large":                {random, true},
+		"almost as large":      {random[:len(random)-1_000_000], false},
+		"large, of zeros only": {make([]byte, 2*len(random)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			says, refused := checkImage(t, imageOf(t, "65532", []entry{{"provision", test.content}}))
+			if refused != test.refused || strings.Contains(says, "when it is compressed") != test.refused {
+				t.Errorf("refused: %t, want %t: %s", refused, test.refused, says)
 			}
 		})
 	}

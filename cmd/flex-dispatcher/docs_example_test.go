@@ -88,6 +88,9 @@ func play(t *testing.T, verb string, env ...string) (code int, said string, call
 	return code, string(out), string(noted)
 }
 
+// createsPV is the call that writes the PV, with no request before it.
+const createsPV = "kubectl create --raw /api/v1/persistentvolumes?fieldValidation=Strict -f -\n"
+
 func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 	for what, one := range map[string]struct {
 		verb        string
@@ -97,11 +100,11 @@ func TestThePagesFirstScriptKeepsTheContract(t *testing.T) {
 	}{
 		"provision": {verb: "provision", calls: []string{
 			"make-my-volume --name pvc-u --bytes 1024\n", "kubectl patch --local -f " + contract.PVFile,
-			`{"spec":{"nfs":{"server":"filer","path":"/export/pvc-u"}}}`, "kubectl create -f -\n",
+			`{"spec":{"nfs":{"server":"filer","path":"/export/pvc-u"}}}`, createsPV,
 		}},
-		"provision, when the PV is there": {verb: "provision", env: []string{"FAIL=^kubectl create"}, calls: []string{"kubectl get pv pvc-u\n"}},
+		"provision, when the PV is there": {verb: "provision", env: []string{"FAIL=^kubectl create"}, calls: []string{"kubectl get --raw /api/v1/persistentvolumes/pvc-u\n"}},
 		"provision, when it cannot be written": {
-			verb: "provision", env: []string{"FAIL=^kubectl (create|get)"}, code: 1, calls: []string{"kubectl create -f -\n"},
+			verb: "provision", env: []string{"FAIL=^kubectl (create|get)"}, code: 1, calls: []string{createsPV},
 		},
 		"provision, when the storage fails":   {verb: "provision", env: []string{"FAIL=^make"}, code: 1},
 		"provision of what it does not serve": {verb: "provision", env: []string{"FLEX_VOLUME_MODE=Block"}, code: contract.ExitBadRequest, said: []string{contract.ClaimPrefix}},

@@ -65,6 +65,21 @@ func apiServer(t *testing.T) (kubeconfig string, answer func()) {
 // dispatch starts the command. lines are what it logs, as JSON; a line that is something else fails the test.
 func dispatch(t *testing.T, args ...string) (lines <-chan map[string]any) {
 	t.Helper()
+	lines, process, ended := start(t, args...)
+	t.Cleanup(func() {
+		if err := process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := ended(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+	return lines
+}
+
+// start starts the command. ended waits for its end.
+func start(t *testing.T, args ...string) (lines <-chan map[string]any, process *os.Process, ended func() error) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asDispatcher+"=1")
 	log, err := cmd.StderrPipe()
@@ -86,16 +101,10 @@ func dispatch(t *testing.T, args ...string) (lines <-chan map[string]any) {
 			out <- line
 		}
 	}()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
+	return out, cmd.Process, func() error {
 		<-read
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("it ended with %v", err)
-		}
-	})
-	return out
+		return cmd.Wait()
+	}
 }
 
 // said waits for a line of the log.

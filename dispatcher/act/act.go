@@ -13,6 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
@@ -35,6 +36,8 @@ type Actor struct {
 	TrustUsername bool
 	// Writes are what the caches may not show yet.
 	Writes *writes.Log
+	// Latency measures the writes.
+	Latency *latency.Tracker
 	// Allowed is what PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }
@@ -77,7 +80,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	case decide.Waive:
 		return a.waive(ctx, o, d.Run)
 	case decide.RemovePodFinalizer:
-		return Result{}, a.removePodFinalizers(ctx, o.Pods[d.Run.Name])
+		return Result{}, a.removePodFinalizers(ctx, o, d.Run)
 	case decide.NoteRival:
 		return a.noteRival(ctx, o, d)
 	case decide.FreeMisnamed:

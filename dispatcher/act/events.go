@@ -214,7 +214,7 @@ func successNote(o *observe.Observation, d decide.RecordOutcome) string {
 // failureNote says the cause, in the image's own message if there is one, and what happens next.
 func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job *batchv1.Job) string {
 	out := d.Run.Outcome
-	parts := messageParts(out, job)
+	parts := runs.MessageParts(out, job)
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}
@@ -223,7 +223,7 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
-		parts = append(parts, nextNote(o, d))
+		parts = append(parts, o.NextAttempt(d))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -250,27 +250,6 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 		fault = "the container ended with exit code 0, but " + fault
 	}
 	return fault
-}
-
-// messageParts returns the image's message for the claim's user or, without one, where the administrator finds the
-// output.
-func messageParts(out runs.Outcome, job *batchv1.Job) []string {
-	if message := contract.ForClaim(out.Message); message != "" {
-		return []string{message}
-	}
-	if out.Message == "" && out.Verdict != contract.Unlisted {
-		return nil
-	}
-	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
-}
-
-// nextNote says when the next attempt starts.
-func nextNote(o *observe.Observation, d decide.RecordOutcome) string {
-	next := "next attempt in " + d.Retry.Sub(d.Run.Outcome.Finished).Round(time.Second).String()
-	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity && o.View.Provision.NodeSelected {
-		next += ", sooner on another node: the scheduler is to choose again"
-	}
-	return next
 }
 
 func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why string) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -17,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -48,6 +48,7 @@ type Ended struct {
 func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
+	a.Latency.ShowsEnd(job.UID) // the caches may show it before a handler is called
 	change, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
 		return Result{}, err
@@ -56,6 +57,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 	if how == patch.Changed || err != nil {
 		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
+	a.Latency.Recorded(job.UID, kindOf(first.Record.Run))
 	for i, one := range all {
 		if i > 0 {
 			one.Record.Run.Output = "" // of a batch it is emitted once
@@ -155,8 +157,8 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 
 // removePodFinalizers removes our finalizer from a Job's pods, almost always one. The kubelet may still write on a pod, so it is removed
 // whatever has changed.
-func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) error {
-	for _, pod := range pods {
+func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation, run decide.Run) error {
+	for _, pod := range o.Pods[run.Name] {
 		if !runs.HasFinalizer(pod) {
 			continue
 		}
@@ -169,8 +171,13 @@ func (a *Actor) removePodFinalizers(ctx context.Context, pods []*corev1.Pod) err
 			a.Writes.Wrote(answer)
 		}
 	}
+	if job := o.Jobs[run.Name]; job != nil {
+		a.Latency.Released(job.UID, kindOf(run))
+	}
 	return nil
 }
+
+func kindOf(run decide.Run) latency.Kind { return latency.Kind{Verb: run.Verb, Undo: run.IsUndo()} }
 
 // countedRun returns what the series count of a run.
 func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {

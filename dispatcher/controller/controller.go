@@ -21,8 +21,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
@@ -70,6 +72,7 @@ type Controller struct {
 	slots    *slots.Slots
 	observer *observe.Observer
 	actor    *act.Actor
+	latency  *latency.Tracker
 
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
@@ -98,18 +101,19 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
 		capacities: newCapacities(clk),
 	}
+	c.latency = latency.New(clk, c.series)
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
 	}
 	c.caches = caches
-	c.slots = slots.New(caches, clk, c.queue.Add)
-	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
+	c.slots = slots.New(caches, clk, c.add)
+	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
 		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Writes: writes.New(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
+		Writes: writes.New(clk), Latency: c.latency, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
 }
@@ -169,6 +173,8 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
+	c.latency.Begin(uid)
+	defer c.latency.End(uid)
 	var requeueAfter time.Duration
 	var waiting bool
 	err := c.recovering(ctx, string(uid), func() (err error) {
@@ -182,6 +188,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
 		}
+		c.continueAfterError(uid, err)
 		c.queue.AddRateLimited(uid)
 	case requeueAfter > 0:
 		c.queue.Forget(uid)
@@ -216,6 +223,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 			return c.record(ctx, act.Ended{O: o, Record: a})
 		}
 		result, err := c.actor.Do(ctx, o, action)
+		c.continueAfter(o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
 		if err != nil || result.Hint == nil {
 			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err
@@ -234,6 +242,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	if unseen := c.actor.Writes.Unseen(o, mark); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
+		c.latency.Continue(uid)
 		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {

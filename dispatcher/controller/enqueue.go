@@ -1,11 +1,15 @@
 package controller
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
 // firstLooks is how many waiting claims a new leader looks at in a second, beside everything that changes. All of them
@@ -16,8 +20,14 @@ const firstLooks = 100
 // added there.
 func (c *Controller) enqueue(uid types.UID) {
 	if c.leading.Load() {
-		c.queue.Add(uid)
+		c.add(uid)
 	}
+}
+
+// add adds a UID to the queue.
+func (c *Controller) add(uid types.UID) {
+	c.latency.Enqueued(uid)
+	c.queue.Add(uid)
 }
 
 // enqueueRevisionNamed does the same with a config revision, "namespace/name".
@@ -27,30 +37,65 @@ func (c *Controller) enqueueRevisionNamed(name string) {
 	}
 }
 
-// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job or a PV, and then,
-// over time, the claims that wait for one.
+// restLooks is how many volumes at rest a new leader looks at in restEvery. Of 100,000 the last one is looked at after 20 s. If all of them were
+// enqueued at once, every claim that is created meanwhile would wait behind them.
+const (
+	restLooks = 500
+	restEvery = 100 * time.Millisecond
+)
+
+// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job, and PVs that are not at rest. Claims that
+// wait for a volume, and volumes at rest, follow over time.
 func (c *Controller) enqueueAll() {
-	waiting := 0
+	waiting, atRest := 0, 0
 	for _, label := range c.caches.ClassesInUse() {
 		for _, job := range c.caches.JobsOfClass(label) {
 			c.jobChanged(job)
 		}
 		for _, pv := range c.caches.PVsOfClass(label) {
-			c.pvChanged(pv)
+			c.enqueueFirstPV(pv, &atRest)
 		}
 		for _, claim := range c.caches.ClaimsOfClass(label) {
-			if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
-				c.queue.AddAfter(claim.UID, time.Duration(waiting/firstLooks)*time.Second)
-				waiting++
-				continue
-			}
-			c.claimChanged(claim)
+			c.enqueueFirstClaim(claim, &waiting)
 		}
 	}
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)
 	}
 	c.enqueueCapacities()
+}
+
+// enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.
+func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
+	uid, ours := strings.CutPrefix(pv.Name, contract.PVName(""))
+	if !ours || !isAtRest(pv) {
+		c.pvChanged(pv)
+		return
+	}
+	c.queue.AddAfter(types.UID(uid), time.Duration(*atRest/restLooks)*restEvery)
+	*atRest++
+}
+
+// enqueueFirstClaim enqueues a claim when this replica begins to lead, unless its PV was. waiting counts those without a volume.
+func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, waiting *int) {
+	if claim.Spec.VolumeName == "" && c.isOfOurClass(claim) {
+		c.queue.AddAfter(claim.UID, time.Duration(*waiting/firstLooks)*time.Second)
+		*waiting++
+		return
+	}
+	if pv := c.caches.PVNamed(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
+		c.claimChanged(claim)
+	}
+}
+
+// isAtRest reports whether nothing is to be done for a PV, as far as it shows itself: it is bound and not being deleted.
+func isAtRest(pv *corev1.PersistentVolume) bool {
+	return pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil
+}
+
+// isAtRestClaim reports the same of a claim: it is bound and wants no larger volume.
+func isAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil && !observe.WantsMore(claim)
 }
 
 // isOfOurClass reports whether a claim's class names our provisioner. The claims of others are looked at in no time,

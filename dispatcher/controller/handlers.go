@@ -77,6 +77,9 @@ func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
 
 // enqueueRivals enqueues the UIDs whose PVs have the volume source of a PV, and on which no rival is noted yet.
 func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
+	if !c.leading.Load() {
+		return // while the caches are filled, looking for the rivals of each PV would take seconds
+	}
 	for _, other := range c.caches.PVsOfVolume(pv) {
 		if other.Name != pv.Name && other.Annotations[jobs.AnnRival] == "" {
 			c.enqueuePV(other.Name)
@@ -89,8 +92,10 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 	exists := c.caches.HasJob(job.Namespace, job.Name)
 	if exists {
 		c.slots.Observe(job)
+		c.jobShown(job)
 	} else {
 		c.slots.Forget(job)
+		c.latency.Forget(job.UID)
 	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueJob(job)
@@ -142,6 +147,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
+	c.podShown(pod)
 	for _, uid := range jobs.Members(pod.Labels) {
 		c.enqueue(types.UID(uid))
 	}

@@ -30,6 +30,7 @@ func (w *world) twoRevisions() (first, second *corev1.PersistentVolumeClaim) {
 	w.Start()
 	first = w.provisioned("first")
 	w.UpdateConfig("image", newer)
+	w.Advance(time.Second) // the caches have no common order
 	return first, w.provisioned("second")
 }
 

@@ -138,6 +138,7 @@ func TestAnInvalidEditIsReportedAndTheLastGoodRevisionStaysInUse(t *testing.T) {
 		w.Start()
 		w.provisioned("first")
 		w.UpdateConfig("image", newer, "timeout", "soon")
+		w.Advance(time.Second)
 		w.provisioned("second")
 		if w.Runs[1].Image != fakecluster.GoldImage {
 			w.T.Errorf("the second claim was served by %s", w.Runs[1].Image)

@@ -76,3 +76,44 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// A claim that is created when a replica begins to lead does not wait behind all volumes of the cluster.
+func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		c, err := New(client, nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const atRest = restLooks + 10
+		for i := range atRest + 1 {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pvc-", i)}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
+			if i == atRest {
+				pv.Status.Phase = corev1.VolumeReleased
+			}
+			if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), pv, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if !c.Start(ctx) {
+			t.Fatal("the caches were not filled")
+		}
+		c.leading.Store(true)
+		c.enqueueAll()
+		synctest.Wait()
+		first := c.queue.Len()
+		time.Sleep(restEvery + time.Millisecond)
+		synctest.Wait()
+		later := c.queue.Len()
+		if first != restLooks+1 || later != atRest+1 {
+			t.Errorf("%d volumes are enqueued at once, %d after %s", first, later, restEvery)
+		}
+		c.queue.ShutDown()
+		c.revisions.ShutDown()
+		c.capacities.ShutDown()
+		stop()
+		c.Stopped()
+		time.Sleep(time.Second)
+	})
+}

@@ -47,7 +47,7 @@ type Claim int
 const (
 	ClaimGone           Claim = iota // no claim has this UID any more
 	ClaimTerminating                 // it has a deletionTimestamp
-	ClaimNotOurs                     // another provisioner's, or not ours yet: no node is selected
+	ClaimNotOurs                     // another provisioner's, not ours yet, since no node is selected, or about to be bound to the PV of this UID
 	ClaimPending                     // ours to provision
 	ClaimBound                       // bound to the PV of this UID
 	ClaimBoundElsewhere              // bound to another PV

@@ -32,10 +32,12 @@ func Members(labels map[string]string) []string {
 }
 
 // Key returns the key under which a Job carries an annotation of a claim: the plain one if it serves no other claim.
-func Key(job *batchv1.Job, uid, annotation string) string { return keyOf(UIDs(job), uid, annotation) }
+func Key(job *batchv1.Job, uid, annotation string) string {
+	return keyOf(strings.Contains(job.Annotations[AnnUIDs], ","), uid, annotation)
+}
 
-func keyOf(uids []string, uid, annotation string) string {
-	if len(uids) < 2 {
+func keyOf(isBatch bool, uid, annotation string) string {
+	if !isBatch {
 		return annotation
 	}
 	return MemberAnnotation(uid, annotation)

@@ -105,7 +105,7 @@ func annotations(p Plan) map[string]string {
 	}
 	for _, one := range p.all() {
 		for name, value := range one.record() {
-			out[keyOf(uids, one.Request.UID, name)] = value
+			out[keyOf(len(uids) > 1, one.Request.UID, name)] = value
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -44,6 +45,8 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 	switch {
 	case claim == nil:
 		return decide.ClaimGone
+	case claim.Spec.VolumeName == contract.PVName(uid) && claim.Status.Phase == corev1.ClaimPending:
+		return decide.ClaimNotOurs // until the PV controller has written the phase: a write in between makes it begin again
 	case claim.Spec.VolumeName == contract.PVName(uid):
 		return decide.ClaimBound
 	case claim.Spec.VolumeName != "":
@@ -90,4 +93,13 @@ func (o *Observation) ClonedFrom() string {
 		return ""
 	}
 	return contract.SourceClaim
+}
+
+// NextAttempt says when the next attempt starts.
+func (o *Observation) NextAttempt(d decide.RecordOutcome) string {
+	next := "next attempt in " + d.Retry.Sub(d.Run.Outcome.Finished).Round(time.Second).String()
+	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity && o.View.Provision.NodeSelected {
+		next += ", sooner on another node: the scheduler is to choose again"
+	}
+	return next
 }

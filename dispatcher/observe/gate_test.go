@@ -17,6 +17,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -82,7 +83,7 @@ func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) d
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(now)
-	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
+	b := &observe.Observer{Clock: clock, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
 	}}
 	if reader == nil {

@@ -26,7 +26,8 @@ import (
 // Observer observes UIDs.
 type Observer struct {
 	resolve.Resolver
-	Clock clock.PassiveClock
+	Clock    clock.PassiveClock
+	Requests *runs.Requests
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
 }
@@ -165,10 +166,10 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
 		run.NotedRival = job.Annotations[jobs.Key(job, string(o.UID), jobs.AnnRival)]
-		if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, string(o.UID)); err == nil {
-			o.At = types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
-			run.Retain = request.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
-			run.NeverBound = request.Undo && run.Volume != ""
+		if asked, known := b.Requests.Of(job, string(o.UID)); known {
+			o.At = asked.At
+			run.Retain = asked.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
+			run.NeverBound = asked.Undo && run.Volume != ""
 		}
 		o.View.Runs = append(o.View.Runs, run)
 	}

@@ -1,10 +1,12 @@
 package runs
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -41,4 +43,16 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 	got := maps.Clone(claim.Annotations)
 	maps.DeleteFunc(got, func(key, _ string) bool { _, wanted := want[key]; return !wanted })
 	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
+}
+
+// MessageParts returns the image's message for the claim's user or, without one, where the administrator finds the
+// output.
+func MessageParts(out Outcome, job *batchv1.Job) []string {
+	if message := contract.ForClaim(out.Message); message != "" {
+		return []string{message}
+	}
+	if out.Message == "" && out.Verdict != contract.Unlisted {
+		return nil
+	}
+	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
 }

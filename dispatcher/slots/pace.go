@@ -1,11 +1,25 @@
 package slots
 
-import "time"
+import (
+	"time"
 
-// pace is how long after a group was assigned a slot it gets another only for a Job that its waiters fill. Without it, claims that come a little
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// The pace is how long after a group was assigned a slot it gets another only for a Job that its waiters fill. Without it, claims that come a little
 // more slowly than Jobs are launched get a Job each. Such a burst costs the API server and kube-controller-manager several times the work of one in
-// which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait.
-const pace = 500 * time.Millisecond
+// which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait. No user waits for a delete, so more of them share a Job.
+const (
+	pace       = 500 * time.Millisecond
+	deletePace = 2 * pace
+)
+
+func paceOf(verb contract.Verb) time.Duration {
+	if verb == contract.Delete {
+		return deletePace
+	}
+	return pace
+}
 
 // groupKey is a group of a class.
 type groupKey struct {
@@ -20,7 +34,7 @@ func (s *Slots) quotas(at ClassKey, queue *Queue) map[string]int {
 	for group, g := range queue.groups {
 		left := max(0, g.waiting-s.assignedTo(groupKey{at, group})*(g.batch-1)) // the others share a Job that is about to be launched
 		out[group] = left / g.batch
-		if left%g.batch > 0 && s.clock.Since(s.paced[groupKey{at, group}]) >= pace {
+		if _, paced := s.paced[groupKey{at, group}]; left%g.batch > 0 && !paced {
 			out[group]++
 		}
 	}
@@ -38,11 +52,11 @@ func (s *Slots) assignedTo(key groupKey) int {
 	return n
 }
 
-// startPace paces a group that is assigned a slot now.
-func (s *Slots) startPace(key groupKey) {
-	now := s.clock.Now()
+// startPace paces the group of a waiter that is assigned a slot now.
+func (s *Slots) startPace(at ClassKey, w Waiter) {
+	key, now := groupKey{at, w.Group}, s.clock.Now()
 	s.paced[key] = now
-	s.clock.AfterFunc(pace, func() { s.endPace(key, now) })
+	s.clock.AfterFunc(paceOf(w.Verb), func() { s.endPace(key, now) })
 }
 
 // endPace assigns what the group has waited for since, unless it has been paced again meanwhile.

@@ -185,7 +185,7 @@ func (s *Slots) Assign(at ClassKey) {
 		queue.Remove(w.UID)
 		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start, w.Group}
 		if w.Group != "" {
-			s.startPace(groupKey{at, w.Group})
+			s.startPace(at, w)
 		}
 		s.enqueue(types.UID(w.UID))
 	}

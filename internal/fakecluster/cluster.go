@@ -68,6 +68,8 @@ type Cluster struct {
 	// BeforeJob, when set, runs before every Job that a dispatcher creates. A process stopped between its last look
 	// and its write is one that sleeps here.
 	BeforeJob func()
+	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or "pods". A slow API server is one that sleeps here.
+	BeforePatch func(resource string)
 
 	clock         clock.WithTickerAndDelayedExecution
 	newDispatcher NewDispatcher

@@ -9,7 +9,7 @@
 // # Nouns
 //
 //   - [Cluster]: everything but the dispatchers. Its exported fields are what a test may turn: Images, Mounted,
-//     NoPodFor, NodeLost, BinderDown, Cordoned, Choices, Downtime, BeforeJob.
+//     NoPodFor, NodeLost, BinderDown, Cordoned, Choices, Downtime, BeforeJob, BeforePatch.
 //   - [Server]: the API server. Its [Change]s are the history, its [Key]s say where objects are stored.
 //   - [Process]: one life of a dispatcher, with a client, watches and a death of its own. Any number run at a time.
 //   - [Image]: what a container does. [Works], [Script], [Always], [Fails] and [Halfway] make some. It gets a [Run] for

@@ -79,7 +79,7 @@ func (c *Cluster) newProcess(writes int64) *Process {
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{},
 	}
 	p.requests = c.Server.client(DispatcherName, p)
-	p.Client = pausing{p.requests, c.BeforeJob}
+	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}
 	return p
 }
 

@@ -50,7 +50,8 @@ func measure(ctx context.Context, s settings) (report.Result, error) {
 			return result, fmt.Errorf("delete: %w", err)
 		}
 	}
-	return result, nil
+	result.Own, err = ownShares(ctx, s, b.cluster)
+	return result, err
 }
 
 // newBench makes the nodes and the class, starts the provisioner, and watches.

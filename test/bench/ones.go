@@ -44,7 +44,8 @@ func measureOnes(ctx context.Context, s settings) (report.Result, error) {
 			return result, err
 		}
 	}
-	return result, nil
+	result.Own, err = ownShares(ctx, s, c)
+	return result, err
 }
 
 // oneClaim measures one claim, from its creation until nothing of it is left.

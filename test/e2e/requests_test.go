@@ -179,6 +179,23 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 	if conflicts > mostConflicts {
 		w.t.Errorf("%s: %.0f answers 409, not %d", what, conflicts, mostConflicts)
 	}
+	if n := w.disturbed(from); n > mostConflicts {
+		w.t.Errorf("%s: %d answers 409 to the PV controller about claims, not %d: the dispatcher wrote on them while it bound them", what, n, mostConflicts)
+	}
+}
+
+// disturbed returns how many writes of the PV controller on claims met another's since a time.
+func (w *world) disturbed(from time.Time) int {
+	w.t.Helper()
+	asked, err := requestsOf(serviceAccount("kube-system", "persistent-volume-binder"), from, time.Now())
+	w.must(err, "read the audit log")
+	n := 0
+	for _, r := range asked {
+		if r.Object.Resource == "persistentvolumeclaims" && r.Answer.Code == http.StatusConflict {
+			n++
+		}
+	}
+	return n
 }
 
 // String aligns the columns.

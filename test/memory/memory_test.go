@@ -99,7 +99,12 @@ func fromStatus(field string) uint64 {
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(text)) {
+	return kernelSays(string(text), field)
+}
+
+// kernelSays returns a field of /proc/PID/status, in bytes.
+func kernelSays(status, field string) uint64 {
+	for line := range strings.Lines(status) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == field {
 			kib, _ := strconv.ParseUint(words[1], 10, 64)
 			return kib << 10

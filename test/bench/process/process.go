@@ -36,7 +36,7 @@ func Start(ctx context.Context, file, output string, args ...string) (*Program, 
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                              // the process has its own
+	defer log.Close() // the process has its own
 	cmd := exec.CommandContext(ctx, file, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -16,6 +16,8 @@ type Result struct {
 	Provision *Phase `json:"provision,omitempty"`
 	// Delete lasts from the first claim's deletion until the last PV no longer exists.
 	Delete *Phase `json:"delete,omitempty"`
+	// Own is what our dispatcher's own share was, of all runs of the cell.
+	Own []Share `json:"own,omitempty"`
 	// Error is why the cell was not measured to its end.
 	Error string `json:"error,omitempty"`
 }

@@ -150,6 +150,19 @@ func oneClaim(r Results) Target {
 	return t.judged(p != nil)
 }
 
+// mostOwn is how many seconds of a claim may be the dispatcher's own.
+const mostOwn = 0.05
+
+func ownOfOne(r Results) Target {
+	one := r.Find(plan.One, plan.Singles[0].Name)
+	t := Target{What: "one claim on a real node: the dispatcher's own share, the sum of the phases' p50 ≤ " + number(mostOwn) + " s", AtMost: true, Want: mostOwn}
+	if one == nil || len(one.Own) == 0 {
+		return t.judged(false)
+	}
+	t.Measured = one.ownShare("provision")
+	return t.judged(true)
+}
+
 // Targets judges a run, those that have to be met first.
 func Targets(r Results) []Target {
 	var must, aims []Target
@@ -167,5 +180,6 @@ func Targets(r Results) []Target {
 		add(b.target(r, plan.Raised))
 	}
 	add(oneClaim(r))
+	add(ownOfOne(r))
 	return append(must, aims...)
 }
