@@ -26,8 +26,8 @@ type Source struct {
 	Data       map[string]string `json:"data"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// storedAs is the name of the revision from which the source was read. It is empty for one that was not stored.
-	storedAs string
+	// revision is the name of the revision, where it is known: from which the source was read, or as Named computed it.
+	revision string
 }
 
 // SourceOf joins a ConfigMap and the class that it serves.
@@ -80,20 +80,26 @@ func DecodeSource(data []byte) (Source, error) {
 // says: an administrator may have copied it from another namespace.
 func StoredSource(stored *appsv1.ControllerRevision) (Source, error) {
 	s, err := DecodeSource(stored.Data.Raw)
-	s.Namespace, s.storedAs = stored.Namespace, stored.Name
+	s.Namespace, s.revision = stored.Namespace, stored.Name
 	return s, err
 }
 
 // RevisionName returns the name of the revision: the config's name and a hash of the whole content, so that the same
 // content always has the same name. A revision that was copied from another namespace keeps its name.
 func (s Source) RevisionName() string {
-	if s.storedAs != "" {
-		return s.storedAs
+	if s.revision != "" {
+		return s.revision
 	}
 	sum := sha256.Sum256(s.Encode())
 	const maxName = 253 - 1 - 16
 	name := strings.TrimRight(s.Name[:min(len(s.Name), maxName)], ".") // a cut may end in a dot
 	return name + "-" + hex.EncodeToString(sum[:8])
+}
+
+// Named returns the source with the name of its revision, which otherwise is computed whenever it is asked for. Change nothing in it after that.
+func (s Source) Named() Source {
+	s.revision = s.RevisionName()
+	return s
 }
 
 // Revision returns the revision's "namespace/name", as Jobs and PVs carry it.

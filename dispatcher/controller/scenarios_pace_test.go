@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A burst that is a little slower than the Jobs, such as one of kube-controller-manager's, made a Job of nearly every claim.
@@ -22,5 +25,30 @@ func TestClaimsThatComeOneByOneShareJobs(t *testing.T) {
 		if n := len(w.CreatedJobs("")); n > 6 {
 			w.T.Errorf("%d Jobs for %d claims in two seconds: %v", n, claims, w.batches(""))
 		}
+	})
+}
+
+// While the claims of a burst are bound, nothing else is written on them.
+func TestASuccessInABatchIsWrittenWhenTheBurstIsOver(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
+		w.Start()
+		for i := range 9 {
+			w.CreateClaim(fmt.Sprintf("data-%d", i))
+		}
+		w.Until("all are bound", time.Minute, w.AllBound)
+		shown := func() (n int) {
+			for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+				if claim.Annotations[contract.AnnResult] == "succeeded" {
+					n++
+				}
+			}
+			return n
+		}
+		time.Sleep(runs.ShownAfter - 5*time.Second)
+		if n := shown(); n != 1 {
+			w.T.Errorf("%d results are written, want that of the claim that came first and alone", n)
+		}
+		w.Until("all results are written", 10*time.Second, func() bool { return shown() == 9 })
 	})
 }

@@ -157,18 +157,18 @@ func removePodFinalizer(v View) Action {
 }
 
 // publishResult keeps the result of the newest provision on the claim as long as there is its Job. A success is written once the claim is
-// bound, a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own, which then reports a
-// failure to the claim's user.
+// bound, in a burst somewhat later, and a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own,
+// which then reports a failure to the claim's user.
 func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.Fits()
 	switch {
 	case p == nil || p.Unfinished || p.Published:
-		return nil
+	case success && v.Claim == ClaimBound && v.Now.Before(p.ShownFrom(p.Outcome, v.Now)):
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: "other claims of the burst are bound before the success is written on this one"}
 	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
 		return PublishResult{Run: *p, Success: success}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no

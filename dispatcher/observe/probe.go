@@ -74,12 +74,11 @@ func (b *Observer) maxParallel(job *batchv1.Job) int {
 	if stored == nil {
 		return 1
 	}
-	src, err := config.StoredSource(stored)
-	if err != nil {
+	judged := b.JudgeStored(stored)
+	if judged.Damaged != nil {
 		return 1
 	}
-	cfg, _ := config.Parse(src, b.Provisioner)
-	return b.ParallelToday(cfg)
+	return b.ParallelToday(judged.Config)
 }
 
 // StartOf returns what a run of a verb would start with.

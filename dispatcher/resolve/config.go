@@ -92,9 +92,9 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 	if r.From, r.Target.Problem = f.configFor(r.Class); r.Target.Problem != nil {
 		return
 	}
-	src := config.SourceOf(r.From, r.Class)
-	if r.Config, r.Target.Problem = f.parse(src); r.Target.Problem != nil {
-		good, found := f.lastGood(src)
+	judged := f.judgePresent(r.From, r.Class)
+	if r.Config, r.Target.Problem = judged.Config, f.problemWith(judged); r.Target.Problem != nil {
+		good, found := f.lastGood(judged.Source)
 		if !found {
 			r.Faulty = true
 			return
@@ -127,12 +127,12 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
 				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
 	}
-	src, err := config.StoredSource(stored)
-	if err != nil {
-		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, err)}}
+	judged := f.JudgeStored(stored)
+	if judged.Damaged != nil {
+		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s: %v", name, judged.Damaged)}}
 	}
-	var r Resolved
-	if r.Config, r.Target.Problem = f.parse(src); r.Target.Problem != nil {
+	r := Resolved{Config: judged.Config}
+	if r.Target.Problem = f.problemWith(judged); r.Target.Problem != nil {
 		return r
 	}
 	r.Config.MaxParallel = f.ParallelToday(r.Config)
@@ -147,13 +147,11 @@ func (f *Resolver) ParallelToday(old config.Config) int {
 	if len(found) != 1 {
 		return old.MaxParallel
 	}
-	src := old.Source
-	src.Name, src.Data = found[0].Name, found[0].Data
-	today, faults := config.Parse(src, f.Provisioner)
-	if len(faults) > 0 {
+	today := f.judgeMoved(found[0], old.Source)
+	if len(today.Faults) > 0 {
 		return old.MaxParallel
 	}
-	return today.MaxParallel
+	return today.Config.MaxParallel
 }
 
 // configFor finds the one ConfigMap of a class.
@@ -179,20 +177,20 @@ func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 	}
 }
 
-// parse parses a source and checks what it needs of the cluster.
-func (f *Resolver) parse(src config.Source) (config.Config, *decide.Problem) {
-	cfg, faults := f.judge(src)
-	if len(faults) > 0 {
-		return cfg, decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(faults))
+// problemWith returns the problem that a config source has, or that the cluster lacks what it needs.
+func (f *Resolver) problemWith(j Judgement) *decide.Problem {
+	src, account := j.Source, j.Config.ServiceAccount
+	switch {
+	case len(j.Faults) > 0:
+		return decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(j.Faults))
+	case account == "": // its container writes no PV, and gets no token
+		return nil
+	case !f.Caches.HasAccount(src.Namespace, account):
+		return decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
+			"namespace or lacks the label %s=true", src.Namespace, src.Name, account, contract.LabelProvisioner)
+	default:
+		return nil
 	}
-	if cfg.ServiceAccount == "" {
-		return cfg, nil // its container writes no PV, and gets no token
-	}
-	if !f.Caches.HasAccount(src.Namespace, cfg.ServiceAccount) {
-		return cfg, decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
-			"namespace or lacks the label %s=true", src.Namespace, src.Name, cfg.ServiceAccount, contract.LabelProvisioner)
-	}
-	return cfg, nil
 }
 
 func joinFaults(faults field.ErrorList) string {

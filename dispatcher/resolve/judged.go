@@ -4,6 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -13,38 +16,96 @@ import (
 // mostJudged is how many judgements are kept, some KiB each. A class has a few, one for each revision in use.
 const mostJudged = 1000
 
-// Judged keeps what was found in config sources. Each observation of a claim needs that twice, and building the pod to judge it takes
-// most of an observation's time.
+// Judged keeps what was found in config sources, by their content, and by the objects that hold them: an object of a cache never changes, and another
+// one takes its place. Each observation of a claim needs that twice, and decoding a source and building the pod to judge it would take most of an
+// observation's time.
 type Judged struct {
 	mu       sync.Mutex
-	bySource map[string]judgement
+	byObject map[any]Judgement
+	bySource map[string]Judgement
 }
 
-type judgement struct {
-	cfg    config.Config
-	faults field.ErrorList
+// Judgement is what was found in a config source.
+type Judgement struct {
+	Source config.Source
+	Config config.Config
+	Faults field.ErrorList
+	// Damaged is why the source cannot be decoded. Then there is nothing else.
+	Damaged error
 }
 
-// judge parses a source and checks its pod, or returns what was found before.
-func (f *Resolver) judge(src config.Source) (config.Config, field.ErrorList) {
+// present, stored and moved are the keys of a ConfigMap and the class that it serves, of a revision, and of a ConfigMap that serves what an older
+// revision has made.
+type (
+	present struct {
+		cm    *corev1.ConfigMap
+		class *storagev1.StorageClass
+	}
+	stored struct{ revision *appsv1.ControllerRevision }
+	moved  struct {
+		cm  *corev1.ConfigMap
+		old string
+	}
+)
+
+// judgePresent judges a ConfigMap and the class that it serves.
+func (f *Resolver) judgePresent(cm *corev1.ConfigMap, class *storagev1.StorageClass) Judgement {
+	return f.judge(present{cm, class}, func() (config.Source, error) { return config.SourceOf(cm, class), nil })
+}
+
+// JudgeStored judges a stored revision.
+func (f *Resolver) JudgeStored(revision *appsv1.ControllerRevision) Judgement {
+	return f.judge(stored{revision}, func() (config.Source, error) { return config.StoredSource(revision) })
+}
+
+// judgeMoved judges a ConfigMap as if it served what an older source has made.
+func (f *Resolver) judgeMoved(cm *corev1.ConfigMap, old config.Source) Judgement {
+	return f.judge(moved{cm, old.Revision()}, func() (config.Source, error) {
+		old.Name, old.Data = cm.Name, cm.Data
+		return old, nil
+	})
+}
+
+// judge judges the source that an object holds, or returns what was found before.
+func (f *Resolver) judge(object any, decode func() (config.Source, error)) Judgement {
 	j := f.Judged
 	if j == nil {
 		j = &Judged{}
 	}
-	key := src.Revision() + "\n" + string(src.Encode())
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	found, known := j.byObject[object]
+	if !known {
+		if src, err := decode(); err != nil {
+			found = Judgement{Damaged: err}
+		} else {
+			found = j.ofSource(f, src.Named())
+		}
+		keep(&j.byObject, object, found)
+	}
+	return found
+}
+
+// ofSource parses a source and checks its pod, or returns what was found before.
+func (j *Judged) ofSource(f *Resolver, src config.Source) Judgement {
+	key := src.Revision() + "\n" + string(src.Encode())
 	found, known := j.bySource[key]
 	if !known {
-		found.cfg, found.faults = config.Parse(src, f.Provisioner)
-		if len(found.faults) == 0 {
-			found.faults = jobs.Check(found.cfg, f.Allowed)
+		found.Source = src
+		found.Config, found.Faults = config.Parse(src, f.Provisioner)
+		if len(found.Faults) == 0 {
+			found.Faults = jobs.Check(found.Config, f.Allowed)
 		}
-		found.cfg.Warnings = slices.Clip(found.cfg.Warnings) // whoever appends to them makes a copy
-		if len(j.bySource) >= mostJudged || j.bySource == nil {
-			j.bySource = map[string]judgement{}
-		}
-		j.bySource[key] = found
+		found.Config.Warnings = slices.Clip(found.Config.Warnings) // whoever appends to them makes a copy
+		keep(&j.bySource, key, found)
 	}
-	return found.cfg, found.faults
+	return found
+}
+
+// keep keeps a judgement, and forgets all others when there are too many.
+func keep[K comparable](all *map[K]Judgement, key K, found Judgement) {
+	if len(*all) >= mostJudged || *all == nil {
+		*all = map[K]Judgement{}
+	}
+	(*all)[key] = found
 }

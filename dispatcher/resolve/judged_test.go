@@ -5,35 +5,61 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func source(image string) config.Source {
-	return config.Source{Namespace: "flex-provisioner", Name: "nfs", Class: "nfs", Data: map[string]string{"image": image, "service-account-name": "nfs"}}
+func configOf(image string) (*corev1.ConfigMap, *storagev1.StorageClass) {
+	cm := &corev1.ConfigMap{Data: map[string]string{"image": image, "service-account-name": "nfs"}}
+	cm.Namespace, cm.Name = "flex-provisioner", "nfs"
+	class := &storagev1.StorageClass{}
+	class.Name, class.ReclaimPolicy = "nfs", new(corev1.PersistentVolumeReclaimRetain)
+	return cm, class
 }
 
 // A source that changes is judged anew though its name stays; one that does not change is judged once.
 func TestASourceIsJudgedOnceAndByItsContent(t *testing.T) {
 	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
-	if _, faults := f.judge(source("registry.example/nfs:1")); len(faults) > 0 {
-		t.Fatalf("a config without faults is refused: %v", faults)
+	for range 2 {
+		if found := f.judgePresent(configOf("registry.example/nfs:1")); len(found.Faults) > 0 {
+			t.Fatalf("a config without faults is refused: %v", found.Faults)
+		}
 	}
-	f.judge(source("registry.example/nfs:1"))
 	if kept := len(f.Judged.bySource); kept != 1 {
 		t.Errorf("%d judgements of one source are kept, not 1", kept)
 	}
 	for range 2 {
-		if _, faults := f.judge(source("")); len(faults) == 0 {
+		if found := f.judgePresent(configOf("")); len(found.Faults) == 0 {
 			t.Error("a config without an image is accepted, because the one before it was")
 		}
+	}
+}
+
+func TestAnObjectIsDecodedOnce(t *testing.T) {
+	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	cm, class := configOf("registry.example/nfs:1")
+	src := config.SourceOf(cm, class)
+	revision := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: src.Encode()}}
+	revision.Namespace, revision.Name = cm.Namespace, src.RevisionName()
+	want := f.JudgeStored(revision)
+	revision.Data.Raw = nil // an object of a cache does not change: it is not looked into again
+	if got := f.JudgeStored(revision); got.Damaged != nil || got.Config.Image != want.Config.Image || got.Source.Revision() != src.Revision() {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	damaged := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte("{")}}
+	if f.JudgeStored(damaged).Damaged == nil {
+		t.Error("a damaged revision is accepted")
 	}
 }
 
 func TestJudgementsAreBounded(t *testing.T) {
 	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
 	for i := range mostJudged + 1 {
-		f.judge(source(fmt.Sprint("registry.example/nfs:", i)))
+		f.judgePresent(configOf(fmt.Sprint("registry.example/nfs:", i)))
 	}
-	if kept := len(f.Judged.bySource); kept > mostJudged {
+	if kept := max(len(f.Judged.bySource), len(f.Judged.byObject)); kept > mostJudged {
 		t.Errorf("%d judgements are kept, more than %d", kept, mostJudged)
 	}
 }

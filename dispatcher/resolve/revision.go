@@ -36,12 +36,13 @@ func (f *Resolver) lastGood(src config.Source) (config.Config, bool) {
 	var good config.Config
 	last, found := int64(0), false
 	for _, r := range f.Siblings(src) {
-		old, err := config.StoredSource(r)
-		if err != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
+		judged := f.JudgeStored(r)
+		old := judged.Source
+		if judged.Damaged != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
 			continue
 		}
-		if cfg, p := f.parse(old); p == nil {
-			good, last, found = cfg, r.Revision, true
+		if f.problemWith(judged) == nil {
+			good, last, found = judged.Config, r.Revision, true
 		}
 	}
 	return good, found

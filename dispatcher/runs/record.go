@@ -75,6 +75,18 @@ func (r Record) ReportedAt(created time.Time) time.Time {
 	return created.Add(ReportedAfter)
 }
 
+// ShownAfter is how long after a run a success is written on a claim that was served in a batch.
+const ShownAfter = 30 * time.Second
+
+// ShownFrom returns from when a success may be written on the claim, zero for at once. Claims of a batch are many: while they are bound, a write on each
+// takes the API server as long as a tenth of all others, and the claim's phase says the same. A node's clock that is ahead delays nothing.
+func (r Record) ShownFrom(o Outcome, now time.Time) time.Time {
+	if len(r.UIDs) < 2 || r.Attempt > 1 || now.Before(o.Finished) {
+		return time.Time{}
+	}
+	return o.Finished.Add(ShownAfter)
+}
+
 // RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]

@@ -142,7 +142,7 @@ func (table *requestTable) add(w *world, l load, verb string, most float64, from
 	var writes, reads, conflicts, events float64
 	for _, r := range asked {
 		switch {
-		case r.Object.Resource == "events":
+		case r.Object.Resource == "events" && r.Verb != "list": // of a pod that starts slowly, the events are read
 			events++
 		case r.isApart():
 			continue
