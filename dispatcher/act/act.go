@@ -60,6 +60,9 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	case decide.Wait:
 		return a.requeueAt(a.reportLongRuns(o, d.Until)), nil
 	case decide.ReportProblem:
+		if from := o.ReportedFrom(); a.Clock.Now().Before(from) {
+			return a.requeueAt(from), nil
+		}
 		a.reportProblem(o, d.Problem)
 		return a.retold(a.requeueAt(d.Until)), nil
 	case decide.StoreRevision:

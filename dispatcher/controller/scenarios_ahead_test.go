@@ -105,6 +105,24 @@ func TestAFailureIsShownOnAClaimWhenThePVControllerHasAskedForItsVolume(t *testi
 	})
 }
 
+// Each version of a claim has events of its own: a problem that was reported before the PV controller's annotation was reported twice.
+func TestAProblemIsReportedOnceThePVControllerHasAskedForTheVolume(t *testing.T) {
+	for name, after := range map[string]time.Duration{"soon": 5 * time.Second, "never": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works, "max-attempts", "none")
+				w.AnnotatesAfter = after
+				w.Start()
+				w.CreateClaim("data")
+				w.Advance(min(after, time.Minute) - time.Second)
+				w.MustEmit(onData, "InvalidConfig", 0)
+				w.Advance(3 * time.Second)
+				w.MustEmit(onData, "InvalidConfig", 1)
+			})
+		})
+	}
+}
+
 // With WaitForFirstConsumer the scheduler's choice is enough: the PV controller binds the claim only to a PV that names it.
 func TestAClaimWithANodeIsServedAheadOfThePVController(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){"of its class": func(*corev1.PersistentVolume) {}, "that names it": namesClaim("data")} {

@@ -13,7 +13,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
-// How often a PV is looked at that a claim may be bound to, and for how long that is nothing to report. No change of that PV enqueues the claim.
+// How often a PV is looked at that a claim may be bound to, and for how long that is nothing to report. No change of that PV enqueues the claim. Nor is
+// any other problem reported so soon, if the PV controller has not asked for the volume: its annotation makes another event of the same problem.
 const (
 	bindingRecheck = 2 * time.Second
 	bindingAfter   = time.Minute
@@ -49,4 +50,12 @@ func (b *Observer) observeBinding(o *Observation) *decide.Problem {
 		problem.Reason, problem.RetryAfter = reason.WaitingForBinding, bindingAfter/2
 	}
 	return problem
+}
+
+// ReportedFrom returns from when a problem is reported, zero for at once. The PV controller's annotation enqueues the claim.
+func (o *Observation) ReportedFrom() time.Time {
+	if o.Claim == nil || !o.View.Unasked {
+		return time.Time{}
+	}
+	return o.Claim.CreationTimestamp.Add(bindingAfter)
 }

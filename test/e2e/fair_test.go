@@ -85,13 +85,14 @@ func (w *world) uids(more ...*corev1.PersistentVolumeClaim) map[string]bool {
 	return out
 }
 
-// atMost checks that no more pods of the test's claims are at work at a time: past their gate, and not ended.
+// atMost checks that no more pods of the test's claims are at work at a time: past their gate, and their containers have not ended.
 func (w *world) atMost(ctx context.Context, most int, more ...*corev1.PersistentVolumeClaim) error {
 	mine := w.uids(more...)
 	list, err := kube.CoreV1().Pods(ownNamespace).List(ctx, labelled("flex-provisioner.io/verb=provision"))
 	var working []string
 	for _, pod := range list.Items {
-		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed ||
+			len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Terminated != nil
 		if mine[pod.Labels["flex-provisioner.io/claim-uid"]] && len(pod.Spec.SchedulingGates) == 0 && !over {
 			working = append(working, pod.Name)
 		}
