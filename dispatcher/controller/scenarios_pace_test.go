@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // A burst that is a little slower than the Jobs, such as one of kube-controller-manager's, made a Job of nearly every claim.

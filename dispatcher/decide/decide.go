@@ -2,8 +2,10 @@ package decide
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
@@ -163,12 +165,19 @@ func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.Fits()
 	switch {
 	case p == nil || p.Unfinished || p.Published:
-	case success && v.Claim == ClaimBound && v.Now.Before(p.ShownFrom(p.Outcome, v.Now)):
-		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: "other claims of the burst are bound before the success is written on this one"}
-	case success && v.Claim == ClaimBound, !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
-		return PublishResult{Run: *p, Success: success}
+	case success && v.Claim == ClaimBound:
+		return publishSuccess(v.Now, *p)
+	case !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
+		return PublishResult{Run: *p}
 	}
 	return nil
+}
+
+func publishSuccess(now time.Time, p Run) Action {
+	if from := p.ShownFrom(p.Outcome, now); now.Before(from) {
+		return Wait{Until: from, Why: "other claims of the burst are bound before the success is written on this one"}
+	}
+	return PublishResult{Run: p, Success: true}
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
@@ -282,7 +291,8 @@ func undoProvision(v View, p *Run) Action {
 	case v.whyNotUndone(p) != "":
 		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
 	case isRetainedInDoubt(p):
-		return ReportProblem{Problem: retainedInDoubt(*p)}
+		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}

@@ -4,9 +4,7 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // What keeps a volume, or gives it up: a person has changed the PV, or nothing can be done about it.
@@ -85,12 +83,6 @@ func (v View) isForgotten(p *Run) bool {
 // the volume. A PV that the dispatcher was to create, and that was never on record, has never been there.
 func isRetainedInDoubt(r *Run) bool {
 	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
-}
-
-// retainedInDoubt is the problem that a run with policy Retain ended as if it had written the PV, and that PV does not exist. An
-// administrator may have deleted it to keep the volume, so nothing is undone.
-func retainedInDoubt(r Run) Problem {
-	return Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(r.Name, jobs.AnnForget+"="+r.UID)}
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its

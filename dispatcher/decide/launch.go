@@ -2,6 +2,8 @@ package decide
 
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
@@ -16,7 +18,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
-			return ReportProblem{Problem: stalledProblem(last)}
+			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: notes.Stalled(last.Attempt, last.Verb == contract.Expand)}}
 		}
 		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
 			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}

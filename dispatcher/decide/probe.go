@@ -1,9 +1,8 @@
 package decide
 
 import (
-	"fmt"
-
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -31,7 +30,5 @@ func behindProbe(last *Run, t Target) *Problem {
 	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
 	}
-	return &Problem{Reason: t.Probe.Reason, Note: fmt.Sprintf(
-		"its run waits, since the Job %s, with the same config and nodes, cannot start: %s. It is launched when that Job has started or has ended",
-		t.Probe.Job, t.Probe.Note)}
+	return &Problem{Reason: t.Probe.Reason, Note: notes.BehindProbe(t.Probe.Job, t.Probe.Note)}
 }

@@ -161,8 +161,3 @@ func lostNodeProblem(pod, node string) Problem {
 func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
 }
-
-// stalledProblem returns why nothing is launched after the last attempt.
-func stalledProblem(r *Run) Problem {
-	return Problem{Reason: reason.Stalled, Note: notes.Stalled(r.Attempt, r.Verb == contract.Expand)}
-}

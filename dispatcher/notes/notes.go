@@ -39,6 +39,12 @@ func Binding(pv string) string {
 		"delete that PersistentVolume, or give it another class"
 }
 
+// BehindProbe says that a run waits behind a Job that cannot start.
+func BehindProbe(job, why string) string {
+	return "its run waits, since the Job " + job + ", with the same config and nodes, cannot start: " + why +
+		". It is launched when that Job has started or has ended"
+}
+
 // LostNode says that nothing is started while the node of a pod that was deleted by force is not Ready.
 func LostNode(pod, node string) string {
 	return fmt.Sprintf("%s was deleted without a report that it has ended from its node %s, which is not Ready: it may still run, and nothing else is started "+

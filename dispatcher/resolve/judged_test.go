@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 func configOf(image string) (*corev1.ConfigMap, *storagev1.StorageClass) {
