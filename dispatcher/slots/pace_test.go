@@ -24,6 +24,8 @@ func paced(t *testing.T, do func(s *Slots, assigned func() int)) {
 		s := New(caches, clock.RealClock{}, func(types.UID) {})
 		do(s, func() int {
 			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			return s.load(class).Busy()
 		})
 	})
