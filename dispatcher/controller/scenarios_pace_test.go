@@ -34,8 +34,10 @@ func TestASuccessInABatchIsWrittenWhenTheBurstIsOver(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		w.Start()
-		for i := range 9 {
-			w.CreateClaim(fmt.Sprintf("data-%d", i))
+		w.CreateClaim("data-0")
+		w.Until("the first has a Job of its own", time.Minute, func() bool { return len(w.CreatedJobs("")) == 1 })
+		for i := range 8 {
+			w.CreateClaim(fmt.Sprintf("data-%d", i+1))
 		}
 		w.Until("all are bound", time.Minute, w.AllBound)
 		shown := func() (n int) {
