@@ -167,11 +167,11 @@ func TestMaxParallelCountsContainersAtWork(t *testing.T) {
 		"that work on after their PV":      {Takes: 3 * time.Minute},
 		"that were deleted, and end later": {Takes: time.Minute, EndsAfter: 5 * time.Minute},
 	} {
+		image.Does = fakecluster.Works
 		for _, parallel := range []int{1, 5} {
 			t.Run(fmt.Sprint(name, " ", parallel), func(t *testing.T) {
 				inWorld(t, func(w *world) {
 					w.SetUpGold(fakecluster.Works, "max-parallel", fmt.Sprint(parallel))
-					image.Does = fakecluster.Works
 					w.Images[fakecluster.GoldImage] = image
 					w.Start()
 					w.burst("app", 3*parallel)
