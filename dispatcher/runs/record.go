@@ -76,7 +76,7 @@ func (r Record) ReportedAt(created time.Time) time.Time {
 }
 
 // ShownAfter is how long after a run a success is written on a claim that was served in a batch.
-const ShownAfter = 30 * time.Second
+const ShownAfter = time.Minute
 
 // ShownFrom returns from when a success may be written on the claim, zero for at once. Claims of a batch are many: while they are bound, a write on each
 // takes the API server as long as a tenth of all others, and the claim's phase says the same. A node's clock that is ahead delays nothing.
@@ -131,6 +131,9 @@ func sinceOf(job *batchv1.Job, text string) time.Time {
 func othersOf(job *batchv1.Job, uid string) Others {
 	var o Others
 	for _, other := range jobs.UIDs(job) {
+		if o.Wanted && o.Unrecorded && o.Held { // so says the first of a Job that runs
+			break
+		}
 		if other == uid {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // which claims share Jobs, and that keeps it slow. A claim that comes alone does not wait. No user waits for a delete, so more of them share a Job.
 const (
 	pace       = 500 * time.Millisecond
-	deletePace = 2 * pace
+	deletePace = 5 * pace
 )
 
 func paceOf(verb contract.Verb) time.Duration {
