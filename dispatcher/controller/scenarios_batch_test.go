@@ -13,6 +13,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -113,7 +114,7 @@ func TestABadRequestIsReportedOnItsOwnClaimAndBlocksNoOther(t *testing.T) {
 		w.Until("the others are bound", 5*time.Second, func() bool {
 			return w.IsBound("good-1")() && w.IsBound("good-2")() && w.IsBound("good-3")() && w.IsBound("good-4")()
 		})
-		w.Advance(time.Minute)
+		w.Advance(2 * runs.ShownAfter)
 		if got := w.batches(contract.Provision); !slices.Equal(got, []int{1, 5}) {
 			w.T.Errorf("Jobs for %v claims", got)
 		}

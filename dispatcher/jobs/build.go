@@ -111,20 +111,25 @@ func annotations(p Plan) map[string]string {
 	return out
 }
 
-// record returns what a Job records of one request.
+// record returns what a Job records of one request. What is not there is not written: the API server's time for a batch grows with every annotation.
 func (p Plan) record() map[string]string {
 	out := map[string]string{
 		AnnNamespace:   p.Request.Namespace,
 		AnnRequestHash: p.Hash,
 		AnnAttempt:     strconv.Itoa(p.Attempt),
-		AnnAfter:       strconv.Itoa(p.After),
 		AnnNode:        p.Request.SelectedNode,
 		AnnVolume:      string(p.PV.UID),
-		AnnClean:       strconv.FormatBool(p.NothingBefore),
+	}
+	if p.After > 0 {
+		out[AnnAfter] = strconv.Itoa(p.After)
+	}
+	if p.NothingBefore {
+		out[AnnClean] = "true"
 	}
 	if !p.Since.IsZero() {
 		out[AnnSince] = p.Since.UTC().Format(time.RFC3339)
 	}
+	maps.DeleteFunc(out, func(_, value string) bool { return value == "" })
 	return out
 }
 

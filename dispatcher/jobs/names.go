@@ -24,7 +24,7 @@ const (
 	AnnAttempt = contract.Domain + "attempt"
 	// AnnAfter is, on a delete Job, the number of the newest provision Job that it undoes.
 	AnnAfter = contract.Domain + "after"
-	// AnnVolume is, on a delete Job, the UID of the PV whose volume it deletes; empty on an undo.
+	// AnnVolume is, on a delete Job, the UID of the PV whose volume it deletes. An undo has none.
 	AnnVolume = contract.Domain + "volume"
 	// AnnClean is "true" on a provision Job before which nothing for the claim can have been in the
 	// storage.
