@@ -37,15 +37,15 @@ can_measure() {
   [ "$1" != local-path ] || grep -q kube-client-qps "$BIN/local-path-provisioner" || return 1 # its limit cannot be raised
 }
 
-# cells: COLUMN ROW CLAIMS PEER, one a line, of those that are asked for.
+# cells: COLUMN ROW CLAIMS FILE, one a line, of those that are asked for.
 cells() {
-  local column row claims peer quick=false
+  local column row claims peer file quick=false
   [ "${BENCH:-}" != quick ] || quick=true
-  "$BIN/bench" plan -quick=$quick | while read -r column row claims peer; do
+  "$BIN/bench" plan -quick=$quick | while read -r column row claims peer file; do
     can_measure "$row" "$peer" || continue
     [[ $column/$row =~ ${BENCH_CELLS:-.} ]] || continue
-    [ -z "${BENCH_ADD:-}" ] || [ ! -e "$OUT/cells/$column-$row.json" ] || continue
-    echo "$column $row $claims"
+    [ -z "${BENCH_ADD:-}" ] || [ ! -e "$OUT/cells/$file" ] || continue
+    echo "$column $row $claims $file"
   done
 }
 
@@ -69,7 +69,7 @@ up_with_node() {
   rm -rf "$context"
 }
 
-cell() { # COLUMN ROW CLAIMS
+cell() { # COLUMN ROW CLAIMS FILE
   local flags
   mapfile -t flags < <("$BIN/bench" flags "$1")
   export FLEX_CONTROLLERS_FLAGS=${flags[0]} FLEX_SCHEDULER_FLAGS=${flags[1]}
@@ -77,7 +77,7 @@ cell() { # COLUMN ROW CLAIMS
   say "$1/$2: $3 claims"
   if [ "$1" = one ]; then up_with_node; else up_alone; fi
   in_control "$BIN/bench" cell -column "$1" -row "$2" -claims "$3" -kubeconfig "$LAB_KUBECONFIG" -state "$KUBE_DIR" \
-    -bin "$BIN" -logs "$OUT/logs" -profile="$([ -z "${PROFILE:-}" ] && echo false || echo true)" -out "$OUT/cells/$1-$2.json" || FAILED+=("$1/$2")
+    -bin "$BIN" -logs "$OUT/logs" -profile="$([ -z "${PROFILE:-}" ] && echo false || echo true)" -out "$OUT/cells/$4" || FAILED+=("$4")
   test/cluster/down.sh
 }
 
@@ -88,7 +88,7 @@ machine() {
 }
 
 main() {
-  local todo line column row claims
+  local todo line column row claims file
   [ ! -e "$KUBE_DIR" ] || die "a cluster is up, and the benchmark needs its own: test/cluster/down.sh ends it"
   compile
   [ -n "${BENCH_ADD:-}" ] || rm -rf "$OUT/cells" "$OUT/logs"
@@ -98,8 +98,8 @@ main() {
   trap 'test/cluster/down.sh' EXIT
   trap 'exit 130' INT TERM
   for line in "${todo[@]}"; do
-    read -r column row claims <<<"$line"
-    cell "$column" "$row" "$claims"
+    read -r column row claims file <<<"$line"
+    cell "$column" "$row" "$claims" "$file"
   done
   "$BIN/bench" report -dir "$OUT" -machine "$(machine)"
   say "bench: ${#todo[@]} cells in $((SECONDS / 60)) min $((SECONDS % 60)) s; $OUT"

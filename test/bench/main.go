@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 	return commands[args[0]](ctx, args[1:])
 }
 
-// printPlan prints the cells, one a line: column, row, number of claims, and whether a program of another project is needed.
+// printPlan prints the cells, one a line: column, row, number of claims, whether a program of another project is needed, and the file of its result.
 func printPlan(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("plan", flag.ContinueOnError)
 	quick := flags.Bool("quick", false, "the cells of a quick run")
@@ -49,7 +49,7 @@ func printPlan(_ context.Context, args []string) error {
 		return err
 	}
 	for _, cell := range plan.Cells(*quick) {
-		fmt.Println(cell.Column, cell.Row.Name, cell.Claims, cell.Row.IsPeer())
+		fmt.Println(cell.Column, cell.Row.Name, cell.Claims, cell.Row.IsPeer(), cell.File())
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func printReport(_ context.Context, args []string) error {
 func readResults(dir string) (report.Results, error) {
 	var out report.Results
 	for _, cell := range plan.Cells(false) {
-		text, err := os.ReadFile(filepath.Join(dir, string(cell.Column)+"-"+cell.Row.Name+".json"))
+		text, err := os.ReadFile(filepath.Join(dir, cell.File()))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -171,12 +171,12 @@ func readResults(dir string) (report.Results, error) {
 		}
 		var one report.Result
 		if err := json.Unmarshal(text, &one); err != nil {
-			return nil, fmt.Errorf("%s: %w", cell.Name(), err)
+			return nil, fmt.Errorf("%s: %w", cell.File(), err)
 		}
 		out = append(out, one)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s holds no results", dir)
 	}
-	return out, nil
+	return out.Medians(), nil
 }

@@ -69,3 +69,19 @@ func TestAnUnknownRowIsAnError(t *testing.T) {
 		t.Errorf("csi: %v, %v", row, err)
 	}
 }
+
+func TestWhatIsComparedIsMeasuredThreeTimesEachInAFileOfItsOwn(t *testing.T) {
+	runs, files := map[string]int{}, map[string]bool{}
+	for _, cell := range plan.Cells(false) {
+		runs[cell.Name()]++
+		files[cell.File()] = true
+	}
+	for name, want := range map[string]int{"raised/csi": 3, "max/ours-64": 3, "max/ours-64-stamped": 3, "stock/csi": 1, "raised/floor": 1} {
+		if runs[name] != want {
+			t.Errorf("%s is measured %d times, want %d", name, runs[name], want)
+		}
+	}
+	if len(files) != len(plan.Cells(false)) {
+		t.Errorf("%d files for %d cells", len(files), len(plan.Cells(false)))
+	}
+}

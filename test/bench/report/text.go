@@ -45,7 +45,7 @@ func table(title string, rows [][]string) string {
 
 // Text formats a run for people.
 func Text(r Results) string {
-	return rates(r) + targets(Targets(r)) + times(r) + shares(r) + requests(r) + usage(r) + failures(r)
+	return rates(r) + spreads(r) + targets(Targets(r)) + times(r) + shares(r) + requests(r) + usage(r) + failures(r)
 }
 
 // rates is the table of all rows: claims a second, bound and deleted.
@@ -63,6 +63,28 @@ func rates(r Results) string {
 		rows = append(rows, line)
 	}
 	return table("Rates", rows)
+}
+
+// spreads is the table of the cells that were measured several times.
+func spreads(r Results) string {
+	rows := [][]string{{"cell", "bound a second", "deleted a second"}}
+	for _, one := range r {
+		if len(one.Bound) > 0 {
+			rows = append(rows, []string{string(one.Column) + "/" + one.Row, numbers(one.Bound), numbers(one.Deleted)})
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return table("Measured several times: every run, of which the median is above", rows)
+}
+
+func numbers(all []float64) string {
+	var out []string
+	for _, one := range all {
+		out = append(out, measured(one))
+	}
+	return strings.Join(out, " ")
 }
 
 func targets(all []Target) string {
