@@ -19,9 +19,10 @@ import (
 // twice, with its old and its new state, unless a handler takes both: an index that the object has left needs the old
 // one.
 type Handlers struct {
-	Claim        func(*corev1.PersistentVolumeClaim)
-	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim) // after Claim
-	PV           func(*corev1.PersistentVolume)
+	Claim        func(*corev1.PersistentVolumeClaim) // added and deleted ones
+	ClaimUpdated func(old, now *corev1.PersistentVolumeClaim)
+	PV           func(*corev1.PersistentVolume) // added and deleted ones
+	PVUpdated    func(old, now *corev1.PersistentVolume)
 	Class        func(*storagev1.StorageClass)
 	Node         func(*corev1.Node)             // changes of labels only
 	Detached     func(*corev1.PersistentVolume) // its volume may be attached to one node less
@@ -30,7 +31,8 @@ type Handlers struct {
 	Revision     func(*appsv1.ControllerRevision)
 	Job          func(*batchv1.Job) // added and deleted ones
 	JobUpdated   func(old, now *batchv1.Job)
-	Pod          func(*corev1.Pod)
+	Pod          func(*corev1.Pod) // added and deleted ones
+	PodUpdated   func(old, now *corev1.Pod)
 	// Capacity is nil where no capacity is published: then it is not watched either.
 	Capacity func(*storagev1.CSIStorageCapacity)
 }
@@ -46,10 +48,8 @@ type builder struct {
 
 func (b *builder) clusterWide(h Handlers) {
 	b.use("", "")
-	claims := b.claims()
-	b.caches.claims = b.add(claims, onChange(h.Claim), claimIndexers)
-	b.onUpdate(claims, h.ClaimUpdated)
-	b.caches.pvs = b.add(b.volumes(), onChange(h.PV), pvIndexers)
+	b.caches.claims = b.add(b.claims(), onUpdate(h.Claim, h.ClaimUpdated), claimIndexers)
+	b.caches.pvs = b.add(b.volumes(), onUpdate(h.PV, h.PVUpdated), pvIndexers)
 	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
 	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
 	b.caches.attachments = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
@@ -67,7 +67,7 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), revisionIndexers)
 	jobs := b.factory.Batch().V1().Jobs().Informer()
 	s.jobs, s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
-	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onChange(h.Pod), podIndexers)
+	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
 	s.synced = b.takeSynced()
 	return s
 }
@@ -99,14 +99,6 @@ func (b *builder) add(informer cache.SharedIndexInformer, handler cache.Resource
 		b.synced = append(b.synced, registration.HasSynced)
 	}
 	return informer.GetIndexer()
-}
-
-func (b *builder) onUpdate(informer cache.SharedIndexInformer, updated func(old, now *corev1.PersistentVolumeClaim)) {
-	if b.err == nil {
-		_, b.err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
-			updated(old.(*corev1.PersistentVolumeClaim), now.(*corev1.PersistentVolumeClaim))
-		}})
-	}
 }
 
 func onChange[T any](changed func(T)) cache.ResourceEventHandler {

@@ -24,10 +24,10 @@ import (
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
 	h := cluster.Handlers{
-		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged),
+		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged), PVUpdated: guardedUpdate(c, c.pvUpdated),
 		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
 		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
-		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged),
+		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged), PodUpdated: guardedUpdate(c, c.podUpdated),
 	}
 	if c.opts.PublishCapacity {
 		h.Capacity = guarded(c, c.capacityChanged)
@@ -116,8 +116,7 @@ func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 	c.enqueueFull(now)
 	annotated, only := annotatedClaims(old, now)
 	if !only {
-		c.jobChanged(old) // an index that it has left needs the old one
-		c.jobChanged(now)
+		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
 		return
 	}
 	for _, uid := range annotated {

@@ -17,10 +17,10 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
-// claimUpdated measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only the
+// measureBound measures a claim when it becomes bound, which nothing else in the dispatcher waits for. Only the
 // leader counts, since a sum over all replicas must not count a claim twice. A claim that was bound while there was
 // no leader is not counted.
-func (c *Controller) claimUpdated(before, claim *corev1.PersistentVolumeClaim) {
+func (c *Controller) measureBound(before, claim *corev1.PersistentVolumeClaim) {
 	became := before.Status.Phase != corev1.ClaimBound && claim.Status.Phase == corev1.ClaimBound
 	if !became || !c.leading.Load() {
 		return

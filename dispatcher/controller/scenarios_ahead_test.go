@@ -107,7 +107,7 @@ func TestAFailureIsShownOnAClaimWhenThePVControllerHasAskedForItsVolume(t *testi
 
 // Each version of a claim has events of its own: a problem that was reported before the PV controller's annotation was reported twice.
 func TestAProblemIsReportedOnceThePVControllerHasAskedForTheVolume(t *testing.T) {
-	for name, after := range map[string]time.Duration{"soon": 5 * time.Second, "never": time.Hour} {
+	for name, after := range map[string]time.Duration{"soon": 7 * time.Second, "never": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.SetUpGold(fakecluster.Works, "max-attempts", "none")
