@@ -14,9 +14,9 @@ TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
 # kills processes, the next measures time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
 # under the race detector. make race gives it those, too.
-UNRACED := ^(TestEveryView|TestWalk|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestAnAssignment
-UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit)
-SLOW := $(UNRACED)|$(UNRACED_SCENARIOS)
+UNRACED := TestEveryView|TestWalk|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestAnAssignment
+UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit
+SLOW := ^($(UNRACED)|$(UNRACED_SCENARIOS))
 # A test is over before its garbage matters.
 GO_TEST := GOGC=400 go test -p 4 -timeout 20m
 SCRIPTS = $(shell git ls-files '*.sh') .ci/run
@@ -52,12 +52,12 @@ bench-memory: ## measure what the dispatcher needs with 100,000 claims, against 
 	MEMORY=full go test -count=1 -timeout 30m -v -run '^Test(Memory|TheCollector)' ./test/memory
 
 .PHONY: bench-scale
-bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,000 claims in a real API server; 8 minutes, into bin/bench-scale
+bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,000 claims in a real API server; minutes, into bin/bench-scale
 	test/cluster/build.sh
 	. test/cluster/env.sh && SCALE_BIN=$$KUBE_BIN go test -count=1 -timeout 30m -v -run '^TestScale$$' ./test/memory
 
 .PHONY: bench
-bench: deps build ## claims a second, beside the peers: BENCH=quick in 5 minutes, the whole in 75; scripts/bench.sh says more (root)
+bench: deps build ## claims a second, beside the peers: BENCH=quick in minutes, the whole in more than an hour; scripts/bench.sh says more (root)
 	@scripts/bench.sh
 
 # The packages whose tests compare with golden files are those that define the flag -update.

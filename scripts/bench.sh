@@ -3,7 +3,7 @@
 # Each cell of the table has a cluster of its own: a control plane without kubelets, and test/bench plays the nodes. Those of the column "one"
 # have a real node. What is printed is kept in BENCH_OUT as bench.txt, with bench.json, bench.svg and the logs of the
 # provisioners.
-#   BENCH=quick          a few cells, in 5 minutes
+#   BENCH=quick          a few cells, in minutes
 #   BENCH_CELLS=REGEX    only cells with such names: 'stock/', 'raised/(csi|ours-64)$'
 #   BENCH_PEERS=no       without the peers, which take minutes to build the first time
 #   PROFILE=1            keeps CPU profiles of the API server beside the logs of the provisioners

@@ -29,8 +29,8 @@ func TestClaimsThatComeOneByOneShareJobs(t *testing.T) {
 	})
 }
 
-// While the claims of a burst are bound, nothing else is written on them.
-func TestASuccessInABatchIsWrittenWhenTheBurstIsOver(t *testing.T) {
+// The writes of a burst's successes took the API server's time from its claims that were not bound yet.
+func TestASuccessInABatchIsWrittenLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		w.Start()

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -19,6 +18,10 @@ func Decide(v View) Action {
 			return action
 		}
 	}
+	return untilShown(v, decideVolume(v))
+}
+
+func decideVolume(v View) Action {
 	switch {
 	case v.isDeletedUnbound():
 		return reclaimVolume(v)
@@ -165,19 +168,20 @@ func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.Fits()
 	switch {
 	case p == nil || p.Unfinished || p.Published:
-	case success && v.Claim == ClaimBound:
-		return publishSuccess(v.Now, *p)
-	case !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
-		return PublishResult{Run: *p}
+	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
+		return PublishResult{Run: *p, Success: success}
 	}
 	return nil
 }
 
-func publishSuccess(now time.Time, p Run) Action {
-	if from := p.ShownFrom(p.Outcome, now); now.Before(from) {
-		return Wait{Until: from, Why: "other claims of the burst are bound before the success is written on this one"}
+// untilShown ends a wait when the success of a batch may be written on the claim. Nothing else waits for that: not a resize, nor a change of policy.
+func untilShown(v View, action Action) Action {
+	w, waits := action.(Wait)
+	if p := v.Newest(contract.Provision); waits && w.Until.IsZero() && p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound {
+		w.Until = p.ShownFrom(p.Outcome, v.Now)
+		return w
 	}
-	return PublishResult{Run: p, Success: true}
+	return action
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
@@ -242,9 +246,8 @@ func followPolicy(vol Volume) Action {
 		return RemoveFinalizer{}
 	case !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating:
 		return AddFinalizer{}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).

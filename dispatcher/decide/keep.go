@@ -52,9 +52,8 @@ func releaseUnproven(v View) Action {
 		return RemoveFinalizer{}
 	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: vol.Unproven}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.

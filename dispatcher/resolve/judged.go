@@ -58,7 +58,7 @@ func (f *Resolver) JudgeStored(revision *appsv1.ControllerRevision) Judgement {
 	return f.judge(stored{revision}, func() (config.Source, error) { return config.StoredSource(revision) })
 }
 
-// judgeMoved judges a ConfigMap as if it served what an older source has made.
+// judgeMoved judges a ConfigMap as if it served what an older source has made. Its source keeps the name of the older revision.
 func (f *Resolver) judgeMoved(cm *corev1.ConfigMap, old config.Source) Judgement {
 	return f.judge(moved{cm, old.Revision()}, func() (config.Source, error) {
 		old.Name, old.Data = cm.Name, cm.Data

@@ -79,7 +79,7 @@ func (r Record) ReportedAt(created time.Time) time.Time {
 const ShownAfter = time.Minute
 
 // ShownFrom returns from when a success may be written on the claim, zero for at once. Claims of a batch are many: while they are bound, a write on each
-// takes the API server as long as a tenth of all others, and the claim's phase says the same. A node's clock that is ahead delays nothing.
+// is one of ten requests, and the claim's phase says the same. A node's clock that is ahead delays nothing.
 func (r Record) ShownFrom(o Outcome, now time.Time) time.Time {
 	if len(r.UIDs) < 2 || r.Attempt > 1 || now.Before(o.Finished) {
 		return time.Time{}

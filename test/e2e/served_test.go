@@ -62,7 +62,7 @@ func (w *world) notServed(class, name, namespace string) *corev1.PersistentVolum
 // servedAgain waits for a claim of a config namespace that is served again. That is noticed within a minute.
 func (w *world) servedAgain(claim *corev1.PersistentVolumeClaim) {
 	w.t.Helper()
-	w.eventually(3*time.Minute, "the claim "+claim.Name+" to be bound", func(ctx context.Context) error { return succeeded(ctx, claim) })
+	w.eventually(2*time.Minute, "the claim "+claim.Name+" to be bound", func(ctx context.Context) error { return succeeded(ctx, claim) })
 }
 
 func (w *world) deleteNamespace(name string) {

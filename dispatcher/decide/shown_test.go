@@ -1,0 +1,32 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// inABatch is a bound claim whose volume was just made in a batch.
+func inABatch() View {
+	r := recorded(run(contract.Provision, 1), contract.Done, 0)
+	r.UIDs, r.Held, r.Outcome.Finished = []string{"u1", "u2"}, false, now
+	return View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Runs: []Run{r}}
+}
+
+// A claim was not expanded, and a change of the policy was not followed, for as long as its success was not to be written.
+func TestNothingElseWaitsUntilASuccessIsShown(t *testing.T) {
+	v := inABatch()
+	if w, waits := Decide(v).(Wait); !waits || !w.Until.Equal(now.Add(runs.ShownAfter)) {
+		t.Errorf("%#v, want to wait until the success is shown", Decide(v))
+	}
+	v.Volume.PolicyDelete = false
+	if _, follows := Decide(v).(RemoveFinalizer); !follows {
+		t.Errorf("%#v, want the change of policy followed at once", Decide(v))
+	}
+	v = inABatch()
+	v.Now = now.Add(runs.ShownAfter)
+	if p, publishes := Decide(v).(PublishResult); !publishes || !p.Success {
+		t.Errorf("%#v, want the success shown", Decide(v))
+	}
+}
