@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,7 +41,6 @@ func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	defer server.CloseClientConnections()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,12 @@ func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches.Start(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	caches.Start(ctx)
+	defer func() { // before the server: to close it waits for its watches, and an informer that goes on opens another one
+		stop()
+		caches.Shutdown()
+	}()
 	for range 4 {
 		asked = append(asked, <-listed)
 	}
