@@ -46,6 +46,7 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	build := version.Get()
 	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
+	task.Volume.Asked = time.Now()
 	keeper := volume.NewKeeper(cinder.NewBackend(storage, wait), wait)
 	done, err = run.New(keeper, pv.NewStore(kube), log).Run(ctx, task)
 	return task, done, err

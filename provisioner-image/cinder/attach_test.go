@@ -15,7 +15,7 @@ func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 	for micro, want := range map[int]volume.Method{70: cinder.Attachments, 44: cinder.Attachments, 43: cinder.Reserve, 0: cinder.Reserve} {
 		keeper, server := start(t)
 		server.MaxMicro = micro
-		v, err := keeper.Ensure(t.Context(), wanted)
+		v, _, err := keeper.Ensure(t.Context(), wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 		if err != nil || held.Method != want || (held.ID != "") != (want == cinder.Attachments) {
 			t.Errorf("3.%d: held by %+v, %v", micro, held, err)
 		}
-		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Access: held}); err != nil || ids(server) != "" {
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Access: held}); err != nil || ids(server) != "" {
 			t.Errorf("3.%d: %v, left %s", micro, err, ids(server))
 		}
 	}
@@ -44,7 +44,7 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			keeper, server := start(t)
-			v, err := keeper.Ensure(t.Context(), wanted)
+			v, _, err := keeper.Ensure(t.Context(), wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 			}
 			s := wanted
 			s.Access = attach
-			if v, err = keeper.Ensure(t.Context(), s); err != nil {
+			if v, _, err = keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			c, held, err := keeper.Export(t.Context(), v, attach)
@@ -75,7 +75,7 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 // The attachments are listed instead.
 func TestAttachIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
-	v, err := keeper.Ensure(t.Context(), wanted)
+	v, _, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +95,17 @@ func TestAttachIsNotRepeatedAfterALostAnswer(t *testing.T) {
 // A volume that a server uses is neither adopted nor detached.
 func TestVolumeOfAServerIsNeitherExportedNorRemoved(t *testing.T) {
 	keeper, server := start(t)
-	id := server.Add("available", owned(uid))
+	id := server.AddNamed(wanted.Name, "available", owned(uid))
 	server.AttachServer(id, "vm-1")
 	s := wanted
 	s.Access = attach
-	v, err := keeper.Ensure(t.Context(), s)
+	v, _, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for doing, err := range map[string]error{
 		"export": exportErr(t, keeper, v),
-		"remove": keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}),
+		"remove": removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: attach}),
 	} {
 		if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "server vm-1") {
 			t.Errorf("%s: %v", doing, err)
@@ -114,6 +114,12 @@ func TestVolumeOfAServerIsNeitherExportedNorRemoved(t *testing.T) {
 	if got := ids(server); !strings.HasSuffix(got, "in-use") {
 		t.Errorf("left %s", got)
 	}
+}
+
+func removeErr(t *testing.T, k *volume.Keeper, what volume.Target) error {
+	t.Helper()
+	_, err := k.Remove(t.Context(), what)
+	return err
 }
 
 func exportErr(t *testing.T, k *volume.Keeper, v volume.Volume) error {
@@ -125,11 +131,11 @@ func exportErr(t *testing.T, k *volume.Keeper, v volume.Volume) error {
 // An attachment that is not the recorded one belongs to another client.
 func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 	keeper, server := start(t)
-	id := server.Add("available", owned(uid))
+	id := server.AddNamed(wanted.Name, "available", owned(uid))
 	server.Attach(id, "attached")
 	held := attach
 	held.ID = "gone"
-	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Access: held})
+	_, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Access: held})
 	if !volume.Is(err, volume.Busy) || len(server.Attachments()) != 1 {
 		t.Errorf("%v, attached %v", err, server.Attachments())
 	}
@@ -138,7 +144,7 @@ func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 // Reach returns the connection of the recorded export, and an error if the export no longer exists.
 func TestReachReturnsTheRecordedExport(t *testing.T) {
 	keeper, _ := start(t)
-	v, err := keeper.Ensure(t.Context(), wanted)
+	v, _, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,10 +164,10 @@ func TestReachReturnsTheRecordedExport(t *testing.T) {
 // Cinder does not delete a volume with an attachment.
 func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 	keeper, server := start(t)
-	id := server.Add("available", owned(uid))
+	id := server.AddNamed(wanted.Name, "available", owned(uid))
 	server.Attach(id, "error_attaching")
 	server.SetStatus(id, "error_attaching")
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}); err != nil || ids(server) != "" {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name, Access: attach}); err != nil || ids(server) != "" {
 		t.Errorf("%v, left %s", err, ids(server))
 	}
 }

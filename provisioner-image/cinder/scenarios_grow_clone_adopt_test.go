@@ -25,7 +25,7 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	s := spec(t, c)
 	s.Access.Method = api
 	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
-	v, err := keeper.Ensure(t.Context(), s)
+	v, _, err := keeper.Ensure(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 		c := connect(t, login)
 		one, two := spec(t, c), spec(t, c)
 		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
-		from, err := keeper.Ensure(t.Context(), one)
+		from, _, err := keeper.Ensure(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,12 +68,12 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 		if err := keeper.CheckSource(t.Context(), two); err != nil {
 			t.Fatal(err)
 		}
-		if made, err := keeper.Ensure(t.Context(), two); err != nil || made.ID == from.ID || made.UID() != two.UID {
+		if made, _, err := keeper.Ensure(t.Context(), two); err != nil || made.ID == from.ID || made.UID() != two.UID {
 			t.Errorf("%+v, %v", made, err)
 		}
 		// The clone is removed before its source: some storages keep the source for it.
-		for _, target := range []volume.Target{{UID: two.UID, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
-			if err := keeper.Remove(t.Context(), target); err != nil {
+		for _, target := range []volume.Target{{UID: two.UID, Name: two.Name, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
+			if _, err := keeper.Remove(t.Context(), target); err != nil {
 				t.Error(err)
 			}
 		}
@@ -87,7 +87,7 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 		c := connect(t, login)
 		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		old := spec(t, c)
-		there, err := keeper.Ensure(t.Context(), old)
+		there, _, err := keeper.Ensure(t.Context(), old)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 		s := spec(t, c)
 		s.Adopt, s.Cluster = there.ID, rand.Text()
 		s.Metadata[volume.KeyCluster] = s.Cluster
-		v, err := keeper.Ensure(t.Context(), s)
+		v, _, err := keeper.Ensure(t.Context(), s)
 		if err != nil || v.ID != there.ID {
 			t.Fatalf("%+v, %v", v, err)
 		}
@@ -110,13 +110,13 @@ func TestAdoptedVolumeIsListedAndReturned(t *testing.T) {
 			t.Errorf("listed %d, %v", len(anywhere), err)
 		}
 		_, held := export(t, keeper, v, s)
-		if err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Access: held, Undo: true}); err != nil {
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: s.UID, ID: v.ID, Access: held, Undo: true}); err != nil {
 			t.Error(err)
 		}
 		if back, err := c.Get(t.Context(), there.ID); err != nil || back.UID() != "" || back.Status != "available" {
 			t.Errorf("given back as %+v, %v", back, err)
 		}
-		if err := keeper.Remove(t.Context(), volume.Target{UID: old.UID, ID: there.ID, Access: old.Access}); err != nil {
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: old.UID, ID: there.ID, Access: old.Access}); err != nil {
 			t.Error(err)
 		}
 	})

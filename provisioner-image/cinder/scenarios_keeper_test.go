@@ -25,6 +25,13 @@ var (
 	}
 )
 
+// madeAfter returns the metadata of a volume that a run asked for so many seconds after the first one.
+func madeAfter(seconds int) map[string]string {
+	m := owned(uid)
+	m["flex-provisioner.io/made-at"] = time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339Nano)
+	return m
+}
+
 func owned(by string) map[string]string { return map[string]string{volume.KeyUID: by} }
 
 // atOnce does not wait: time passes for a fake Cinder with every GET of a volume.
@@ -68,10 +75,10 @@ func TestEnsureUsesWhatIsInCinder(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			keeper, server := start(t)
-			for _, status := range tc.there {
-				server.Add(status, owned(uid))
+			for i, status := range tc.there {
+				server.AddNamed(wanted.Name, status, madeAfter(i))
 			}
-			v, err := keeper.Ensure(t.Context(), wanted)
+			v, _, err := keeper.Ensure(t.Context(), wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +93,7 @@ func TestEnsureIgnoresVolumesOfOtherClaims(t *testing.T) {
 	keeper, server := start(t)
 	server.Add("available", owned("other"))
 	server.Add("available", nil)
-	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000003" || len(server.Volumes()) != 3 {
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000003" || len(server.Volumes()) != 3 {
 		t.Errorf("volume %s, %v, %s", v.ID, err, ids(server))
 	}
 }
@@ -104,7 +111,7 @@ func TestCreateIsNotRepeatedAfterALostAnswer(t *testing.T) {
 				creates++
 				return fate
 			}
-			v, err := keeper.Ensure(t.Context(), wanted)
+			v, _, err := keeper.Ensure(t.Context(), wanted)
 			if done := fate == cindertest.DropAnswer; done != (err == nil) || done != (v.ID != "") {
 				t.Errorf("volume %q, error %v", v.ID, err)
 			}
@@ -126,11 +133,11 @@ func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 	server.Gate = func(r *http.Request) cindertest.Fate {
 		if once && r.Method == http.MethodPost {
 			once = false
-			server.Add("available", owned(uid))
+			server.AddNamed(wanted.Name, "available", madeAfter(0))
 		}
 		return cindertest.Answer
 	}
-	if v, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000001" {
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID[:8] != "00000001" {
 		t.Errorf("using %s, %v", v.ID, err)
 	}
 	if got := ids(server); got != "00000001:available" {
@@ -143,11 +150,11 @@ func TestListWithoutTheNewVolumeIsMisconfigured(t *testing.T) {
 	keeper, server := start(t)
 	blind := wanted
 	blind.Metadata = nil
-	v, err := keeper.Ensure(t.Context(), blind)
+	v, _, err := keeper.Ensure(t.Context(), blind)
 	if !volume.Is(err, volume.Misconfigured) || v.ID == "" {
 		t.Errorf("volume %q, error %v", v.ID, err)
 	}
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID}); err != nil || ids(server) != "" {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID}); err != nil || ids(server) != "" {
 		t.Errorf("not removed by its ID: %v, %s", err, ids(server))
 	}
 }
@@ -168,7 +175,7 @@ func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
 			volume.Full, "VolumeLimitExceeded", "",
 		},
 		"attached by somebody": {
-			func(s *cindertest.Server, _ *volume.Spec) { s.Add("in-use", owned(uid)) },
+			func(s *cindertest.Server, _ *volume.Spec) { s.AddNamed(wanted.Name, "in-use", owned(uid)) },
 			volume.Busy, `"in-use"`, "00000001:in-use",
 		},
 	}
@@ -177,7 +184,7 @@ func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
 			keeper, server := start(t)
 			s := wanted
 			tc.setup(server, &s)
-			_, err := keeper.Ensure(t.Context(), s)
+			_, _, err := keeper.Ensure(t.Context(), s)
 			if !volume.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.said) || ids(server) != tc.left {
 				t.Errorf("error %v, left %q", err, ids(server))
 			}
@@ -190,24 +197,24 @@ func TestRemoveStartsFromEveryStatus(t *testing.T) {
 	for _, status := range []string{"creating", "available", "attaching", "error", "deleting", "detaching"} {
 		t.Run(status, func(t *testing.T) {
 			keeper, server := start(t)
-			id := server.Add(status, owned(uid))
-			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: reserve}); err != nil {
+			id := server.AddNamed(wanted.Name, status, owned(uid))
+			if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name, Access: reserve}); err != nil {
 				t.Fatal(err)
 			}
-			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil || ids(server) != "" {
+			if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil || ids(server) != "" {
 				t.Errorf("again: %v, left %s", err, ids(server))
 			}
 		})
 	}
 }
 
-func TestRemoveDeletesEveryVolumeOfTheClaim(t *testing.T) {
+func TestRemoveDeletesEveryVolumeThatARunMade(t *testing.T) {
 	keeper, server := start(t)
-	server.Add("available", owned(uid))
-	server.Add("error", owned(uid))
+	server.AddNamed(wanted.Name, "available", madeAfter(0))
+	server.AddNamed(wanted.Name, "error", madeAfter(1))
 	other := server.Add("available", owned("other"))
 	unmarked := server.Add("available", nil)
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked}); err != nil {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Name: wanted.Name}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ids(server); got != other[:8]+":available" {
@@ -215,14 +222,44 @@ func TestRemoveDeletesEveryVolumeOfTheClaim(t *testing.T) {
 	}
 }
 
+// Cinder restores name and metadata of a volume with its backup, also to a new volume.
+func TestRestoredBackupOfAClaimsVolumeIsLeft(t *testing.T) {
+	keeper, server := start(t)
+	own := server.AddNamed(wanted.Name, "available", owned(uid))
+	restored := server.AddNamed(wanted.Name, "available", owned(uid))
+	left, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: own, Noted: true, Name: wanted.Name})
+	if err != nil || len(left) != 1 || left[0].ID != restored || ids(server) != restored[:8]+":available" {
+		t.Errorf("left %+v of %s, %v", left, ids(server), err)
+	}
+}
+
+// The answer is one of Cinder's: a server by its ID, a client without a server by its host.
+func TestUndoLeavesWhatOthersHaveAttached(t *testing.T) {
+	keeper, server := start(t)
+	id := server.AddNamed(wanted.Name, "in-use", owned(uid))
+	for attachment, whom := range map[string]string{
+		`{"server_id": "vm-1", "host_name": "node"}`: "server vm-1",
+		`{"server_id": null, "host_name": "backup"}`: "host backup",
+	} {
+		server.Instead = func(*http.Request) *cindertest.Reply {
+			return &cindertest.Reply{Status: http.StatusOK, Header: map[string]string{"Content-Type": "application/json"}, Body: `{"volumes": [{"id": "` + id + `", "name": "` + wanted.Name +
+				`", "status": "in-use", "metadata": {"` + volume.KeyUID + `": "` + uid + `"}, "attachments": [` + attachment + `]}]}`}
+		}
+		left, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name, Undo: true})
+		if err != nil || len(left) != 1 || !strings.Contains(left[0].Why, "in use by "+whom) {
+			t.Errorf("left %+v, %v", left, err)
+		}
+	}
+}
+
 func TestRemoveRefusesAVolumeInUseOrOfAnotherClaim(t *testing.T) {
 	keeper, server := start(t)
-	server.Add("in-use", owned(uid))
+	server.AddNamed(wanted.Name, "in-use", owned(uid))
 	other := server.Add("available", owned("other"))
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); !volume.Is(err, volume.Busy) {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name}); !volume.Is(err, volume.Busy) {
 		t.Errorf("in use: %v", err)
 	}
-	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
+	_, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
 	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), `belongs to claim "other"`) {
 		t.Errorf("another claim's: %v", err)
 	}
@@ -234,14 +271,14 @@ func TestRemoveRefusesAVolumeInUseOrOfAnotherClaim(t *testing.T) {
 // A storage can accept a deletion and then silently not do it.
 func TestRemoveFailsWhenCinderDoesNotDelete(t *testing.T) {
 	keeper, server := start(t)
-	id := server.Add("available", owned(uid))
+	id := server.AddNamed(wanted.Name, "available", owned(uid))
 	server.Gate = func(r *http.Request) cindertest.Fate {
 		if r.Method == http.MethodGet && server.Volumes()[0].Status == "deleting" {
 			server.SetStatus(id, "available")
 		}
 		return cindertest.Answer
 	}
-	err := keeper.Remove(t.Context(), volume.Target{UID: uid})
+	_, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name})
 	if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "did not delete it") {
 		t.Error(err)
 	}
@@ -250,7 +287,7 @@ func TestRemoveFailsWhenCinderDoesNotDelete(t *testing.T) {
 // The volume's status shows that it is reserved.
 func TestReserveIsNotRepeatedAfterALostAnswer(t *testing.T) {
 	keeper, server := start(t)
-	v, err := keeper.Ensure(t.Context(), wanted)
+	v, _, err := keeper.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +320,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		return nil
 	}
 	keeper := volume.NewKeeper(cinder.NewBackend(c, pause), pause)
-	_, err = keeper.Ensure(t.Context(), wanted)
+	_, _, err = keeper.Ensure(t.Context(), wanted)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `which is "creating"`) {
 		t.Error(err)
 	}

@@ -83,8 +83,8 @@ func spec(t *testing.T, c *cinder.Cinder) volume.Spec {
 		},
 	}
 	t.Cleanup(func() {
-		target := volume.Target{UID: uid, Access: s.Access}
-		if err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
+		target := volume.Target{UID: uid, Name: s.Name, Access: s.Access}
+		if _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Remove(context.WithoutCancel(t.Context()), target); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
@@ -106,11 +106,11 @@ func testLife(t *testing.T, api volume.Method) {
 		s := spec(t, c)
 		s.Access.Method = api
 		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
-		first, err := keeper.Ensure(t.Context(), s)
+		first, _, err := keeper.Ensure(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := keeper.Ensure(t.Context(), s)
+		again, _, err := keeper.Ensure(t.Context(), s)
 		if err != nil || again.ID != first.ID {
 			t.Fatalf("a second run has volume %q, the first %q (%v)", again.ID, first.ID, err)
 		}
@@ -131,7 +131,7 @@ func testLife(t *testing.T, api volume.Method) {
 		}
 		target := volume.Target{UID: s.UID, ID: first.ID, Access: held}
 		for range 2 {
-			if err := keeper.Remove(t.Context(), target); err != nil {
+			if _, err := keeper.Remove(t.Context(), target); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -167,7 +167,7 @@ func TestFindReturnsOnlyTheClaimsVolumes(t *testing.T) {
 		mine, other := spec(t, c), spec(t, c)
 		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		for _, s := range []volume.Spec{mine, other} {
-			if _, err := keeper.Ensure(t.Context(), s); err != nil {
+			if _, _, err := keeper.Ensure(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +202,7 @@ func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 		},
 		"a connector without initiator": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				v, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
 				if err == nil {
 					_, err = c.Initialize(ctx, v.ID, volume.Client{Host: "h"})
 				}
@@ -212,7 +212,7 @@ func TestRefusalHasCindersMessageAndRequestID(t *testing.T) {
 		},
 		"a reserved volume, reserved again": {
 			func(ctx context.Context, c *cinder.Cinder, s volume.Spec) error {
-				v, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
+				v, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(ctx, s)
 				if err == nil {
 					err = c.Reserve(ctx, v.ID)
 				}

@@ -23,7 +23,7 @@ func TestThirtyClaimsInParallel(t *testing.T) {
 			all.Go(func() {
 				// As in a run of its own, with a login and connections of its own.
 				keeper := volume.NewKeeper(cinder.NewBackend(connect(t, login), wait), wait)
-				v, err := keeper.Ensure(t.Context(), s)
+				v, _, err := keeper.Ensure(t.Context(), s)
 				if err == nil {
 					_, _, err = keeper.Export(t.Context(), v, s.Access)
 				}

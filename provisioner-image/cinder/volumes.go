@@ -125,7 +125,22 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Zone:     v.AvailabilityZone,
 		Metadata: v.Metadata,
 		Created:  v.CreatedAt,
+		Users:    users(v.Attachments),
 	}
+}
+
+// users returns who has a volume attached.
+func users(all []volumes.Attachment) []string {
+	var found []string
+	for _, a := range all {
+		switch {
+		case a.ServerID != "":
+			found = append(found, "server "+a.ServerID)
+		case a.HostName != "":
+			found = append(found, "host "+a.HostName)
+		}
+	}
+	return found
 }
 
 // hints are sent as the class has them: gophercloud's own type refuses some that schedulers accept.

@@ -30,7 +30,11 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 	if err := mapper.Check(want(task, "")); err != nil {
 		return err
 	}
-	v, err := r.keeper.Ensure(ctx, task.Volume)
+	if err := r.findOriginal(ctx, &task); err != nil {
+		return err
+	}
+	v, left, err := r.keeper.Ensure(ctx, task.Volume)
+	r.report(ctx, left)
 	if err != nil {
 		return r.rollBack(ctx, task, v, err)
 	}
@@ -119,7 +123,8 @@ func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v v
 	if err := r.checkNoPV(ctx, task.PV); err != nil {
 		return err
 	}
-	return r.remove(ctx, task, removal{id: v.ID, undo: true})
+	_, err := r.remove(ctx, task, removal{id: v.ID, undo: true})
+	return err
 }
 
 // want returns what the source of the volume must support. The id is empty before the volume exists.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -19,13 +20,14 @@ type removal struct {
 
 // delete removes what was made for the claim. An undo is requested where no PV was ever created, or where no claim was ever bound to the PV, which is
 // being deleted then. If any other PV exists, an overlapping run created it, and its volume is in use.
-func (r *Runner) delete(ctx context.Context, task input.Task) error {
+func (r *Runner) delete(ctx context.Context, task input.Task) (Report, error) {
 	if task.Request.Undo {
 		if err := r.checkNoPV(ctx, task.PV); err != nil {
-			return err
+			return Report{}, err
 		}
 	}
-	return r.remove(ctx, task, removal{undo: task.Request.Undo})
+	message, err := r.remove(ctx, task, removal{undo: task.Request.Undo})
+	return Report{Message: message}, err
 }
 
 // checkNoPV returns an error if a PV of this name exists that is not the one that is taken back.
@@ -42,24 +44,30 @@ func (r *Runner) checkNoPV(ctx context.Context, given *corev1.PersistentVolume) 
 }
 
 // remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On
-// an undo and on a rollback there is no record on a PV.
-func (r *Runner) remove(ctx context.Context, task input.Task, what removal) error {
+// an undo and on a rollback there is no record on a PV. It returns what to report.
+func (r *Runner) remove(ctx context.Context, task input.Task, what removal) (string, error) {
 	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
 	if err != nil {
-		return err
+		return "", err
 	}
-	if record.VolumeID == "" {
-		record.VolumeID = what.id
-	}
-	err = r.keeper.Remove(ctx, volume.Target{
-		UID:    task.Request.UID,
-		ID:     record.VolumeID,
-		Access: record.Access,
-		Undo:   what.undo,
-	})
+	left, err := r.keeper.Remove(ctx, target(task, record, what))
+	message := r.report(ctx, left)
 	if err != nil {
-		return err
+		return "", err
 	}
 	r.log.InfoContext(ctx, "Volume was deleted", "volume", record.VolumeID, "claim", task.Request.UID)
-	return r.store.DeleteSecret(ctx, record.Secret)
+	return message, r.store.DeleteSecret(ctx, record.Secret)
+}
+
+func target(task input.Task, record pv.Record, what removal) volume.Target {
+	return volume.Target{
+		UID:    task.Request.UID,
+		ID:     cmp.Or(record.VolumeID, what.id),
+		Noted:  record.VolumeID != "",
+		Name:   task.Volume.Name,
+		Adopt:  task.Volume.Adopt,
+		Before: task.PV.CreationTimestamp.Time,
+		Access: record.Access,
+		Undo:   what.undo,
+	}
 }

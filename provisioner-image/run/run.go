@@ -37,7 +37,7 @@ func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
 	case contract.Provision:
 		return Report{}, r.provision(ctx, task)
 	case contract.Delete:
-		return Report{}, r.delete(ctx, task)
+		return r.delete(ctx, task)
 	case contract.Expand:
 		return r.expand(ctx, task)
 	case contract.List:

@@ -80,7 +80,7 @@ func TestSecretIsReplaced(t *testing.T) {
 func TestUndo(t *testing.T) {
 	for _, status := range []string{"creating", "available", "attaching", "error"} {
 		w := newWorld(t)
-		w.cinder.Add(status, map[string]string{contract.AnnClaimUID: uid})
+		w.cinder.AddNamed(pvName, status, map[string]string{contract.AnnClaimUID: uid})
 		if result := w.remove(t); result.Code != contract.ExitDone || len(w.cinder.Volumes()) != 0 {
 			t.Errorf("from %s: %+v, left %v", status, result, w.cinder.Volumes())
 		}

@@ -27,7 +27,7 @@ func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 		},
 		"panic when the claim is gone": func(t *testing.T, w *world) {
 			t.Helper()
-			w.cinder.Add("attaching", map[string]string{contract.AnnClaimUID: uid})
+			w.cinder.AddNamed(pvName, "attaching", map[string]string{contract.AnnClaimUID: uid})
 			w.wantCode(t, w.remove(t), contract.ExitDone)
 			none(t, w)
 		},

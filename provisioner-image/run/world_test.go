@@ -159,6 +159,7 @@ func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.Per
 			t.Fatal(err)
 		}
 		log := slog.New(slog.NewTextHandler(&w.printed, nil))
+		task.Volume.Asked = time.Now()
 		done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log).Run(t.Context(), task)
 	}
 	result := run.Judge(task, done, err)

@@ -23,6 +23,7 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 		return Volume{}, refuseAdoption(spec, reason)
 	}
 	v, err = k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
+		delete(metadata, keyMade)
 		maps.Copy(metadata, spec.Metadata)
 		metadata[keyAdopted] = "true"
 	})
@@ -40,8 +41,8 @@ func refuseAdoption(spec Spec, reason string) error {
 // whyNotAdopted returns why the volume cannot become the claim's, or "".
 func (v Volume) whyNotAdopted(spec Spec) string {
 	switch owner := v.UID(); {
-	case owner != "" && owner != spec.UID:
-		return "it belongs to claim " + owner
+	case owner != "" && owner != spec.UID && owner != spec.CopyOf && !v.isCopy():
+		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
 	case v.State != Free:
 		return fmt.Sprintf("its status is %q, not available", v.Status)
 	case spec.Type != "" && v.Type != spec.Type:
@@ -63,4 +64,10 @@ func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 		delete(metadata, keyAdopted)
 	})
 	return IgnoreGone(err)
+}
+
+// OwnerOf returns the UID of the claim that a volume was made for by its metadata, or "".
+func (k *Keeper) OwnerOf(ctx context.Context, id string) (string, error) {
+	v, err := k.backend.Get(ctx, id)
+	return v.UID(), err
 }

@@ -3,6 +3,7 @@ package volume_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -18,7 +19,7 @@ func TestAdoptionKeepsTheMetadataOfTheVolume(t *testing.T) {
 	id := s.add(volume.Free, map[string]string{"kept": "yes"})
 	keeper, _ := s.keeper()
 	for range 2 {
-		v, err := keeper.Ensure(t.Context(), adoption(id))
+		v, _, err := keeper.Ensure(t.Context(), adoption(id))
 		if err != nil || v.ID != id || v.UID() != uid || v.Metadata["kept"] != "yes" {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -50,7 +51,7 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 				tc.edit(&wanted)
 			}
 			keeper, _ := s.keeper()
-			v, err := keeper.Ensure(t.Context(), wanted)
+			v, _, err := keeper.Ensure(t.Context(), wanted)
 			if !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), tc.said) || v.ID != "" {
 				t.Errorf("volume %q, %v", v.ID, err)
 			}
@@ -64,7 +65,7 @@ func TestAdoptionThatFailsNamesNoVolume(t *testing.T) {
 	id := s.add(volume.Free, nil)
 	s.before = failing("Assign", volume.Unavailable)
 	keeper, _ := s.keeper()
-	if v, err := keeper.Ensure(t.Context(), adoption(id)); !volume.Is(err, volume.Unavailable) || v.ID != "" {
+	if v, _, err := keeper.Ensure(t.Context(), adoption(id)); !volume.Is(err, volume.Unavailable) || v.ID != "" {
 		t.Errorf("volume %q, %v", v.ID, err)
 	}
 }
@@ -74,13 +75,13 @@ func TestAdoptedVolumeThatFailedIsNotRemoved(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, nil)
 	keeper, _ := s.keeper()
-	v, err := keeper.Ensure(t.Context(), adoption(id))
+	v, _, err := keeper.Ensure(t.Context(), adoption(id))
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.State = volume.Failed
 	s.volumes[id] = v
-	if v, err = keeper.Ensure(t.Context(), adoption(id)); err != nil || v.ID != id {
+	if v, _, err = keeper.Ensure(t.Context(), adoption(id)); err != nil || v.ID != id {
 		t.Errorf("volume %q, %v", v.ID, err)
 	}
 }
@@ -89,12 +90,12 @@ func TestUndoReleasesAnAdoptedVolume(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, map[string]string{"kept": "yes"})
 	keeper, _ := s.keeper()
-	if _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
+	if _, _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
 		t.Fatal(err)
 	}
-	target := volume.Target{UID: uid, ID: id, Undo: true}
+	target := volume.Target{UID: uid, ID: id, Adopt: id, Undo: true}
 	for range 2 {
-		if err := keeper.Remove(t.Context(), target); err != nil {
+		if _, err := keeper.Remove(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
 		target.ID = ""
@@ -108,11 +109,33 @@ func TestRemoveDeletesAnAdoptedVolumeThatHadAPV(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, nil)
 	keeper, _ := s.keeper()
-	if _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
+	if _, _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
 		t.Fatal(err)
 	}
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id}); err != nil {
 		t.Error(err)
 	}
 	wantLeft(t, s, "")
+}
+
+// A restored backup has the metadata of its original, whose claim may be long gone.
+func TestARestoredBackupOfAnotherClaimIsAdopted(t *testing.T) {
+	s := newStorage()
+	own := s.add(volume.Free, s.madeAt(0))
+	s.edit(own, func(v *volume.Volume) { v.Metadata[volume.KeyUID] = "other" })
+	later, soon := s.restore(own, time.Hour), s.restore(own, time.Minute)
+	keeper, _ := s.keeper()
+	wanted := adoption(later)
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != later || v.UID() != uid {
+		t.Errorf("a copy that shows: %+v, %v", v, err)
+	}
+	wanted = adoption(soon)
+	wanted.UID, wanted.Metadata = "third", ownedBy("third")
+	if _, _, err := keeper.Ensure(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "remove "+volume.KeyUID+" from its metadata") {
+		t.Errorf("a copy that does not show: %v", err)
+	}
+	wanted.CopyOf = "other"
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != soon || v.UID() != "third" {
+		t.Errorf("a copy of a volume that has a PV: %+v, %v", v, err)
+	}
 }

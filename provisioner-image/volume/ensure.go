@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
 
 // Ensure returns the claim's volume, ready to be exported: the one that an earlier run made, or a new one. If it
-// fails and returns a volume with an ID, that volume exists.
-func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
-	v, err := k.existing(ctx, spec)
+// fails and returns a volume with an ID, that volume exists. It also returns the volumes that carry the claim's UID
+// and were left alone.
+func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, []Left, error) {
+	v, left, err := k.existing(ctx, spec)
 	switch {
 	case err == nil && v.ID == "" && spec.Adopt != "":
 		v, err = k.adopt(ctx, spec)
@@ -19,40 +21,55 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, error) {
 		v, err = k.create(ctx, spec)
 	}
 	if err != nil {
-		return v, err
+		return v, left, err
 	}
-	return k.backend.Ready(ctx, v, spec.Access)
+	v, err = k.backend.Ready(ctx, v, spec.Access)
+	return v, left, err
+}
+
+// owner returns what is known of the volumes that runs made for the spec.
+func (s Spec) owner() owner {
+	of := owner{uid: s.UID, name: s.Name, adopt: s.Adopt, host: s.Access.Client.Host}
+	if !s.Asked.IsZero() {
+		of.stamp = s.Asked.UTC().Format(time.RFC3339Nano)
+	}
+	return of
 }
 
 // existing returns the volume that an earlier run made, or none. It removes failed volumes: they have no content, and
 // count against the quota.
-func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, error) {
-	found, err := k.find(ctx, spec.UID)
+func (k *Keeper) existing(ctx context.Context, spec Spec) (Volume, []Left, error) {
+	found, left, err := k.find(ctx, spec.owner())
 	if err != nil {
-		return Volume{}, err
+		return Volume{}, nil, err
 	}
 	var usable []Volume
 	for _, v := range found {
+		if v.State == Deleting {
+			continue
+		}
 		if v.State != Failed || v.IsAdopted() {
 			usable = append(usable, v)
 			continue
 		}
 		if err := k.remove(ctx, v, spec.Access); err != nil {
-			return v, err
+			return v, left, err
 		}
 	}
-	return k.keepOldest(ctx, usable, spec)
+	v, err := k.keepOldest(ctx, usable, spec)
+	return v, left, err
 }
 
-// find lists the claim's volumes, oldest first, without those that are being deleted.
-func (k *Keeper) find(ctx context.Context, uid string) ([]Volume, error) {
-	found, err := k.backend.List(ctx, Filter{UID: uid})
+// find lists the volumes that carry the claim's UID, oldest first: those that its runs made, and the others.
+func (k *Keeper) find(ctx context.Context, of owner) ([]Volume, []Left, error) {
+	found, err := k.backend.List(ctx, Filter{UID: of.uid})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found = slices.DeleteFunc(found, func(v Volume) bool { return v.UID() != uid || v.State == Deleting })
+	found = slices.DeleteFunc(found, func(v Volume) bool { return v.UID() != of.uid })
 	slices.SortFunc(found, byAge)
-	return found, nil
+	ours, left := of.sift(found)
+	return ours, left, nil
 }
 
 // keepOldest removes all volumes but the first. Overlapping runs may both create a volume; both of them keep the
@@ -72,18 +89,46 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 // create requests a volume and then lists what exists: the answer may have been lost, and an overlapping run may have
 // created one too. It never requests a second volume.
 func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
-	made, err := k.backend.Create(ctx, spec)
+	of := spec.owner()
+	made, err := k.backend.Create(ctx, spec.stamped())
 	if err != nil && !mayHaveHappened(err) {
 		return Volume{}, err
 	}
-	found, listErr := k.listWith(ctx, spec.UID, made.ID)
+	of.made = made.ID
+	found, listErr := k.listWith(ctx, of)
 	if listErr != nil {
 		return made, errors.Join(err, listErr)
 	}
 	if len(found) == 0 {
 		return Volume{}, err
 	}
-	return k.keepOldest(ctx, found, spec)
+	kept, err := k.keepOldest(ctx, found, spec)
+	if err != nil || spec.Asked.IsZero() || kept.Metadata[keyMade] != of.stamp || apart(kept.Created, spec.Asked) < clocks/2 {
+		return kept, err
+	}
+	return k.restamp(ctx, kept, spec)
+}
+
+// stamped returns the spec with the mark of time.
+func (s Spec) stamped() Spec {
+	if s.Asked.IsZero() {
+		return s
+	}
+	metadata := map[string]string{keyMade: s.owner().stamp}
+	maps.Copy(metadata, s.Metadata)
+	s.Metadata = metadata
+	return s
+}
+
+// restamp marks the volume by the storage's clock where it differs from ours: a later run would take it for a copy.
+func (k *Keeper) restamp(ctx context.Context, v Volume, spec Spec) (Volume, error) {
+	marked, err := k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
+		metadata[keyMade] = v.Created.UTC().Format(time.RFC3339Nano)
+	})
+	if err != nil {
+		return v, err
+	}
+	return marked, nil
 }
 
 // A list may not show at once what the storage just made, for example if its database is replicated.
@@ -93,19 +138,20 @@ const (
 )
 
 // listWith lists the claim's volumes until the list shows the new one.
-func (k *Keeper) listWith(ctx context.Context, uid, id string) ([]Volume, error) {
+func (k *Keeper) listWith(ctx context.Context, of owner) ([]Volume, error) {
 	pause := firstPause
 	for range maxLists {
-		found, err := k.find(ctx, uid)
-		if err != nil || id == "" || slices.ContainsFunc(found, func(v Volume) bool { return v.ID == id }) {
+		found, _, err := k.find(ctx, of)
+		found = slices.DeleteFunc(found, func(v Volume) bool { return v.State == Deleting })
+		if err != nil || of.made == "" || slices.ContainsFunc(found, func(v Volume) bool { return v.ID == of.made }) {
 			return found, err
 		}
 		if err := k.wait(ctx, pause); err != nil {
-			return nil, fmt.Errorf("wait for volume %s to appear in the list of volumes: %w", id, err)
+			return nil, fmt.Errorf("wait for volume %s to appear in the list of volumes: %w", of.made, err)
 		}
 		pause *= 2
 	}
-	return nil, unfindable(id)
+	return nil, unfindable(of.made)
 }
 
 // unfindable is the error of a storage whose list does not show what it just made. With it every later run would make

@@ -12,7 +12,7 @@ import (
 )
 
 func spec() volume.Spec {
-	return volume.Spec{UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Type: "plain", Metadata: ownedBy(uid)}
+	return volume.Spec{UID: uid, Name: "pvc-" + uid, SizeGiB: 1, Type: "plain", Metadata: ownedBy(uid), Asked: time.Now()}
 }
 
 // Ensure uses, replaces or removes what exists in the storage before.
@@ -33,11 +33,11 @@ func TestEnsureUsesWhatAnEarlierRunMade(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newStorage()
-			for _, state := range tc.there {
-				s.add(state, ownedBy(uid))
+			for i, state := range tc.there {
+				s.add(state, s.madeAt(time.Duration(i)*time.Second))
 			}
 			keeper, _ := s.keeper()
-			v, err := keeper.Ensure(t.Context(), spec())
+			v, _, err := keeper.Ensure(t.Context(), spec())
 			if err != nil || v.ID != tc.uses {
 				t.Errorf("using %q, want %q (%v)", v.ID, tc.uses, err)
 			}
@@ -58,7 +58,7 @@ func TestEnsureLooksAfterALostAnswerOfCreate(t *testing.T) {
 				s.before = lost
 			}
 			keeper, _ := s.keeper()
-			v, err := keeper.Ensure(t.Context(), spec())
+			v, _, err := keeper.Ensure(t.Context(), spec())
 			if done != (err == nil) || done != (v.ID != "") {
 				t.Errorf("volume %q, %v", v.ID, err)
 			}
@@ -78,7 +78,7 @@ func TestEnsureDoesNotLookAfterARefusedCreate(t *testing.T) {
 	s := newStorage()
 	s.before = failing("Create", volume.Full)
 	keeper, _ := s.keeper()
-	if _, err := keeper.Ensure(t.Context(), spec()); !volume.Is(err, volume.Full) || !slices.Equal(s.calls, []string{"List", "Create"}) {
+	if _, _, err := keeper.Ensure(t.Context(), spec()); !volume.Is(err, volume.Full) || !slices.Equal(s.calls, []string{"List", "Create"}) {
 		t.Errorf("%v after %v", err, s.calls)
 	}
 }
@@ -88,12 +88,12 @@ func TestEnsureKeepsTheOldestOfOverlappingRuns(t *testing.T) {
 	s := newStorage()
 	s.before = func(method string) error {
 		if method == "Create" {
-			s.add(volume.Free, ownedBy(uid))
+			s.add(volume.Free, s.madeAt(0))
 		}
 		return nil
 	}
 	keeper, _ := s.keeper()
-	if v, err := keeper.Ensure(t.Context(), spec()); err != nil || v.ID != "v1" {
+	if v, _, err := keeper.Ensure(t.Context(), spec()); err != nil || v.ID != "v1" {
 		t.Errorf("using %q, %v", v.ID, err)
 	}
 	wantLeft(t, s, "v1:1")
@@ -101,11 +101,11 @@ func TestEnsureKeepsTheOldestOfOverlappingRuns(t *testing.T) {
 
 func TestEnsureReturnsTheVolumeThatStaysWhenASpareOneCannotBeRemoved(t *testing.T) {
 	s := newStorage()
-	s.add(volume.Free, ownedBy(uid))
-	s.add(volume.Free, ownedBy(uid))
+	s.add(volume.Free, s.madeAt(0))
+	s.add(volume.Free, s.madeAt(time.Second))
 	s.before = failing("Delete", volume.Busy)
 	keeper, _ := s.keeper()
-	v, err := keeper.Ensure(t.Context(), spec())
+	v, _, err := keeper.Ensure(t.Context(), spec())
 	if !volume.Is(err, volume.Busy) || v.ID != "v1" || !strings.Contains(err.Error(), "remove a second volume of the same claim") {
 		t.Errorf("using %q, %v", v.ID, err)
 	}
@@ -117,7 +117,7 @@ func TestEnsureWaitsForTheListToShowTheVolume(t *testing.T) {
 		s := newStorage()
 		s.hidden = hidden
 		keeper, made := s.keeper()
-		v, err := keeper.Ensure(t.Context(), spec())
+		v, _, err := keeper.Ensure(t.Context(), spec())
 		if seen := hidden < 5; seen != (err == nil) || !seen && !volume.Is(err, volume.Misconfigured) || v.ID != "v1" {
 			t.Errorf("hidden %d times: volume %q, %v", hidden, v.ID, err)
 		}
@@ -132,7 +132,7 @@ func TestEnsureStopsWithItsContext(t *testing.T) {
 	s.hidden = 9
 	stopped := errors.New("stopped")
 	keeper := volume.NewKeeper(s, func(context.Context, time.Duration) error { return stopped })
-	if v, err := keeper.Ensure(t.Context(), spec()); !errors.Is(err, stopped) || v.ID != "v1" {
+	if v, _, err := keeper.Ensure(t.Context(), spec()); !errors.Is(err, stopped) || v.ID != "v1" {
 		t.Errorf("volume %q, %v", v.ID, err)
 	}
 }
@@ -141,7 +141,7 @@ func TestEnsureFailsWhenTheVolumeIsNeverReady(t *testing.T) {
 	s := newStorage()
 	s.before = failing("Ready", volume.Full)
 	keeper, _ := s.keeper()
-	if v, err := keeper.Ensure(t.Context(), spec()); !volume.Is(err, volume.Full) || v.ID != "v1" {
+	if v, _, err := keeper.Ensure(t.Context(), spec()); !volume.Is(err, volume.Full) || v.ID != "v1" {
 		t.Errorf("volume %q, which is to be rolled back, %v", v.ID, err)
 	}
 }

@@ -3,26 +3,37 @@ package volume
 import (
 	"context"
 	"errors"
+	"time"
 )
 
-// Target says what to remove: every volume of the claim, and the one that is recorded on the PV. The metadata of the
-// recorded one may have been edited since.
+// Target says what to remove.
 type Target struct {
 	UID string
-	ID  string
+	// ID is the volume that is known to be the claim's. With Noted it is the one that the PV names, and no other is removed.
+	ID    string
+	Noted bool
+	// Name is the name that a run gives, and Adopt the volume that the config names for the claim.
+	Name, Adopt string
+	// Before is when the PV was created, if there is one.
+	Before time.Time
 	// Access is how the recorded volume was exported.
 	Access Access
 	// Undo is true if no claim was ever bound to a PV, so that adopted volumes are released.
 	Undo bool
 }
 
-// Remove removes every volume that was made for a claim, from whatever state it is in. A volume that does not exist
-// counts as removed.
-func (k *Keeper) Remove(ctx context.Context, t Target) error {
-	found, err := k.targets(ctx, t)
+// Remove removes the volume that the PV names, from whatever state it is in. Where no PV names one it removes every
+// volume that runs made for the claim. A volume that does not exist counts as removed. Remove returns the volumes that
+// carry the claim's UID and were left alone.
+func (k *Keeper) Remove(ctx context.Context, t Target) ([]Left, error) {
+	found, left, err := k.targets(ctx, t)
 	if err != nil {
-		return err
+		return left, err
 	}
+	return left, k.removeAll(ctx, t, found)
+}
+
+func (k *Keeper) removeAll(ctx context.Context, t Target, found []Volume) error {
 	var errs []error
 	for _, v := range found {
 		if t.Undo && v.IsAdopted() {
@@ -52,17 +63,42 @@ func (k *Keeper) Discard(ctx context.Context, v Volume, a Access) error {
 	return k.remove(ctx, v, a)
 }
 
-func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, error) {
-	found, err := k.backend.List(ctx, Filter{UID: t.UID})
+// targets returns what to remove, and what carries the claim's UID and stays.
+func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, []Left, error) {
+	found, left, err := k.find(ctx, owner{
+		uid: t.UID, name: t.Name, adopt: t.Adopt, made: t.ID, host: t.Access.Client.Host, before: t.Before,
+	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if t.Noted {
+		found, left = t.onlyNoted(found, left)
 	}
 	for _, v := range found {
 		if v.ID == t.ID {
-			return found, nil
+			return found, left, nil
 		}
 	}
-	return k.withRecorded(ctx, found, t)
+	found, err = k.withRecorded(ctx, found, t)
+	return found, left, err
+}
+
+// onlyNoted leaves every volume but the one that the PV names, whatever is known of the others.
+func (t Target) onlyNoted(found []Volume, left []Left) (noted []Volume, others []Left) {
+	leave := func(v Volume) {
+		others = append(others, Left{Volume: v, Why: "the PersistentVolume stands for volume " + t.ID})
+	}
+	for _, v := range found {
+		if v.ID == t.ID {
+			noted = append(noted, v)
+			continue
+		}
+		leave(v)
+	}
+	for _, l := range left {
+		leave(l.Volume)
+	}
+	return noted, others
 }
 
 // withRecorded adds the recorded volume. One with another claim's UID is not ours to delete.

@@ -4,33 +4,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-func TestRemoveDeletesEveryVolumeOfTheClaimAndTheRecordedOne(t *testing.T) {
+// Nothing says of another volume with the claim's UID that a run made it.
+func TestRemoveDeletesOnlyTheVolumeOfThePV(t *testing.T) {
 	s := newStorage()
-	s.add(volume.Occupied, ownedBy(uid))
+	s.add(volume.Occupied, s.madeAt(0))
 	s.add(volume.Failed, ownedBy(uid))
-	s.add(volume.Deleting, ownedBy(uid))
 	s.add(volume.Free, ownedBy("other"))
 	recorded := s.add(volume.Free, nil)
 	keeper, _ := s.keeper()
 	for range 2 {
-		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded}); err != nil {
-			t.Fatal(err)
+		left, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded, Noted: true, Name: "pvc-" + uid})
+		if err != nil || len(left) != 2 {
+			t.Fatalf("left %+v, %v", left, err)
 		}
 	}
-	wantLeft(t, s, "v4:1")
+	wantLeft(t, s, "v1:0 v2:2 v3:1")
 }
 
 // The recorded export is the recorded volume's. No other volume's export would be found by it.
 func TestRemoveUsesTheRecordedExportForTheRecordedVolumeOnly(t *testing.T) {
 	s := newStorage()
-	spare := s.add(volume.Free, ownedBy(uid))
-	recorded := s.add(volume.Occupied, ownedBy(uid))
+	spare := s.add(volume.Free, s.madeAt(0))
+	recorded := s.add(volume.Occupied, s.madeAt(time.Second))
 	keeper, _ := s.keeper()
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded, Access: volume.Access{ID: "/export"}}); err != nil {
+	what := undo()
+	what.ID, what.Access = recorded, volume.Access{ID: "/export"}
+	if _, err := keeper.Remove(t.Context(), what); err != nil {
 		t.Fatal(err)
 	}
 	for _, call := range []string{"Delete " + spare, "Delete " + recorded + "/export"} {
@@ -44,7 +48,7 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 	s := newStorage()
 	other := s.add(volume.Free, ownedBy("other"))
 	keeper, _ := s.keeper()
-	err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
+	_, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: other})
 	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), `belongs to claim "other"`) {
 		t.Error(err)
 	}
@@ -54,8 +58,8 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 // A volume that cannot be removed does not keep the others.
 func TestRemoveGoesOnAfterAFailure(t *testing.T) {
 	s := newStorage()
-	s.add(volume.Occupied, ownedBy(uid))
-	s.add(volume.Free, ownedBy(uid))
+	s.add(volume.Occupied, s.madeAt(0))
+	s.add(volume.Free, s.madeAt(time.Second))
 	s.before = func(method string) error {
 		if method == "Delete v1" {
 			return &volume.Error{Kind: volume.Busy, Doing: method}
@@ -63,7 +67,7 @@ func TestRemoveGoesOnAfterAFailure(t *testing.T) {
 		return nil
 	}
 	keeper, _ := s.keeper()
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); !volume.Is(err, volume.Busy) {
+	if _, err := keeper.Remove(t.Context(), undo()); !volume.Is(err, volume.Busy) {
 		t.Error(err)
 	}
 	wantLeft(t, s, "v1:0")
@@ -93,7 +97,7 @@ func TestRemoveAcceptsThatAVolumeVanishes(t *testing.T) {
 		return nil
 	}
 	keeper, _ := s.keeper()
-	if err := keeper.Remove(t.Context(), volume.Target{UID: uid}); err != nil {
+	if _, err := keeper.Remove(t.Context(), undo()); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,6 +18,8 @@ const uid = "8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e"
 type storage struct {
 	volumes map[string]volume.Volume
 	made    int
+	// start is when the first volume may have been made.
+	start time.Time
 	// calls are the names of the methods that were called, in their order.
 	calls []string
 	// before runs before a method, and an error of it is the method's. Nil lets all pass.
@@ -28,7 +30,7 @@ type storage struct {
 	hidden int
 }
 
-func newStorage() *storage { return &storage{volumes: map[string]volume.Volume{}} }
+func newStorage() *storage { return &storage{volumes: map[string]volume.Volume{}, start: time.Now()} }
 
 // keeper returns a Keeper over the storage, and the pauses that it made.
 func (s *storage) keeper() (*volume.Keeper, *[]time.Duration) {
@@ -44,10 +46,24 @@ func (s *storage) add(state volume.State, metadata map[string]string) string {
 	s.made++
 	id := fmt.Sprintf("v%d", s.made)
 	s.volumes[id] = volume.Volume{
-		ID: id, State: state, Status: fmt.Sprintf("state-%d", state), SizeGiB: 1, Type: "plain", Metadata: metadata,
-		Created: time.Unix(int64(s.made), 0),
+		ID: id, Name: "pvc-" + uid, State: state, Status: fmt.Sprintf("state-%d", state), SizeGiB: 1, Type: "plain", Metadata: metadata,
+		Created: s.start.Add(time.Duration(s.made) * time.Second),
 	}
 	return id
+}
+
+// madeAt returns the metadata of a volume that a run asked for so long after the others began.
+func (s *storage) madeAt(after time.Duration) map[string]string {
+	m := ownedBy(uid)
+	m["flex-provisioner.io/made-at"] = s.start.Add(after).UTC().Format(time.RFC3339Nano)
+	return m
+}
+
+// edit changes a volume without a request.
+func (s *storage) edit(id string, change func(*volume.Volume)) {
+	v := s.volumes[id]
+	change(&v)
+	s.volumes[id] = v
 }
 
 func ownedBy(uid string) map[string]string { return map[string]string{volume.KeyUID: uid} }

@@ -21,6 +21,8 @@ type Volume struct {
 	Zone     string
 	Metadata map[string]string
 	Created  time.Time
+	// Users are who uses the volume: "server ID", or "host NAME" where there is no server.
+	Users []string
 }
 
 // UID returns the UID of the claim that the volume was made for.
@@ -56,6 +58,10 @@ type Spec struct {
 	Source Source
 	// Adopt is the ID of an existing volume that becomes the claim's.
 	Adopt string
+	// CopyOf is the UID of a claim whose PV stands for another volume than Adopt, although Adopt may carry the UID.
+	CopyOf string
+	// Asked is when the run began. A volume that it makes carries it. Without it no mark of time is written.
+	Asked time.Time
 	// Access is how the volume is exported, and how the export of a second one is removed.
 	Access Access
 }

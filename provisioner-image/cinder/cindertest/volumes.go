@@ -118,16 +118,21 @@ func (s *Server) Resize(id string, gib int) {
 
 // Add makes a volume without a request and returns its ID.
 func (s *Server) Add(status string, metadata map[string]string) string {
+	return s.AddNamed("outside", status, metadata)
+}
+
+// AddNamed makes a volume with a name without a request and returns its ID.
+func (s *Server) AddNamed(name, status string, metadata map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.add("outside", TypePlain, 1, metadata)
+	v := s.add(name, TypePlain, 1, metadata)
 	v.Status = status
 	return v.ID
 }
 
 func (s *Server) add(name, kind string, size int, metadata map[string]string) *disk {
 	s.made++
-	created := time.Date(2026, 11, 20, 5, 5, s.made, 0, time.UTC)
+	created := time.Now().UTC() //nolint:forbidigo // runs compare it with their own clock
 	v := &disk{
 		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.made), Status: "creating", Size: size,
 		Zone: "nova", Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,

@@ -1,0 +1,165 @@
+package volume_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// restore makes a copy of a volume as Cinder makes one from a backup: with its name and its metadata.
+func (s *storage) restore(id string, after time.Duration) string {
+	of := s.volumes[id]
+	made := s.add(volume.Free, maps.Clone(of.Metadata))
+	s.edit(made, func(v *volume.Volume) { v.Name, v.Created = of.Name, of.Created.Add(after) })
+	return made
+}
+
+func wantLeftAlone(t *testing.T, left []volume.Left, id, why string) {
+	t.Helper()
+	if len(left) != 1 || left[0].ID != id || !strings.Contains(left[0].Why, why) {
+		t.Errorf("left alone: %+v, want %s with %q", left, id, why)
+	}
+}
+
+func TestRestoredBackupSurvivesTheDeletionOfItsClaim(t *testing.T) {
+	s := newStorage()
+	own := s.add(volume.Occupied, ownedBy(uid))
+	restored := s.restore(own, time.Minute)
+	keeper, _ := s.keeper()
+	for range 2 {
+		left, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: own, Noted: true, Name: "pvc-" + uid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLeftAlone(t, left, restored, "stands for volume "+own)
+	}
+	wantLeft(t, s, restored+":1")
+}
+
+// undo returns what an undo knows.
+func undo() volume.Target { return volume.Target{UID: uid, Name: "pvc-" + uid, Undo: true} }
+
+func TestUndoRemovesOnlyWhatARunMade(t *testing.T) {
+	tests := map[string]struct {
+		setup func(*storage) (stays string)
+		why   string
+	}{
+		"a copy beside the original": {func(s *storage) string {
+			return s.restore(s.add(volume.Free, s.madeAt(0)), time.Minute)
+		}, "an older volume carries the same marks"},
+		"a copy of an unmarked volume": {func(s *storage) string {
+			return s.restore(s.add(volume.Free, ownedBy(uid)), time.Minute)
+		}, "an older volume carries the same marks"},
+		"a copy whose original is gone": {func(s *storage) string {
+			own := s.add(volume.Free, s.madeAt(0))
+			id := s.restore(own, time.Hour)
+			delete(s.volumes, own)
+			return id
+		}, "such as a restored backup"},
+		"a copy whose original is being deleted": {func(s *storage) string {
+			return s.restore(s.add(volume.Deleting, s.madeAt(0)), time.Minute)
+		}, "an older volume carries the same marks"},
+		"another name": {func(s *storage) string {
+			id := s.add(volume.Free, s.madeAt(0))
+			s.edit(id, func(v *volume.Volume) { v.Name = "mine" })
+			return id
+		}, `names a volume "pvc-` + uid},
+		"in use by others": {func(s *storage) string {
+			id := s.add(volume.Occupied, s.madeAt(0))
+			s.edit(id, func(v *volume.Volume) { v.Users = []string{"host ours", "server 1"} })
+			return id
+		}, "in use by server 1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStorage()
+			stays := tc.setup(s)
+			keeper, _ := s.keeper()
+			what := undo()
+			what.Access.Client.Host = "ours"
+			left, err := keeper.Remove(t.Context(), what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLeftAlone(t, left, stays, tc.why)
+			if len(s.volumes) != 1 || s.volumes[stays].ID != stays {
+				t.Errorf("left %q", s.left())
+			}
+		})
+	}
+}
+
+// Runs that overlapped have each made a volume, at a time of its own.
+func TestUndoRemovesTheVolumesOfOverlappingRuns(t *testing.T) {
+	s := newStorage()
+	s.add(volume.Free, s.madeAt(0))
+	s.add(volume.Failed, s.madeAt(time.Second))
+	s.add(volume.Deleting, s.madeAt(2*time.Second))
+	s.add(volume.Free, ownedBy("other"))
+	keeper, _ := s.keeper()
+	if left, err := keeper.Remove(t.Context(), undo()); err != nil || len(left) != 0 {
+		t.Errorf("%+v, %v", left, err)
+	}
+	wantLeft(t, s, "v4:1")
+}
+
+// A PV whose record was lost is older than a copy of its volume.
+func TestRemoveWithoutARecordLeavesWhatIsYoungerThanThePV(t *testing.T) {
+	s := newStorage()
+	id := s.add(volume.Free, ownedBy(uid))
+	keeper, _ := s.keeper()
+	what := volume.Target{UID: uid, Name: "pvc-" + uid, Before: s.start.Add(-time.Hour)}
+	left, err := keeper.Remove(t.Context(), what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLeftAlone(t, left, id, "younger than the PersistentVolume")
+	what.Before = s.start
+	if left, err = keeper.Remove(t.Context(), what); err != nil || len(left) != 0 {
+		t.Errorf("%+v, %v", left, err)
+	}
+	wantLeft(t, s, "")
+}
+
+func TestARerunKeepsARestoredBackup(t *testing.T) {
+	for _, state := range []volume.State{volume.Free, volume.Failed} {
+		s := newStorage()
+		own := s.add(volume.Free, s.madeAt(0))
+		restored := s.restore(own, time.Minute)
+		s.edit(restored, func(v *volume.Volume) { v.State = state })
+		keeper, _ := s.keeper()
+		v, left, err := keeper.Ensure(t.Context(), spec())
+		if err != nil || v.ID != own {
+			t.Errorf("using %q, %v", v.ID, err)
+		}
+		wantLeftAlone(t, left, restored, "may be a copy")
+		if len(s.volumes) != 2 {
+			t.Errorf("left %q", s.left())
+		}
+	}
+}
+
+// The clock of the storage differs from the run's: what it made is no copy for all that.
+func TestAVolumeIsRecognizedWhateverTheStoragesClockSays(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		s := newStorage()
+		s.start = s.start.Add(-5 * time.Hour)
+		if lost {
+			s.after = failing("Create", volume.Unavailable)
+		}
+		keeper, _ := s.keeper()
+		for range 2 {
+			v, left, err := keeper.Ensure(t.Context(), spec())
+			if err != nil || v.ID != "v1" || len(left) != 0 {
+				t.Errorf("using %q, left %+v, %v", v.ID, left, err)
+			}
+		}
+		if left, err := keeper.Remove(t.Context(), undo()); err != nil || len(left) != 0 {
+			t.Errorf("%+v, %v", left, err)
+		}
+		wantLeft(t, s, "")
+	}
+}
