@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// restore makes a copy of the claim's volume as Cinder makes one from a backup: with its name and its metadata.
+// restore makes what Cinder makes from a backup: a volume with the name and the metadata of the original.
 func (w *world) restore(t *testing.T) string {
 	t.Helper()
 	own := w.own(t)
