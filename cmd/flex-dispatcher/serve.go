@@ -58,6 +58,9 @@ func (s *settings) serve(ctx context.Context, cfg *rest.Config) error {
 	if err := s.checkAccess(ctx, client); err != nil {
 		return err
 	}
+	if s.controller.ClusterUID, err = admin.ClusterUID(ctx, client); err != nil {
+		return err
+	}
 	limit := &eventlimit.Limit{Most: eventsWaiting}
 	recorder, stopEvents, err := recordEvents(ctx, cfg, limit, s.controller.Provisioner)
 	if err != nil {

@@ -166,6 +166,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 		setTopology(&p.Request, o.VolumeNode)
 		p.Request.SelectedNode, p.Request.Undo = o.VolumeNode.Name, d.NeverBound
 	}
+	p.Request.ClusterUID = a.ClusterUID // after the hash: it is no part of what the claim asks for
 	if d.Verb == contract.Expand {
 		p.Hash, p.Request.Size = o.View.Expand.Hash, o.Size.Value()
 	}

@@ -30,6 +30,8 @@ var (
 		{"gateway.networking.k8s.io", "referencegrants", []string{"list"}},
 		{"events.k8s.io", "events", []string{"create", "patch"}},
 	}
+	// systemNeeds are of the namespace kube-system alone.
+	systemNeeds    = []need{{"", "namespaces", []string{"get"}}}
 	namespaceNeeds = []need{
 		{"", "configmaps", []string{"list", "watch"}},
 		{"", "serviceaccounts", []string{"list", "watch"}},
@@ -59,6 +61,7 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace str
 		return err
 	}
 	for _, check := range []func() ([]string, error){
+		func() ([]string, error) { return denied(ctx, client, scope{name: metav1.NamespaceSystem}, systemNeeds) },
 		func() ([]string, error) { return denied(ctx, client, scope{namespace: namespace}, namespaceNeeds) },
 		func() ([]string, error) { return leaseDenied(ctx, client, lease) },
 	} {

@@ -40,6 +40,8 @@ type Options struct {
 	Allowed jobs.Allowances
 	// KubeAPI is the API server's URL as images see it.
 	KubeAPI string
+	// ClusterUID is the UID of the namespace kube-system, which images are given. It is empty if there is none.
+	ClusterUID string
 	// TrustUsername passes the claim's stamped username and groups on to images. That is safe only if an admission
 	// policy stamps and guards them.
 	TrustUsername bool
@@ -113,7 +115,8 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Writes: writes.New(clk), Latency: c.latency, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
+		Writes: writes.New(clk), Latency: c.latency, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
+		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
 }

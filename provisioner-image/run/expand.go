@@ -27,7 +27,9 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 		return Report{}, err
 	}
 	grown, err := r.keeper.Grow(ctx, volume.Growth{
-		UID:     task.Request.UID,
+		UID:        task.Request.UID,
+		ClusterUID: task.Request.ClusterUID,
+
 		ID:      record.VolumeID,
 		SizeGiB: task.Volume.SizeGiB,
 		Access:  record.Access,

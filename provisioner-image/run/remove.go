@@ -61,7 +61,9 @@ func (r *Runner) remove(ctx context.Context, task input.Task, what removal) (str
 
 func target(task input.Task, record pv.Record, what removal) volume.Target {
 	return volume.Target{
-		UID:    task.Request.UID,
+		UID:        task.Request.UID,
+		ClusterUID: task.Request.ClusterUID,
+
 		ID:     cmp.Or(record.VolumeID, what.id),
 		Noted:  record.VolumeID != "",
 		Name:   task.Volume.Name,

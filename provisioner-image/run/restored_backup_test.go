@@ -71,3 +71,29 @@ func TestRestoredBackupIsAdoptedByAnotherClaim(t *testing.T) {
 		}
 	}
 }
+
+// The UID comes with the request. With it every volume is marked, also one that is adopted.
+func TestVolumeCarriesTheClustersUID(t *testing.T) {
+	for _, id := range []string{"", "adopted"} {
+		w := newWorld(t)
+		if id != "" {
+			id = w.cinder.Add("available", nil)
+			w.cinder.Resize(id, 3)
+			w.also = map[string]string{"adopt": "shop/data: " + id}
+		}
+		of := func(cluster string) func(*contract.Request) {
+			return func(r *contract.Request) { r.ClusterUID = cluster }
+		}
+		w.wantCode(t, w.run(t, w.request(contract.Provision, of("ours")), skeleton()), contract.ExitDone)
+		if v := w.own(t); v.Metadata["flex-provisioner.io/cluster-uid"] != "ours" {
+			t.Errorf("the volume is %+v", v)
+		}
+		object := w.pvs(t)[0]
+		w.wantCode(t, w.run(t, w.request(contract.Delete, of("theirs")), &object), contract.ExitConfig)
+		w.wantCode(t, w.run(t, w.request(contract.Expand, of("theirs")), &object), contract.ExitConfig)
+		w.wantCode(t, w.run(t, w.request(contract.Delete, of("ours")), &object), contract.ExitDone)
+		if all := w.cinder.Volumes(); len(all) != 0 {
+			t.Errorf("left %+v", all)
+		}
+	}
+}

@@ -23,8 +23,9 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 		return Volume{}, refuseAdoption(spec, reason)
 	}
 	v, err = k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
+		delete(metadata, keyClusterUID)
+		maps.Copy(metadata, spec.stamped().Metadata)
 		delete(metadata, keyMade)
-		maps.Copy(metadata, spec.Metadata)
 		metadata[keyAdopted] = "true"
 	})
 	if err != nil {
@@ -60,8 +61,9 @@ func (v Volume) IsAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 // releaseAdopted removes the claim's marks from an adopted volume. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
-		delete(metadata, KeyUID)
-		delete(metadata, keyAdopted)
+		for _, key := range []string{KeyUID, keyClusterUID, keyAdopted} {
+			delete(metadata, key)
+		}
 	})
 	return IgnoreGone(err)
 }

@@ -29,7 +29,7 @@ func (k *Keeper) Ensure(ctx context.Context, spec Spec) (Volume, []Left, error) 
 
 // owner returns what is known of the volumes that runs made for the spec.
 func (s Spec) owner() owner {
-	of := owner{uid: s.UID, name: s.Name, adopt: s.Adopt, host: s.Access.Client.Host}
+	of := owner{uid: s.UID, cluster: s.ClusterUID, name: s.Name, adopt: s.Adopt, host: s.Access.Client.Host}
 	if !s.Asked.IsZero() {
 		of.stamp = s.Asked.UTC().Format(time.RFC3339Nano)
 	}
@@ -109,12 +109,10 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 	return k.restamp(ctx, kept, spec)
 }
 
-// stamped returns the spec with the mark of time.
+// stamped returns the spec with the marks of cluster and time.
 func (s Spec) stamped() Spec {
-	if s.Asked.IsZero() {
-		return s
-	}
-	metadata := map[string]string{keyMade: s.owner().stamp}
+	metadata := map[string]string{keyMade: s.owner().stamp, keyClusterUID: s.ClusterUID}
+	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })
 	maps.Copy(metadata, s.Metadata)
 	s.Metadata = metadata
 	return s

@@ -8,8 +8,10 @@ import (
 // Growth says which volume to grow, how it is exported, and to what size.
 type Growth struct {
 	UID, ID string
-	SizeGiB int
-	Access  Access
+	// ClusterUID is empty where it is not known.
+	ClusterUID string
+	SizeGiB    int
+	Access     Access
 }
 
 // Grow grows the claim's volume to at least the size, and returns it as it is then.
@@ -21,6 +23,9 @@ func (k *Keeper) Grow(ctx context.Context, g Growth) (Resized, error) {
 	if v.UID() != g.UID {
 		return Resized{}, notOurs(v, "extend volume", g.UID)
 	}
+	if v.isOfAnother(g.ClusterUID) {
+		return Resized{}, notThisClusters(v, "extend volume", g.ClusterUID)
+	}
 	return k.backend.Resize(ctx, v, g.SizeGiB, g.Access)
 }
 
@@ -29,5 +34,14 @@ func notOurs(v Volume, doing, uid string) error {
 		Kind:  Misconfigured,
 		Doing: doing + " " + v.ID + ", which is noted on the PV",
 		Said:  fmt.Sprintf("the volume's metadata say that it belongs to claim %q, not to %s", v.UID(), uid),
+	}
+}
+
+func notThisClusters(v Volume, doing, uid string) error {
+	return &Error{
+		Kind:  Misconfigured,
+		Doing: doing + " " + v.ID + ", which is noted on the PV",
+		Said: fmt.Sprintf("the volume's metadata say that it belongs to the cluster with the UID %s, not to %s; if it is this cluster's now, change %s",
+			v.Metadata[keyClusterUID], uid, keyClusterUID),
 	}
 }

@@ -24,6 +24,8 @@ type Left struct {
 // owner is what a run knows of the volumes that were made for its claim.
 type owner struct {
 	uid string
+	// cluster is the UID of the cluster, empty where it is not known.
+	cluster string
 	// name is the one that runs give, adopt the ID of the volume that the config names for the claim.
 	name, adopt string
 	// made is the ID of a volume that this run knows to be the claim's, stamp the time of its own request.
@@ -52,6 +54,8 @@ func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 // whyNotOurs returns why a volume with the claim's UID is not one that a run made, or "". The stamps are those of older volumes.
 func (o owner) whyNotOurs(v Volume, stamps []string) string {
 	switch {
+	case v.isOfAnother(o.cluster):
+		return "its metadata say that it belongs to the cluster with the UID " + v.Metadata[keyClusterUID]
 	case o.made != "" && v.ID == o.made, v.IsAdopted() && v.ID == o.adopt:
 		return ""
 	case v.IsAdopted():
@@ -80,6 +84,12 @@ func (o owner) whyCopy(v Volume, stamps []string) string {
 	default:
 		return ""
 	}
+}
+
+// isOfAnother reports whether the volume belongs to another cluster.
+func (v Volume) isOfAnother(cluster string) bool {
+	its := v.Metadata[keyClusterUID]
+	return cluster != "" && its != "" && its != cluster
 }
 
 // userBeside returns who uses the volume beside the image, or "".

@@ -163,3 +163,55 @@ func TestAVolumeIsRecognizedWhateverTheStoragesClockSays(t *testing.T) {
 		wantLeft(t, s, "")
 	}
 }
+
+func ofCluster(cluster string) map[string]string {
+	m := ownedBy(uid)
+	m["flex-provisioner.io/cluster-uid"] = cluster
+	return m
+}
+
+// A cluster that was restored from a backup of another has its claims, with their UIDs.
+func TestVolumesOfAnotherClusterAreNeverTouched(t *testing.T) {
+	s := newStorage()
+	theirs := s.add(volume.Failed, ofCluster("theirs"))
+	keeper, _ := s.keeper()
+	wanted := spec()
+	wanted.ClusterUID = "ours"
+	v, left, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil || v.ID == theirs || v.Metadata["flex-provisioner.io/cluster-uid"] != "ours" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	wantLeftAlone(t, left, theirs, "cluster with the UID theirs")
+	what := undo()
+	what.ClusterUID = "ours"
+	if left, err = keeper.Remove(t.Context(), what); err != nil {
+		t.Error(err)
+	}
+	wantLeftAlone(t, left, theirs, "cluster with the UID theirs")
+	wantLeft(t, s, theirs+":2")
+
+	what.ID, what.Noted = theirs, true
+	_, err = keeper.Remove(t.Context(), what)
+	_, growErr := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: theirs, ClusterUID: "ours", SizeGiB: 9})
+	for _, err := range []error{err, growErr} {
+		if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "the cluster with the UID theirs, not to ours") {
+			t.Errorf("noted on the PV: %v", err)
+		}
+	}
+	wantLeft(t, s, theirs+":2")
+}
+
+// An older image did not mark the cluster, and an older dispatcher does not say which it is.
+func TestVolumesWithoutAClusterAreOurs(t *testing.T) {
+	for marked, cluster := range map[string]string{"": "ours", "theirs": ""} {
+		s := newStorage()
+		s.add(volume.Free, ofCluster(marked))
+		keeper, _ := s.keeper()
+		what := undo()
+		what.ClusterUID = cluster
+		if left, err := keeper.Remove(t.Context(), what); err != nil || len(left) != 0 {
+			t.Errorf("left %+v, %v", left, err)
+		}
+		wantLeft(t, s, "")
+	}
+}

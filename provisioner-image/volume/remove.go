@@ -9,6 +9,8 @@ import (
 // Target says what to remove.
 type Target struct {
 	UID string
+	// ClusterUID is empty where it is not known.
+	ClusterUID string
 	// ID is the volume that is known to be the claim's. With Noted it is the one that the PV names, and no other is removed.
 	ID    string
 	Noted bool
@@ -66,7 +68,7 @@ func (k *Keeper) Discard(ctx context.Context, v Volume, a Access) error {
 // targets returns what to remove, and what carries the claim's UID and stays.
 func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, []Left, error) {
 	found, left, err := k.find(ctx, owner{
-		uid: t.UID, name: t.Name, adopt: t.Adopt, made: t.ID, host: t.Access.Client.Host, before: t.Before,
+		uid: t.UID, cluster: t.ClusterUID, name: t.Name, adopt: t.Adopt, made: t.ID, host: t.Access.Client.Host, before: t.Before,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -115,6 +117,8 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 		return found, nil // an adopted one, which an earlier run has released
 	case owner != "" && owner != t.UID:
 		return nil, notOurs(v, "remove volume", t.UID)
+	case v.isOfAnother(t.ClusterUID):
+		return nil, notThisClusters(v, "remove volume", t.ClusterUID)
 	}
 	return append(found, v), nil
 }

@@ -9,6 +9,9 @@ const KeyUID = "flex-provisioner.io/claim-uid"
 // KeyCluster is the key of the Kubernetes cluster's name.
 const KeyCluster = "flex-provisioner.io/cluster"
 
+// keyClusterUID is the key of the UID of the Kubernetes cluster. Volumes without it were made by an older image.
+const keyClusterUID = "flex-provisioner.io/cluster-uid"
+
 // Volume is a volume as the storage describes it.
 type Volume struct {
 	ID   string
@@ -45,13 +48,15 @@ const (
 
 // Spec is the volume that a claim wants.
 type Spec struct {
-	UID      string
-	Cluster  string
-	Name     string
-	SizeGiB  int
-	Type     string
-	Zone     string
-	Metadata map[string]string
+	UID     string
+	Cluster string
+	// ClusterUID marks the volumes of this cluster. Without it no cluster is looked at.
+	ClusterUID string
+	Name       string
+	SizeGiB    int
+	Type       string
+	Zone       string
+	Metadata   map[string]string
 	// Hints tell the storage where to put the volume.
 	Hints map[string]any
 	// Source is what the content is cloned from. It is zero for an empty volume.
