@@ -30,10 +30,8 @@ type Actor struct {
 	Series   series.Series
 	// Provisioner is the name that StorageClasses write.
 	Provisioner string
-	// KubeAPI is the API server's URL as images see it.
-	KubeAPI string
-	// ClusterUID is the UID of the namespace kube-system.
-	ClusterUID string
+	// KubeAPI is the API server's URL as images see it, ClusterUID the UID of the namespace kube-system.
+	KubeAPI, ClusterUID string
 	// TrustUsername passes the claim's stamped username and groups on to images.
 	TrustUsername bool
 	// Writes are what the caches may not show yet.
