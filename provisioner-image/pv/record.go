@@ -18,6 +18,8 @@ const (
 	AnnConnector = contract.Domain + "cinder-connector"
 	// AnnAttachment is the ID of the volume's attachment, with the attachments API.
 	AnnAttachment = contract.Domain + "cinder-attachment-id"
+	// AnnPlace is where the volume was made.
+	AnnPlace = volume.KeyPlace
 	// AnnSecret is "namespace/name" of the PV's Secret.
 	AnnSecret = contract.Domain + "secret"
 )
@@ -25,9 +27,11 @@ const (
 // Record is what a run records on the PV.
 type Record struct {
 	VolumeID string
-	Access   volume.Access
-	Secret   corev1.SecretReference
-	CloneOf  string
+	// Place is where the volume was made. PVs of an older image do not have it.
+	Place   volume.Place
+	Access  volume.Access
+	Secret  corev1.SecretReference
+	CloneOf string
 	// Adopted is set if the volume held data before it was the claim's. It is not noted on the PV, whose policy is Retain then.
 	Adopted bool
 }
@@ -42,6 +46,9 @@ func (r Record) annotations() (map[string]string, error) {
 		AnnVolumeID:  r.VolumeID,
 		AnnAttachAPI: string(r.Access.Method),
 		AnnConnector: string(connector),
+	}
+	if r.Place != (volume.Place{}) {
+		annotations[AnnPlace] = r.Place.String()
 	}
 	if r.Access.ID != "" {
 		annotations[AnnAttachment] = r.Access.ID
@@ -69,6 +76,11 @@ func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 		r.Access.Client = volume.Client{}
 		if err := json.Unmarshal([]byte(recorded), &r.Access.Client); err != nil {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnConnector, of.Name, err)
+		}
+	}
+	if recorded := annotations[AnnPlace]; recorded != "" {
+		if err := json.Unmarshal([]byte(recorded), &r.Place); err != nil {
+			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnPlace, of.Name, err)
 		}
 	}
 	if recorded := annotations[AnnSecret]; recorded != "" {

@@ -22,6 +22,7 @@ func skeleton() *corev1.PersistentVolume {
 func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	recorded := pv.Record{
 		VolumeID: "v",
+		Place:    volume.Place{Endpoint: "https://192.0.2.1/v3", Region: "one", Project: "p"},
 		Access: volume.Access{
 			Method: "attachments", ID: "a", Client: volume.Client{Initiator: "iqn.then", Host: "h"},
 		},
@@ -51,7 +52,7 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSpoiledRecordNamesItsAnnotation(t *testing.T) {
-	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnSecret: "no-slash"} {
+	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnPlace: "{", pv.AnnSecret: "no-slash"} {
 		spoiled := skeleton()
 		spoiled.Annotations[annotation] = value
 		if _, err := pv.ReadRecord(spoiled, pv.Record{}); err == nil || !strings.Contains(err.Error(), annotation) {

@@ -39,7 +39,7 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 	if record.VolumeID == "" {
 		return cannotClone(from, "its volume was not made by this provisioner")
 	}
-	task.Volume.Source = volume.Source{VolumeID: record.VolumeID, UID: there.Annotations[contract.AnnClaimUID]}
+	task.Volume.Source = volume.Source{VolumeID: record.VolumeID, Place: record.Place, UID: there.Annotations[contract.AnnClaimUID]}
 	return r.keeper.CheckSource(ctx, task.Volume)
 }
 

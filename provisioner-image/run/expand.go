@@ -31,6 +31,7 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 		ClusterUID: task.Request.ClusterUID,
 
 		ID:      record.VolumeID,
+		Place:   record.Place,
 		SizeGiB: task.Volume.SizeGiB,
 		Access:  record.Access,
 	})

@@ -57,7 +57,7 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 	if err != nil {
 		return nil, err
 	}
-	record := pv.Record{VolumeID: v.ID, Access: access, Adopted: v.IsAdopted()}
+	record := pv.Record{VolumeID: v.ID, Place: r.keeper.Place(), Access: access, Adopted: v.IsAdopted()}
 	if from := task.Request.Source; from != nil {
 		record.CloneOf = from.Namespace + "/" + from.Name
 	}

@@ -67,6 +67,7 @@ func target(task input.Task, record pv.Record, what removal) volume.Target {
 		ID:     cmp.Or(record.VolumeID, what.id),
 		Noted:  record.VolumeID != "",
 		Name:   task.Volume.Name,
+		Place:  record.Place,
 		Adopt:  task.Volume.Adopt,
 		Before: task.PV.CreationTimestamp.Time,
 		Access: record.Access,

@@ -97,3 +97,25 @@ func TestVolumeCarriesTheClustersUID(t *testing.T) {
 		}
 	}
 }
+
+// The claim's user does not see addresses, the administrator sees both and what to do.
+func TestDeleteIsRefusedWhereTheLoginLeadsElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.wantCode(t, w.provision(t), contract.ExitDone)
+	const place = "flex-provisioner.io/cinder-place"
+	object := w.pvs(t)[0]
+	w.cinder.Forget(w.own(t).ID)
+	object.Annotations[place] = `{"endpoint":"http://192.0.2.9:8776/v3","project":"other"}`
+	result := w.run(t, w.request(contract.Delete, nil), &object)
+	w.wantCode(t, result, contract.ExitConfig)
+	for _, want := range []string{"http://192.0.2.9:8776/v3", w.cinder.Endpoint(), place, "Secret"} {
+		if !strings.Contains(result.Message, want) || strings.Contains(contract.ForClaim(result.Message), "http") {
+			t.Errorf("message %q, want %q", result.Message, want)
+		}
+	}
+	if len(w.secrets(t)) != 1 {
+		t.Error("the Secret of a volume that may exist was deleted")
+	}
+	delete(object.Annotations, place)
+	w.wantCode(t, w.run(t, w.request(contract.Delete, nil), &object), contract.ExitDone)
+}

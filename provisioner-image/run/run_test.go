@@ -29,6 +29,7 @@ func TestProvisionAndDelete(t *testing.T) {
 	want.Annotations["flex-provisioner.io/cinder-attach-api"] = "reserve"
 	want.Annotations["flex-provisioner.io/cinder-connector"] = `{"initiator":"iqn.2026-11.io.flex-provisioner:nodes",` +
 		`"host":"flex-provisioner","platform":"x86_64","os_type":"linux","multipath":false}`
+	want.Annotations["flex-provisioner.io/cinder-place"] = `{"endpoint":"` + w.cinder.Endpoint() + `","project":"admin"}`
 	want.Annotations["flex-provisioner.io/secret"] = namespace + "/" + pvName
 	want.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi")
 	want.Spec.ISCSI = &corev1.ISCSIPersistentVolumeSource{

@@ -5,6 +5,8 @@ import "context"
 // Backend is what the domain needs of a storage. Its errors are of type *Error. Every method can be called again
 // after it failed, or after its answer was lost.
 type Backend interface {
+	// Place returns which storage answers.
+	Place() Place
 	// List lists the volumes that match the filter, and no others.
 	List(ctx context.Context, filter Filter) ([]Volume, error)
 	// Get returns one volume.

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -10,13 +11,18 @@ type Growth struct {
 	UID, ID string
 	// ClusterUID is empty where it is not known.
 	ClusterUID string
-	SizeGiB    int
-	Access     Access
+	// Place is where the volume was made, as far as it is noted.
+	Place   Place
+	SizeGiB int
+	Access  Access
 }
 
 // Grow grows the claim's volume to at least the size, and returns it as it is then.
 func (k *Keeper) Grow(ctx context.Context, g Growth) (Resized, error) {
 	v, err := k.backend.Get(ctx, g.ID)
+	if Is(err, Gone) {
+		err = cmp.Or(k.elsewhere(g.ID, "extend volume", g.Place), err)
+	}
 	if err != nil {
 		return Resized{}, err
 	}

@@ -14,6 +14,8 @@ type Target struct {
 	// ID is the volume that is known to be the claim's. With Noted it is the one that the PV names, and no other is removed.
 	ID    string
 	Noted bool
+	// Place is where that volume was made, as far as it is noted.
+	Place Place
 	// Name is the name that a run gives, and Adopt the volume that the config names for the claim.
 	Name, Adopt string
 	// Before is when the PV was created, if there is one.
@@ -109,8 +111,11 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 		return found, nil
 	}
 	v, err := k.backend.Get(ctx, t.ID)
+	if Is(err, Gone) {
+		return found, k.elsewhere(t.ID, "remove volume", t.Place)
+	}
 	if err != nil {
-		return found, IgnoreGone(err)
+		return found, err
 	}
 	switch owner := v.UID(); {
 	case owner == "" && t.Undo:

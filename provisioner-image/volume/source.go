@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
@@ -15,6 +16,9 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
 	}
 	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
+	if Is(err, Gone) {
+		err = cmp.Or(k.elsewhere(spec.Source.VolumeID, "copy volume", spec.Source.Place), err)
+	}
 	switch {
 	case Is(err, Gone):
 		return refuse("the source's volume is not in this storage")

@@ -26,6 +26,8 @@ type storage struct {
 	before func(method string) error
 	// after runs after a method that did its work, as an answer that is lost.
 	after func(method string) error
+	// place is which storage this is.
+	place volume.Place
 	// hidden is how many lists do not show what was made yet.
 	hidden int
 }
@@ -114,6 +116,8 @@ func (s *storage) List(_ context.Context, f volume.Filter) (found []volume.Volum
 	})
 	return found, err
 }
+
+func (s *storage) Place() volume.Place { return s.place }
 
 func (s *storage) Get(_ context.Context, id string) (v volume.Volume, err error) {
 	err = s.do("Get", func() error { v, err = s.find(id); return err })

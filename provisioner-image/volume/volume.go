@@ -78,6 +78,8 @@ func (s Spec) HasContent() bool { return s.Source != Source{} || s.Adopt != "" }
 type Source struct {
 	VolumeID string
 	// UID is the claim that the other volume must belong to.
-	UID        string
+	UID string
+	// Place is where the other volume was made, as far as it is noted.
+	Place      Place
 	SnapshotID string
 }

@@ -1,0 +1,57 @@
+package cinder_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+const project = "00000000000000000000000000000001"
+
+// catalog is a keystone with a Cinder in two regions, one of them with the project in its URL.
+func catalog(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Subject-Token", "token")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "project": {"id": %q, "name": "p"}, "catalog": [
+			{"type": "volumev3", "name": "cinderv3", "endpoints": [
+				{"interface": "public", "region": "one", "region_id": "one", "url": "http://192.0.2.1:8776/v3/%s"},
+				{"interface": "public", "region": "two", "region_id": "two", "url": "http://192.0.2.2:8776/v3/"}]}]}}`, project, project)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v3"
+}
+
+func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
+	login := credentials.Login{AuthURL: catalog(t), Username: "u", Password: "x", Project: "p"}
+	two := login
+	two.Region = "two"
+	for name, tc := range map[string]struct {
+		login credentials.Login
+		want  volume.Place
+	}{
+		"the first region": {login, volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project}},
+		"a region by name": {two, volume.Place{Endpoint: "http://192.0.2.2:8776/v3", Region: "two", Project: project}},
+		"without keystone": {
+			credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
+			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
+		},
+		"without keystone, the project in the URL": {
+			credentials.Login{Endpoint: "http://192.0.2.1:8776/v3/", ProjectID: project},
+			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Project: project},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := cinder.NewBackend(connect(t, tc.login), wait).Place(); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package volume
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// KeyPlace is the annotation of a PV that says where its volume was made. It is a Place in JSON.
+const KeyPlace = "flex-provisioner.io/cinder-place"
+
+// Place is which storage answers: its URL, and the part of it that the login can see. Elsewhere no volume of it is found,
+// although it exists.
+type Place struct {
+	Endpoint string `json:"endpoint"`
+	Region   string `json:"region,omitempty"`
+	Project  string `json:"project,omitempty"`
+}
+
+// String returns the place as it is noted on a PV.
+func (p Place) String() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return p.Endpoint // a struct of strings can always be encoded
+	}
+	return string(text)
+}
+
+// Place returns which storage answers.
+func (k *Keeper) Place() Place { return k.backend.Place() }
+
+// elsewhere returns an error if a volume that was not found was made in another place than the one that was asked. The
+// addresses are for the administrator only.
+func (k *Keeper) elsewhere(id, doing string, noted Place) error {
+	now := k.backend.Place()
+	if noted == (Place{}) || noted == now {
+		return nil
+	}
+	return &Error{
+		Kind:  Misconfigured,
+		Doing: doing + " " + id,
+		Said:  "it is not in the storage, region and project of this login, and was made in others",
+		Err: fmt.Errorf("it was made at %s, the login leads to %s: correct the login's Secret; if the storage has only moved, set"+
+			" the PV's annotation %s to the second", noted, now, KeyPlace),
+	}
+}
