@@ -34,12 +34,20 @@ type owner struct {
 	host string
 	// before is when the PV was created, if there is one.
 	before time.Time
+	// seen are volumes that an earlier look of the same run has judged.
+	seen []Volume
 }
 
 // sift splits the volumes that carry the claim's UID, oldest first, into those that its runs made and the others.
 func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 	var stamps []string
+	for _, v := range o.seen {
+		stamps = append(stamps, v.Metadata[keyMade])
+	}
 	for _, v := range all {
+		if slices.ContainsFunc(o.seen, func(s Volume) bool { return s.ID == v.ID }) {
+			continue
+		}
 		why := o.whyNotOurs(v, stamps)
 		stamps = append(stamps, v.Metadata[keyMade])
 		if why == "" {

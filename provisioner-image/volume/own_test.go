@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"maps"
 	"strings"
 	"testing"
@@ -213,5 +214,26 @@ func TestVolumesWithoutAClusterAreOurs(t *testing.T) {
 			t.Errorf("left %+v, %v", left, err)
 		}
 		wantLeft(t, s, "")
+	}
+}
+
+// The storage executes a create after the run that asked for it was killed.
+func TestUndoRemovesAVolumeThatAppearsLate(t *testing.T) {
+	s := newStorage()
+	var pauses []time.Duration
+	keeper := volume.NewKeeper(s, func(_ context.Context, d time.Duration) error {
+		pauses = append(pauses, d)
+		s.add(volume.Free, s.madeAt(0))
+		return nil
+	})
+	if left, err := keeper.Remove(t.Context(), undo()); err != nil || len(left) != 0 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	wantLeft(t, s, "")
+	if len(pauses) != 1 || pauses[0] < time.Second {
+		t.Errorf("pauses %v", pauses)
+	}
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: "v9", Noted: true}); err != nil || len(pauses) != 1 {
+		t.Errorf("a delete by its PV pauses: %v, %v", pauses, err)
 	}
 }

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,12 +25,39 @@ type Target struct {
 	Access Access
 	// Undo is true if no claim was ever bound to a PV, so that adopted volumes are released.
 	Undo bool
+	// seen are volumes that an earlier look has judged.
+	seen []Volume
 }
 
 // Remove removes the volume that the PV names, from whatever state it is in. Where no PV names one it removes every
 // volume that runs made for the claim. A volume that does not exist counts as removed. Remove returns the volumes that
 // carry the claim's UID and were left alone.
 func (k *Keeper) Remove(ctx context.Context, t Target) ([]Left, error) {
+	found, left, err := k.targets(ctx, t)
+	if err == nil {
+		err = k.removeAll(ctx, t, found)
+	}
+	if err != nil || !t.Undo || t.ID != "" {
+		return left, err
+	}
+	for _, l := range left {
+		found = append(found, l.Volume)
+	}
+	late, err := k.lookAgain(ctx, t, found)
+	return append(left, late...), err
+}
+
+// latePause is how much later an undo looks a second time: the storage may still be executing a create of a run that was
+// killed, or not list yet what it made.
+const latePause = 3 * time.Second
+
+// lookAgain removes what has appeared after the first look. It is the last one: the record of the claim is released then.
+// What was seen before is not looked at again: a copy whose original has just been deleted would look like an original.
+func (k *Keeper) lookAgain(ctx context.Context, t Target, seen []Volume) ([]Left, error) {
+	t.seen = seen
+	if err := k.wait(ctx, latePause); err != nil {
+		return nil, fmt.Errorf("wait before the second look for volumes of claim %s: %w", t.UID, err)
+	}
 	found, left, err := k.targets(ctx, t)
 	if err != nil {
 		return left, err
@@ -70,7 +98,7 @@ func (k *Keeper) Discard(ctx context.Context, v Volume, a Access) error {
 // targets returns what to remove, and what carries the claim's UID and stays.
 func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, []Left, error) {
 	found, left, err := k.find(ctx, owner{
-		uid: t.UID, cluster: t.ClusterUID, name: t.Name, adopt: t.Adopt, made: t.ID, host: t.Access.Client.Host, before: t.Before,
+		uid: t.UID, cluster: t.ClusterUID, name: t.Name, adopt: t.Adopt, made: t.ID, host: t.Access.Client.Host, before: t.Before, seen: t.seen,
 	})
 	if err != nil {
 		return nil, nil, err
