@@ -171,3 +171,28 @@ func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 		t.Errorf("%v, left %s", err, ids(server))
 	}
 }
+
+// Extending a volume in use may fail. Cinder refuses to delete a volume that is attached, also in this status.
+func TestRemoveDetachesAVolumeWhoseExtensionFailed(t *testing.T) {
+	keeper, server := start(t)
+	v, _, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, held, err := keeper.Export(t.Context(), v, attach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.SetStatus(v.ID, "error_extending")
+	var detached bool
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		detached = detached || r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/attachments/")
+		if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/volumes/") && !detached {
+			t.Error("the volume is deleted before it is detached")
+		}
+		return cindertest.Answer
+	}
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Noted: true, Access: held}); err != nil || ids(server) != "" || !detached {
+		t.Errorf("%v, left %s", err, ids(server))
+	}
+}
