@@ -32,8 +32,8 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 	return connectKeystone(ctx, login, client, wait)
 }
 
-// projectInURL matches the projects that Cinder accepts in a URL. Any other project, such as the usual "admin", works
-// only with URLs without a project.
+// projectInURL matches the projects that every Cinder accepts in a URL. With any other, such as the usual "admin", the
+// answers decide whether it is in the URL.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
 func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
@@ -45,11 +45,13 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if err != nil {
 		return nil, failure(err, "prepare requests to Cinder", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
+	} else {
+		client.Transport = newProjectForm(client.Transport, endpoint, project)
 	}
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	return &Cinder{api: &gophercloud.ServiceClient{
 		ProviderClient: provider,
 		Endpoint:       endpoint,

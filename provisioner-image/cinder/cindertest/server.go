@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,7 +46,9 @@ type Server struct {
 	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
-	// MaxMicro is the newest microversion, 3.MaxMicro.
+	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26 or 28.
+	Release int
+	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes it.
 	MaxMicro int
 	// Page is how many volumes a page of a list holds. Zero puts all of them on one page.
 	Page int
@@ -58,12 +61,24 @@ type Server struct {
 	uses    map[string]*use
 }
 
-// New starts a server; the caller closes it.
-func New() *Server {
-	s := &Server{Quota: 10, Slow: 1, MaxMicro: 70, volumes: map[string]*disk{}, uses: map[string]*use{}}
+// Releases lists the releases of Cinder that a Server can be.
+func Releases() []int { return []int{17, 21, 26, 28} }
+
+// New starts a Cinder 21; the caller closes it.
+func New() *Server { return NewRelease(21) }
+
+// NewRelease starts a server that answers as that release of Cinder does; the caller closes it.
+func NewRelease(release int) *Server {
+	s := &Server{
+		Release: release, MaxMicro: maxMicros[release],
+		Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{},
+	}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
+
+// maxMicros holds the newest microversion of each release.
+var maxMicros = map[int]int{17: 62, 21: 70, 26: 71, 28: 71}
 
 // Endpoint returns the URL for a cloud config.
 func (s *Server) Endpoint() string { return s.URL + "/v3" }
@@ -141,20 +156,16 @@ func fault(status int, format string, args ...any) answer {
 
 var projectForm = regexp.MustCompile(`^[0-9a-f-]+$`)
 
-// route removes version and project from the path and serves the rest. The project is optional, but must be the
-// token's.
+// route removes version and project from the path and serves the rest.
 func (s *Server) route(r *http.Request) answer {
 	path, ok := strings.CutPrefix(r.URL.Path, "/v3/")
 	_, project, hasToken := strings.Cut(r.Header.Get("X-Auth-Token"), ":")
 	if !ok || !hasToken {
-		return answer{http.StatusNotFound, map[string]any{"message": "The resource could not be found."}}
+		return noSuchURL()
 	}
-	parts := strings.Split(path, "/")
-	if projectForm.MatchString(parts[0]) {
-		if parts[0] != project {
-			return fault(http.StatusBadRequest, "Malformed request url")
-		}
-		parts = parts[1:]
+	parts, refused := s.withoutProject(strings.Split(path, "/"), project)
+	if refused != nil {
+		return *refused
 	}
 	if micro(r) > s.MaxMicro {
 		return fault(http.StatusNotAcceptable, "Version 3.%d is not supported by the API. Minimum is 3.0 and maximum"+
@@ -164,6 +175,33 @@ func (s *Server) route(r *http.Request) answer {
 		return s.attachments(r, parts[1:])
 	}
 	return s.resource(r, parts)
+}
+
+// yoga is the first release with URLs without a project, and with a rule for projects in URLs.
+const yoga = 20
+
+// withoutProject removes the project from a path. It must be the token's. Before Yoga it is mandatory, and any word is
+// one; from Yoga on it is optional.
+func (s *Server) withoutProject(parts []string, project string) ([]string, *answer) {
+	if s.Release >= yoga && !projectForm.MatchString(parts[0]) {
+		return parts, nil
+	}
+	if len(parts) < 2 || !slices.Contains([]string{"volumes", "attachments", "messages", "limits"}, parts[1]) {
+		refused := noSuchURL()
+		return nil, &refused
+	}
+	if parts[0] != project {
+		refused := fault(http.StatusBadRequest, "Malformed request url")
+		return nil, &refused
+	}
+	return parts[1:], nil
+}
+
+// noSuchURL is the answer to a URL that no resource has.
+func noSuchURL() answer {
+	return answer{http.StatusNotFound, map[string]any{
+		"message": "The resource could not be found.<br /><br />\n\n\n", "code": "404 Not Found", "title": "Not Found",
+	}}
 }
 
 // micro returns the minor number of the requested microversion.
@@ -192,7 +230,7 @@ func (s *Server) resource(r *http.Request, parts []string) answer {
 	case "GET messages":
 		return s.messages(r)
 	default:
-		return answer{http.StatusNotFound, map[string]any{"message": "The resource could not be found."}}
+		return noSuchURL()
 	}
 }
 
