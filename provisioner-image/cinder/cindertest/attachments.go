@@ -91,10 +91,11 @@ func (s *Server) attach(r *http.Request) answer {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return fault(http.StatusBadRequest, "Malformed request body")
 	}
-	if server, there := body.Attachment["instance_uuid"]; there && server == "" {
-		return fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: .  '' is not a 'uuid'")
-	}
 	id, _ := body.Attachment["volume_uuid"].(string)
+	server, named := body.Attachment["instance_uuid"]
+	if refused := s.refuseServer(id, server, named); refused != nil {
+		return *refused
+	}
 	v, ok := s.volumes[id]
 	if !ok {
 		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
@@ -105,6 +106,28 @@ func (s *Server) attach(r *http.Request) answer {
 	}
 	v.Status = "reserved"
 	return answer{http.StatusOK, map[string]any{"attachment": *s.newUse(id)}}
+}
+
+// xena is the first release with attachments without a server.
+const xena = 19
+
+// refuseServer returns the refusal of an attachment by the schema of the request, or nil.
+func (s *Server) refuseServer(id string, server any, named bool) *answer {
+	var refused answer
+	text, isText := server.(string)
+	switch {
+	case !named && s.Release < xena:
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute attachment. Value: {'volume_uuid': '%s'}."+
+			" 'instance_uuid' is a required property", id)
+	case named && !isText:
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: None. None is not"+
+			" of type 'string'")
+	case named && text == "":
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: . '' is not a 'uuid'")
+	default:
+		return nil
+	}
+	return &refused
 }
 
 // onUse serves requests for one attachment.

@@ -69,13 +69,14 @@ func New() *Server { return NewRelease(21) }
 
 // NewRelease starts a server that answers as that release of Cinder does; the caller closes it.
 func NewRelease(release int) *Server {
-	s := &Server{
-		Release: release, MaxMicro: maxMicros[release],
-		Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{},
-	}
+	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}}
+	s.SetRelease(release)
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
+
+// SetRelease makes the server another release.
+func (s *Server) SetRelease(release int) { s.Release, s.MaxMicro = release, maxMicros[release] }
 
 // maxMicros holds the newest microversion of each release.
 var maxMicros = map[int]int{17: 62, 21: 70, 26: 71, 28: 71}
