@@ -255,3 +255,20 @@ func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 		t.Errorf("%v, left %s", err, ids(server))
 	}
 }
+
+// The status of a volume whose extension has failed does not say that it is attached, and Cinder does not delete it.
+func TestRemoveDetachesAVolumeThatFailed(t *testing.T) {
+	for _, status := range []string{"error_extending", "error_deleting", "error"} {
+		for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
+			keeper, server := start(t)
+			held := exportTwice(t, keeper, volume.Access{Method: api, Client: connector})
+			server.SetStatus(server.Volumes()[0].ID, status)
+			if status == "error_deleting" && api == cinder.Reserve {
+				continue // there is nothing to detach: an administrator has to reset the status
+			}
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: held}); err != nil || ids(server) != "" {
+				t.Errorf("%s, %s: %v, left %s", status, api, err, ids(server))
+			}
+		}
+	}
+}

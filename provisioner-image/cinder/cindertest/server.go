@@ -46,12 +46,17 @@ type Server struct {
 	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
+	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that the project's quota
+	// does, in GiB. Zero is no limit.
+	MaxSize, VolumeLimit int
 	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26 or 28.
 	Release int
 	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes it.
 	MaxMicro int
 	// Page is how many volumes a page of a list holds. Zero puts all of them on one page.
 	Page int
+	// PublicEndpoint is the beginning of the links to the next page, instead of the URL that was asked.
+	PublicEndpoint string
 	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or "deleting".
 	Slow int
 
@@ -137,6 +142,9 @@ type answer struct {
 func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Openstack-Request-Id", "req-00000000-0000-4000-8000-000000000000")
+	if a.status == http.StatusRequestEntityTooLarge {
+		w.Header().Set("Retry-After", "0")
+	}
 	w.WriteHeader(a.status)
 	if a.body != nil {
 		_ = json.NewEncoder(w).Encode(a.body) // the client closed the connection: the test will notice
@@ -148,7 +156,7 @@ func fault(status int, format string, args ...any) answer {
 	names := map[int]string{
 		http.StatusBadRequest: "badRequest", http.StatusNotFound: "itemNotFound",
 		http.StatusRequestEntityTooLarge: "overLimit", http.StatusUnauthorized: "error",
-		http.StatusNotAcceptable: "computeFault",
+		http.StatusNotAcceptable: "computeFault", http.StatusInternalServerError: "computeFault",
 	}
 	return answer{status, map[string]any{
 		names[status]: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)},
