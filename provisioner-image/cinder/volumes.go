@@ -64,7 +64,8 @@ func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	return toVolume(v), nil
 }
 
-// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist.
+// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist, or that
+// it does not make a volume of this size, which is the claim's.
 func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
 	v, err := volumes.Create(ctx, c.api, volumes.CreateOpts{
 		Name:             spec.Name,
@@ -77,6 +78,9 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 	}, hints(spec.Hints)).Extract()
 	if err != nil {
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
+		if isOfSize(err) {
+			special = unsuitable
+		}
 		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
 	}
 	return toVolume(v), nil
@@ -90,14 +94,19 @@ func (c *Cinder) Delete(ctx context.Context, id string) error {
 // extendInUse is the first microversion that extends a volume in use.
 const extendInUse = "3.42"
 
-// Extend requests a larger size. Cinder extends the volume later.
+// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size, unless it is the volume's
+// status that does not allow it.
 func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
 	api := c.api
 	if attached {
 		api = c.at(extendInUse)
 	}
 	err := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
-	return failure(err, "extend volume "+id, nil)
+	special := kinds{http.StatusBadRequest: volume.Unsuitable}
+	if isOfSize(err) {
+		special = unsuitable
+	}
+	return failure(err, "extend volume "+id, special)
 }
 
 // SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
