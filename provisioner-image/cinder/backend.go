@@ -1,6 +1,7 @@
 package cinder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,7 +38,26 @@ func (b *Backend) Get(ctx context.Context, id string) (volume.Volume, error) {
 
 // Create requests a new volume. Cinder makes it later.
 func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
-	return b.cinder.Create(ctx, spec)
+	v, err := b.cinder.Create(ctx, spec)
+	if err != nil && spec.Source.VolumeID != "" {
+		err = cmp.Or(b.whyNotCloned(ctx, spec.Source.VolumeID), err)
+	}
+	return v, err
+}
+
+// whyNotCloned returns an error if the source of a refused clone is only reserved, and nil otherwise. Cinder clones
+// volumes that are available or in-use, in every release, and that will not change by itself.
+func (b *Backend) whyNotCloned(ctx context.Context, id string) error {
+	source, err := b.cinder.Get(ctx, id)
+	if err != nil || !isReserved(source) {
+		return nil
+	}
+	return &volume.Error{
+		Kind:  volume.Unsuitable,
+		Doing: "copy volume " + id,
+		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, since its storage class has, or falls back to,"+
+			" attach-api reserve: choose a source of a storage class with attach-api attachments", source.Status),
+	}
 }
 
 // Ready waits until Cinder has made the volume. It fails at once when Cinder has given the volume up.

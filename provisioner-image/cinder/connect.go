@@ -12,6 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/projecturl"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -51,7 +52,7 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
 	} else {
-		client.Transport = newProjectForm(client.Transport, endpoint, project)
+		client.Transport = projecturl.New(client.Transport, endpoint, project)
 	}
 	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	return &Cinder{api: &gophercloud.ServiceClient{
@@ -93,7 +94,7 @@ func addVersion(api *gophercloud.ServiceClient) {
 	}
 	api.Endpoint += "v3/"
 	if project := projectOf(api.ProviderClient); project != "" {
-		api.HTTPClient.Transport = newProjectForm(api.HTTPClient.Transport, api.Endpoint, project)
+		api.HTTPClient.Transport = projecturl.New(api.HTTPClient.Transport, api.Endpoint, project)
 	}
 }
 

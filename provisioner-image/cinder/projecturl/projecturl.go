@@ -1,4 +1,4 @@
-package cinder
+package projecturl
 
 import (
 	"bytes"
@@ -27,7 +27,8 @@ type projectForm struct {
 	form     atomic.Int32
 }
 
-func newProjectForm(next http.RoundTripper, endpoint, project string) *projectForm {
+// New returns a transport for requests to an endpoint, which ends with a slash. Nil stands for http.DefaultTransport.
+func New(next http.RoundTripper, endpoint, project string) http.RoundTripper {
 	return &projectForm{next: cmp.Or(next, http.DefaultTransport), endpoint: endpoint, project: project}
 }
 

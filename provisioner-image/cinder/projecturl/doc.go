@@ -1,0 +1,2 @@
+// Package projecturl puts the project into the URLs of a Cinder that wants it there.
+package projecturl
