@@ -48,13 +48,17 @@ func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, 
 // whyNotCloned returns an error if the source of a refused clone is only reserved, and nil otherwise. Cinder clones
 // volumes that are available or in-use, in every release, and that will not change by itself.
 func (b *Backend) whyNotCloned(ctx context.Context, id string) error {
-	source, err := b.cinder.Get(ctx, id)
-	if err != nil || !isReserved(source) {
-		return nil
+	// If it cannot be found out, the refusal itself is the error.
+	if source, err := b.cinder.Get(ctx, id); err == nil && isReserved(source) {
+		return notCloned(source)
 	}
+	return nil
+}
+
+func notCloned(source volume.Volume) error {
 	return &volume.Error{
 		Kind:  volume.Unsuitable,
-		Doing: "copy volume " + id,
+		Doing: "copy volume " + source.ID,
 		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, since its storage class has, or falls back to,"+
 			" attach-api reserve: choose a source of a storage class with attach-api attachments", source.Status),
 	}
