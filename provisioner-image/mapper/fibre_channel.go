@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,9 +15,9 @@ type fibreChannel struct{}
 // fabric is Cinder's description of a Fibre Channel connection.
 type fabric struct {
 	WWN  stringOrList `json:"target_wwn"`
-	LUN  int32        `json:"target_lun"`
+	LUN  number       `json:"target_lun"`
 	WWNs []string     `json:"target_wwns"`
-	LUNs []int32      `json:"target_luns"`
+	LUNs []number     `json:"target_luns"`
 	// WWID identifies the disk itself. Only some backends send it.
 	WWID string `json:"wwn"`
 }
@@ -31,7 +30,7 @@ func (fibreChannel) Check(w Want) error {
 // Map builds an fc source.
 func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	var f fabric
-	if err := c.Decode(&f); err != nil {
+	if err := decode(c, &f); err != nil {
 		return Mapping{}, err
 	}
 	source := &corev1.FCVolumeSource{FSType: w.fsType(), ReadOnly: w.ReadOnly}
@@ -45,24 +44,24 @@ func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 // that Kubernetes does not mount. Kubernetes has one LUN for all ports.
 func (f fabric) name(s *corev1.FCVolumeSource) error {
 	ports, lun := f.ports()
-	fits := lun >= 0 && lun <= maxLUN
+	fits := lun.known && lun.value >= 0 && lun.value <= maxLUN
 	switch {
 	case f.WWID != "" && (!f.hasOneLUN() || !fits):
 		s.WWIDs = []string{f.WWID}
 		return nil
-	case len(ports) == 0:
-		return unsupported("the storage names no port of the volume")
+	case len(ports) == 0 || !lun.known:
+		return unsupported("the storage names no port or no LUN of the volume")
 	case !fits:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun.value, maxLUN)
 	default:
-		s.TargetWWNs, s.Lun = ports, &lun
+		s.TargetWWNs, s.Lun = ports, new(int32(lun.value)) //nolint:gosec // it fits
 		return nil
 	}
 }
 
 // ports returns the ports that export the volume with the same LUN as the first port, and that LUN.
-func (f fabric) ports() ([]string, int32) {
-	ports, luns := []string(f.WWN), slices.Repeat([]int32{f.LUN}, len(f.WWN))
+func (f fabric) ports() ([]string, number) {
+	ports, luns := []string(f.WWN), slices.Repeat([]number{f.LUN}, len(f.WWN))
 	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
 		ports, luns = f.WWNs, f.LUNs
 	}
@@ -83,24 +82,5 @@ func (f fabric) ports() ([]string, int32) {
 func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
 func (f fabric) hasOneLUN() bool {
-	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })
-}
-
-// stringOrList is a field that some backends send as a string and others as a list.
-type stringOrList []string
-
-// UnmarshalJSON accepts both.
-func (s *stringOrList) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*s = nil
-		if one != "" {
-			*s = []string{one}
-		}
-		return nil
-	}
-	var many []string
-	err := json.Unmarshal(data, &many)
-	*s = many
-	return err
+	return !slices.ContainsFunc(f.LUNs, func(lun number) bool { return lun != f.LUNs[0] })
 }

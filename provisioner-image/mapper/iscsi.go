@@ -15,16 +15,22 @@ type iscsi struct{}
 type target struct {
 	Portal            string   `json:"target_portal"`
 	IQN               string   `json:"target_iqn"`
-	LUN               int32    `json:"target_lun"`
+	LUN               number   `json:"target_lun"`
 	Portals           []string `json:"target_portals"`
 	IQNs              []string `json:"target_iqns"`
-	LUNs              []int32  `json:"target_luns"`
+	LUNs              []number `json:"target_luns"`
 	AuthMethod        string   `json:"auth_method"`
 	AuthUsername      string   `json:"auth_username"`
 	AuthPassword      string   `json:"auth_password"`
 	DiscoveryMethod   string   `json:"discovery_auth_method"`
 	DiscoveryUsername string   `json:"discovery_auth_username"`
 	DiscoveryPassword string   `json:"discovery_auth_password"`
+}
+
+// path is one way to the disk.
+type path struct {
+	portal, iqn string
+	lun         int64
 }
 
 // Check allows many readers only where each node has an initiator name of its own: two nodes with the same name would
@@ -39,14 +45,17 @@ func (iscsi) Check(w Want) error {
 // Map builds an iscsi source, and the Secret of its CHAP credentials.
 func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	var t target
-	if err := c.Decode(&t); err != nil {
+	if err := decode(c, &t); err != nil {
 		return Mapping{}, err
 	}
-	t.complete()
-	if err := t.mountable(w); err != nil {
+	paths := t.paths()
+	if len(paths) == 0 {
+		return Mapping{}, unsupported("the storage names no portal, no target or no LUN of the volume")
+	}
+	if err := t.mountable(paths[0], w); err != nil {
 		return Mapping{}, err
 	}
-	source := t.source(w)
+	source := t.source(paths, w)
 	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
 		source.SecretRef = &w.SecretRef
@@ -55,15 +64,19 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	return mapping, nil
 }
 
-// complete uses the first portal of the lists where a backend sends only the lists.
-func (t *target) complete() {
-	if t.Portal == "" && t.hasLists() {
-		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
+// paths returns the ways to the disk that are fully described. The first one is the backend's own choice, if it makes one.
+func (t *target) paths() []path {
+	portals, iqns, luns := []string{t.Portal}, []string{t.IQN}, []number{t.LUN}
+	if len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals) {
+		portals, iqns, luns = append(portals, t.Portals...), append(iqns, t.IQNs...), append(luns, t.LUNs...)
 	}
-}
-
-func (t *target) hasLists() bool {
-	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
+	var paths []path
+	for i, portal := range portals {
+		if portal != "" && iqns[i] != "" && luns[i].known {
+			paths = append(paths, path{portal, iqns[i], luns[i].value})
+		}
+	}
+	return paths
 }
 
 // maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an initiator name.
@@ -71,16 +84,14 @@ const maxInterface = 64
 
 // mountable refuses what the kubelet or the API server would refuse only later, where the claim would not show the
 // reason.
-func (t *target) mountable(w Want) error {
+func (t *target) mountable(p path, w Want) error {
 	switch {
-	case t.Portal == "" || t.IQN == "":
-		return unsupported("the storage names no portal or no target of the volume")
-	case t.LUN < 0 || t.LUN > maxLUN:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
-	case w.Initiator != "" && len(w.PVName)+1+len(t.Portal) > maxInterface:
+	case p.lun < 0 || p.lun > maxLUN:
+		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", p.lun, maxLUN)
+	case w.Initiator != "" && len(w.PVName)+1+len(p.portal) > maxInterface:
 		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
 			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
-			t.Portal, maxInterface)
+			p.portal, maxInterface)
 	case !isCHAPOrNone(t.AuthMethod):
 		return unsupported("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
 	case !isCHAPOrNone(t.DiscoveryMethod):
@@ -95,12 +106,13 @@ const maxLUN = 255
 
 func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
 
-func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
+func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSource {
+	first := paths[0]
 	s := &corev1.ISCSIPersistentVolumeSource{
-		TargetPortal:      t.Portal,
-		IQN:               t.IQN,
-		Lun:               t.LUN,
-		Portals:           t.otherPortals(),
+		TargetPortal:      first.portal,
+		IQN:               first.iqn,
+		Lun:               int32(first.lun), //nolint:gosec // mountable has checked it
+		Portals:           otherPortals(paths),
 		FSType:            w.fsType(),
 		ReadOnly:          w.ReadOnly,
 		SessionCHAPAuth:   t.AuthMethod == "CHAP",
@@ -113,15 +125,13 @@ func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 }
 
 // otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
-func (t *target) otherPortals() []string {
-	if !t.hasLists() {
-		return nil
-	}
+func otherPortals(paths []path) []string {
+	first := paths[0]
 	var others []string
-	for i, portal := range t.Portals {
-		same := t.IQNs[i] == t.IQN && t.LUNs[i] == t.LUN
-		if same && portal != t.Portal && !slices.Contains(others, portal) {
-			others = append(others, portal)
+	for _, p := range paths[1:] {
+		same := p.iqn == first.iqn && p.lun == first.lun
+		if same && p.portal != first.portal && !slices.Contains(others, p.portal) {
+			others = append(others, p.portal)
 		}
 	}
 	return others

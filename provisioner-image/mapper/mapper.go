@@ -85,7 +85,7 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 // cannot read.
 func isReadOnly(c volume.Connection) (bool, error) {
 	var facts common
-	if err := c.Decode(&facts); err != nil {
+	if err := decode(c, &facts); err != nil {
 		return false, err
 	}
 	if facts.Encrypted {

@@ -1,7 +1,6 @@
 package mapper
 
 import (
-	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(
 // Map builds a csi source for csi-driver-nvmf.
 func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	var s subsystem
-	if err := c.Decode(&s); err != nil {
+	if err := decode(c, &s); err != nil {
 		return Mapping{}, err
 	}
 	s, err := s.single()
@@ -118,20 +117,4 @@ func (s *subsystem) attributes(w Want) map[string]string {
 		a["deviceUUID"] = w.VolumeID
 	}
 	return a
-}
-
-// textOrNo is a field that some backends send as text and others as a number.
-type textOrNo string
-
-// UnmarshalJSON accepts both.
-func (t *textOrNo) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*t = textOrNo(text)
-		return nil
-	}
-	var number json.Number
-	err := json.Unmarshal(data, &number)
-	*t = textOrNo(number)
-	return err
 }

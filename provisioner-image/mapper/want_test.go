@@ -124,6 +124,67 @@ func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
 	}
 }
 
+// LUNs come as numbers, as text and as null; a path without one is no path.
+func TestLUNIsReadInEveryFormThatBackendsSend(t *testing.T) {
+	two := []string{"127.0.0.1:3260", "127.0.0.2:3260"}
+	tests := map[string]map[string]any{
+		"text":               {"target_lun": "7"},
+		"text in lists":      {"target_lun": "7", "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []string{"7", "7"}},
+		"lists only, text":   {"target_lun": nil, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []string{"7", "7"}},
+		"null in a list":     {"target_lun": 7, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []any{7, nil}},
+		"first of list null": {"target_portal": nil, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []any{nil, 7}},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			m, err := mapper.Map(connection(t, change), want())
+			if err != nil || m.Source.ISCSI.Lun != 7 || m.Source.ISCSI.TargetPortal == "" {
+				t.Errorf("%+v, %v", m.Source.ISCSI, err)
+			}
+		})
+	}
+	for name, change := range map[string]map[string]any{
+		"text": {"target_lun": "7", "target_luns": []string{"7", "7"}}, "no list": {"target_lun": "7", "target_luns": nil, "target_wwns": nil},
+	} {
+		t.Run("fc "+name, func(t *testing.T) {
+			m, err := mapper.Map(capture(t, "fibre-channel", change), want())
+			if err != nil || *m.Source.FC.Lun != 7 || len(m.Source.FC.TargetWWNs) != 2 {
+				t.Errorf("%+v, %v", m.Source.FC, err)
+			}
+		})
+	}
+}
+
+// What cannot be read is a fault of the class, so that the claim says so and the volume is not kept by a run that is
+// repeated for ever. The fault shows no value.
+func TestUnreadableConnectionIsAFaultOfTheClass(t *testing.T) {
+	tests := map[string]struct {
+		from   string
+		change map[string]any
+		reason string
+	}{
+		"a LUN that is no number":    {"iscsi", map[string]any{"target_lun": "hush"}, "a LUN is no number"},
+		"a LUN that is an object":    {"iscsi", map[string]any{"target_lun": map[string]any{"hush": 1}}, "a LUN is no number"},
+		"no LUN":                     {"iscsi", map[string]any{"target_lun": nil}, "no LUN of the volume"},
+		"a portal that is a list":    {"iscsi", map[string]any{"target_portal": []string{"hush"}}, "target_portal"},
+		"fc, no LUN":                 {"fibre-channel", map[string]any{"target_lun": nil, "target_luns": nil, "wwn": nil}, "no LUN of the volume"},
+		"fc, ports that are numbers": {"fibre-channel", map[string]any{"target_wwns": []int{1}}, "target_wwns"},
+		"rbd, a name that is a list": {"rbd", map[string]any{"name": []string{"hush"}}, "name"},
+		"nvme, a port that is true":  {"nvmeof", map[string]any{"target_port": true}, "target_port"},
+		"encrypted in text":          {"iscsi", map[string]any{"encrypted": "hush"}, "encrypted"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			ceph(&w)
+			_, err := mapper.Map(capture(t, tc.from, tc.change), w)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
+			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) || strings.Contains(u.Reason, "hush") {
+				t.Errorf("got %v, want %q", err, tc.reason)
+			}
+		})
+	}
+}
+
 // A limit that only Nova enforces is reported.
 func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	if got := mapper.Unenforced(capture(t, "iscsi", nil)); got != "" {
