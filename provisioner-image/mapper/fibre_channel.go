@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := f.name(source); err != nil {
 		return Mapping{}, err
 	}
-	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}}, nil
+	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}, Warnings: f.warnings(source)}, nil
 }
 
 // name identifies the disk: by its ports and their LUN, or by its WWID where the ports have different LUNs or a LUN
@@ -52,11 +53,20 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 	case len(ports) == 0 || !lun.known:
 		return unsupported("the storage names no port or no LUN of the volume")
 	case !fits:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun.value, maxLUN)
+		return highLUN(lun.value, "other wwpns and another host")
 	default:
 		s.TargetWWNs, s.Lun = ports, new(int32(lun.value)) //nolint:gosec // it fits
 		return nil
 	}
+}
+
+// warnings tells of ports that the source cannot name.
+func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
+	if len(s.WWIDs) > 0 || f.hasOneLUN() {
+		return nil
+	}
+	return []string{fmt.Sprintf("ports that export the volume by another LUN than %d are not used: an FC PersistentVolume has one LUN"+
+		" for all its ports, so that the volume cannot be reached when the others fail", *s.Lun)}
 }
 
 // ports returns the ports that export the volume with the same LUN as the first port, and that LUN.

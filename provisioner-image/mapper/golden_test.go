@@ -47,7 +47,15 @@ func modes(all ...corev1.PersistentVolumeAccessMode) func(*mapper.Want) {
 var goldens = map[string]golden{
 	"iscsi":             {from: "iscsi"},
 	"iscsi-block":       {from: "iscsi", edit: func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }},
-	"iscsi-two-portals": {from: "iscsi-two-portals"},
+	"iscsi-two-portals": {from: "iscsi-two-portals", edit: func(w *mapper.Want) { w.VolumeID = "906d8812-6763-472a-a611-475d00ffb64b" }},
+	"iscsi-shared-target": {
+		from: "iscsi", change: map[string]any{"target_iqn": "iqn.2010-06.com.purestorage:flasharray.1234", "target_lun": 7, "auth_method": nil},
+		edit: func(w *mapper.Want) { w.Initiator = "" },
+	},
+	"iscsi-ipv6-without-brackets": {
+		from: "iscsi", change: map[string]any{"target_portal": "2001:db8::1:3260"},
+		edit: func(w *mapper.Want) { w.Initiator = "" },
+	},
 	"iscsi-discovery-chap": {from: "iscsi", change: map[string]any{
 		"discovery_auth_method": "CHAP", "discovery_auth_username": "finder", "discovery_auth_password": "sesame-open-it",
 	}},

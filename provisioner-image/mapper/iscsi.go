@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 		return Mapping{}, err
 	}
 	source := t.source(paths, w)
-	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
+	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}, Warnings: t.warnings(paths, w)}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
 		source.SecretRef = &w.SecretRef
 		mapping.Secret = t.secret(w)
@@ -73,7 +74,7 @@ func (t *target) paths() []path {
 	var paths []path
 	for i, portal := range portals {
 		if portal != "" && iqns[i] != "" && luns[i].known {
-			paths = append(paths, path{portal, iqns[i], luns[i].value})
+			paths = append(paths, path{bracketed(portal), iqns[i], luns[i].value})
 		}
 	}
 	return paths
@@ -87,7 +88,11 @@ const maxInterface = 64
 func (t *target) mountable(p path, w Want) error {
 	switch {
 	case p.lun < 0 || p.lun > maxLUN:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", p.lun, maxLUN)
+		return highLUN(p.lun, "another initiator and host")
+	case w.Initiator != "" && !isOwn(p.iqn, w.VolumeID):
+		return unsupported("target %s serves more than this volume, and nodes that log in to it by one initiator name end each"+
+			" other's sessions: set write-initiator to false in the class or its config, so that each node logs in by its own name,"+
+			" and let the array admit the names of all nodes", p.iqn)
 	case w.Initiator != "" && len(w.PVName)+1+len(p.portal) > maxInterface:
 		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
 			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
@@ -100,9 +105,6 @@ func (t *target) mountable(p path, w Want) error {
 		return nil
 	}
 }
-
-// maxLUN is the largest LUN that Kubernetes allows.
-const maxLUN = 255
 
 func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
 
@@ -126,15 +128,33 @@ func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSourc
 
 // otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
 func otherPortals(paths []path) []string {
-	first := paths[0]
 	var others []string
 	for _, p := range paths[1:] {
-		same := p.iqn == first.iqn && p.lun == first.lun
-		if same && p.portal != first.portal && !slices.Contains(others, p.portal) {
+		if p.isBeside(paths[0]) && p.portal != paths[0].portal && !slices.Contains(others, p.portal) {
 			others = append(others, p.portal)
 		}
 	}
 	return others
+}
+
+// isBeside reports whether both paths have one target and one LUN.
+func (p path) isBeside(other path) bool { return p.iqn == other.iqn && p.lun == other.lun }
+
+// warnings tells of portals that the source cannot name, and of credentials that may not be this volume's own.
+func (t *target) warnings(paths []path, w Want) []string {
+	var warnings []string
+	unused := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return p.isBeside(paths[0]) })
+	if len(unused) > 0 {
+		warnings = append(warnings, fmt.Sprintf("not every path to the volume is used, for example not %s by %s: an iSCSI"+
+			" PersistentVolume has one target for all its portals, so that the volume cannot be reached when that target fails",
+			unused[0].iqn, unused[0].portal))
+	}
+	if t.AuthMethod != "" && !isOwn(paths[0].iqn, w.VolumeID) {
+		warnings = append(warnings, fmt.Sprintf("target %s serves more than this volume, so its CHAP credentials belong to an initiator"+
+			" or a host: they must admit every node, and an array that makes new ones for each volume shuts out the volumes before",
+			paths[0].iqn))
+	}
+	return warnings
 }
 
 // secret returns the credentials under the keys that the kubelet reads.

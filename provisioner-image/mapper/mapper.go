@@ -14,6 +14,8 @@ import (
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
 	Secret *corev1.Secret
+	// Warnings are for the administrator: what the source cannot use of what the storage offers.
+	Warnings []string
 }
 
 // Mapper knows one kind of connection.

@@ -88,7 +88,7 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"no key":                             {from: "rbd", edit: func(w *mapper.Want) { kind("rbd")(w); w.Ceph.ClusterID = "c" }, early: true, reason: "ceph-secret: NAMESPACE/NAME"},
 		"no pool":                            {from: "rbd", change: map[string]any{"name": "image"}, edit: ceph, reason: "POOL/IMAGE"},
 		"no port":                            {from: "fibre-channel", change: map[string]any{"target_wwn": "", "target_wwns": nil, "wwn": nil}, reason: "no port"},
-		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300"},
+		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300, and a PersistentVolume has LUNs of 0 to 255: arrays number the LUNs of a host"},
 		"replicas":                           {from: "nvmeof", change: map[string]any{"volume_replicas": []any{map[string]any{}, map[string]any{}}}, reason: "2 replicas"},
 		"no NVMe transport that nodes speak": {from: "nvmeof", change: map[string]any{"transport_type": "fc"}, reason: "over tcp or rdma"},
 		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "names no portal"},
@@ -118,7 +118,9 @@ func kind(k string) func(*mapper.Want) { return func(w *mapper.Want) { w.Kind = 
 // Some backends send only the lists.
 func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
 	c := capture(t, "iscsi-two-portals", map[string]any{"target_portal": nil, "target_iqn": nil, "target_lun": nil})
-	m, err := mapper.Map(c, want())
+	w := want()
+	w.Initiator = ""
+	m, err := mapper.Map(c, w)
 	if err != nil || m.Source.ISCSI.TargetPortal != "127.0.0.1:3260" || len(m.Source.ISCSI.Portals) != 1 {
 		t.Errorf("%+v, %v", m.Source.ISCSI, err)
 	}
@@ -193,5 +195,79 @@ func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	limited := capture(t, "iscsi", map[string]any{"qos_specs": map[string]any{"total_iops_sec": "100"}})
 	if got := mapper.Unenforced(limited); !strings.Contains(got, "QoS") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Nodes log in by one initiator name only to a target that is the volume's own. On a target of many volumes they log in
+// by their own names, if the config says so.
+func TestInitiatorNameIsOnlyForTheVolumesOwnTarget(t *testing.T) {
+	const shared = "iqn.1992-08.com.netapp:sn.1234:vs.3"
+	for name, tc := range map[string]struct {
+		iqn, initiator string
+		refused        bool
+	}{
+		"own target":                      {iqn, "iqn.2026-11.io.example:nodes", false},
+		"own target, capitals":            {strings.ToUpper(iqn), "iqn.2026-11.io.example:nodes", false},
+		"own target, ID without dashes":   {"iqn.2010-01.com.example:" + strings.ReplaceAll(volumeID, "-", ""), "iqn.2026-11.io.example:nodes", false},
+		"shared target":                   {shared, "iqn.2026-11.io.example:nodes", true},
+		"shared target, nodes' own names": {shared, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			w.Initiator = tc.initiator
+			m, err := mapper.Map(connection(t, map[string]any{"target_iqn": tc.iqn}), w)
+			if (err != nil) != tc.refused {
+				t.Fatalf("got %v", err)
+			}
+			if err == nil && (m.Source.ISCSI.InitiatorName != nil) != (tc.initiator != "") {
+				t.Errorf("the PV's initiator name is %v", m.Source.ISCSI.InitiatorName)
+			}
+		})
+	}
+}
+
+// What a source cannot use of what the storage offers is told, and only that.
+func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
+	two := map[string]any{"target_portals": []string{"127.0.0.1:3260", "127.0.0.2:3260"}, "target_iqns": []string{iqn, iqn + "-b"}, "target_luns": []int{1, 1}}
+	tests := map[string]struct {
+		from    string
+		change  map[string]any
+		warning string
+	}{
+		"one portal":                      {"iscsi", nil, ""},
+		"a portal of another target":      {"iscsi", two, "not every path to the volume is used, for example not " + iqn + "-b by 127.0.0.2:3260"},
+		"CHAP of a target of many":        {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1"}, "CHAP credentials belong to an initiator or a host"},
+		"no CHAP, a target of many":       {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
+		"fc, one LUN":                     {"fibre-channel", nil, ""},
+		"fc, two LUNs":                    {"fibre-channel", map[string]any{"target_luns": []int{1, 2}, "wwn": nil}, "by another LUN than 1"},
+		"fc, two LUNs, a name of its own": {"fibre-channel", map[string]any{"target_luns": []int{1, 2}}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			w.Initiator = ""
+			m, err := mapper.Map(capture(t, tc.from, tc.change), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(m.Warnings, "\n"); (got == "") != (tc.warning == "") || !strings.Contains(got, tc.warning) {
+				t.Errorf("got %q, want %q", got, tc.warning)
+			}
+		})
+	}
+}
+
+// A portal without brackets around its IPv6 address, as Storwize sends it, is one that the kubelet can read.
+func TestIPv6PortalIsBracketed(t *testing.T) {
+	for portal, bracketed := range map[string]string{
+		"2001:db8::1:3260": "[2001:db8::1]:3260", "[2001:db8::1]:3260": "[2001:db8::1]:3260", "192.0.2.1:3260": "192.0.2.1:3260",
+		"storage.example:3260": "storage.example:3260", "192.0.2.1": "192.0.2.1",
+	} {
+		w := want()
+		w.Initiator = ""
+		m, err := mapper.Map(connection(t, map[string]any{"target_portal": portal}), w)
+		if err != nil || m.Source.ISCSI.TargetPortal != bracketed {
+			t.Errorf("%s became %v, %v", portal, m.Source.ISCSI, err)
+		}
 	}
 }

@@ -73,6 +73,9 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 		r.log.WarnContext(ctx, "Nodes do not enforce what the volume type requires", "required", required)
 	}
 	m, err := mapper.Map(c, want(task, id))
+	for _, warning := range m.Warnings {
+		r.log.WarnContext(ctx, "The PersistentVolume cannot use all that the storage offers", "warning", warning)
+	}
 	if err != nil || m.Secret == nil {
 		return m, err
 	}
