@@ -26,9 +26,26 @@ func access(in Sources, c class) (volume.Access, error) {
 			WWPNs:     worldWide(c.wwpns),
 			WWNNs:     worldWide(c.wwnns),
 			NQN:       c.nqn,
+			HostID:    hostID(c),
 		},
 	}
 	return a, errors.Join(methodErr, multipathErr, checkClient(a.Client))
+}
+
+// nqnOfUUID is the form of an NVMe name that holds the host's ID.
+const nqnOfUUID = "nqn.2014-08.org.nvmexpress:uuid:"
+
+// hostID returns the NVMe host's ID: the one that is given, or the one in the host's name. Linux refuses a name with the ID
+// of another, so nodes that connect by this name need an ID that goes with it.
+func hostID(c class) string {
+	if c.nvmeHostID != "" {
+		return c.nvmeHostID
+	}
+	id, ok := strings.CutPrefix(c.nqn, nqnOfUUID)
+	if !ok || !uuidForm.MatchString(id) {
+		return ""
+	}
+	return id
 }
 
 // worldWide spells names as the OpenStack connector does.
@@ -37,6 +54,7 @@ func worldWide(text string) []string {
 }
 
 var (
+	uuidForm      = regexp.MustCompile(`^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$`)
 	wwnForm       = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	initiatorForm = regexp.MustCompile(`^(iqn\.[0-9]{4}-[0-9]{2}\.[[:alnum:].:-]+|eui\.[[:xdigit:]]{16}|naa\.[[:xdigit:]]{16,32})$`)
 )
@@ -53,6 +71,9 @@ func checkClient(c volume.Client) error {
 	faults = append(faults, checkWorldWide("wwpns", c.WWPNs), checkWorldWide("wwnns", c.WWNNs))
 	if c.NQN != "" && !strings.HasPrefix(c.NQN, "nqn.") {
 		faults = append(faults, fmt.Errorf("property nqn: %q is no name in the form nqn.YYYY-MM…", c.NQN))
+	}
+	if c.HostID != "" && !uuidForm.MatchString(c.HostID) {
+		faults = append(faults, fmt.Errorf("property nvme-hostid: %q is no UUID", c.HostID))
 	}
 	return errors.Join(faults...)
 }

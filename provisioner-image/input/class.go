@@ -18,7 +18,8 @@ type class struct {
 	// How it is exported, and to which client.
 	attachAPI, multipath         string
 	initiator, host, ip          string
-	wwpns, wwnns, nqn            string
+	wwpns, wwnns                 string
+	nqn, nvmeHostID              string
 	connection, writeInitiator   string
 	fsType, flexDriver           string
 	clusterID, features, mounter string
@@ -52,6 +53,7 @@ func (c *class) properties() map[string]*string {
 		"wwpns":           &c.wwpns,
 		"wwnns":           &c.wwnns,
 		"nqn":             &c.nqn,
+		"nvme-hostid":     &c.nvmeHostID,
 		"connection":      &c.connection,
 		"fsType":          &c.fsType,
 		"flex-driver":     &c.flexDriver,

@@ -46,6 +46,28 @@ func TestPropertiesNameTheClient(t *testing.T) {
 	}
 }
 
+// The name that a volume is exported to over NVMe-oF is the one that nodes connect by, with the ID that belongs to it.
+func TestNVMeNameOfTheConfigIsTheOneThatNodesConnectBy(t *testing.T) {
+	const id = "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"
+	for name, tc := range map[string]struct{ nqn, hostID, want string }{
+		"the name holds the ID": {"nqn.2014-08.org.nvmexpress:uuid:" + id, "", id},
+		"the ID is given":       {"nqn.2014-08.com.example:nodes", id, id},
+		"no ID":                 {"nqn.2014-08.com.example:nodes", "", ""},
+		"neither":               {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task, err := with(t, map[string]string{"nqn": tc.nqn, "nvme-hostid": tc.hostID}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := task.Volume.Access.Client
+			if task.Host != (mapper.NVMeHost{NQN: tc.nqn, ID: tc.want}) || client.NQN != tc.nqn || client.HostID != tc.want {
+				t.Errorf("nodes connect by %+v, the volume is exported to %+v", task.Host, client)
+			}
+		})
+	}
+}
+
 // Names, metadata, hints and zone are read, and a claim's text in them is made harmless.
 func TestPropertiesDescribeTheVolume(t *testing.T) {
 	task, err := with(t, map[string]string{
@@ -111,6 +133,7 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"node name":         {"wwnns", "x", "16 hexadecimal digits"},
 		"no zone":           {"availability", "selected-node", "volumeBindingMode WaitForFirstConsumer"},
 		"nqn":               {"nqn", "x", "property nqn"},
+		"NVMe host":         {"nvme-hostid", "x", "property nvme-hostid"},
 		"hints":             {"scheduler-hints", "[1]", "not an object in JSON"},
 		"placeholder":       {"volume-name", "{user}", "placeholder {user} is unknown"},
 		"metadata":          {"volume-metadata", "team", "is not KEY=VALUE"},

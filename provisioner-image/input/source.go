@@ -15,6 +15,7 @@ import (
 // options returns what the class says about the PV's source.
 func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
+	o.Host = mapper.NVMeHost{NQN: c.nqn, ID: hostID(c)}
 	write, err := parseBool("write-initiator", c.writeInitiator)
 	if write {
 		o.Initiator = c.initiator

@@ -17,10 +17,15 @@ type Options struct {
 	FSType string
 	// Initiator is the name that every node logs in with, or "" where each node has its own.
 	Initiator string
+	// Host is by whom every node connects over NVMe-oF. Without it each node has names of its own.
+	Host NVMeHost
 	// FlexDriver mounts the kinds of connection that have no mapper.
 	FlexDriver string
 	Ceph       Ceph
 }
+
+// NVMeHost is what an NVMe subsystem knows a host by.
+type NVMeHost struct{ NQN, ID string }
 
 // Ceph is what a node needs for an rbd image and Cinder does not send.
 type Ceph struct {

@@ -91,6 +91,7 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300, and a PersistentVolume has LUNs of 0 to 255: arrays number the LUNs of a host"},
 		"replicas":                           {from: "nvmeof", change: map[string]any{"volume_replicas": []any{map[string]any{}, map[string]any{}}}, reason: "2 replicas"},
 		"no NVMe transport that nodes speak": {from: "nvmeof", change: map[string]any{"transport_type": "fc"}, reason: "over tcp or rdma"},
+		"a subsystem of many volumes":        {from: "nvmeof", change: map[string]any{"nqn": "nqn.2010-06.com.purestorage:flasharray.1234"}, edit: subsystemsVolume, reason: "cannot tell the volumes of one subsystem apart"},
 		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "names no portal"},
 		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery wants authentication by "KRB5"`},
 		"encrypted":                          {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
@@ -238,6 +239,8 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 		"a portal of another target":      {"iscsi", two, "not every path to the volume is used, for example not " + iqn + "-b by 127.0.0.2:3260"},
 		"CHAP of a target of many":        {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1"}, "CHAP credentials belong to an initiator or a host"},
 		"no CHAP, a target of many":       {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
+		"nvme, one portal":                {"nvmeof", nil, ""},
+		"nvme, three portals":             {"nvmeof", nvmeofV2, "of 3 portals only 192.0.2.10 is used"},
 		"fc, one LUN":                     {"fibre-channel", nil, ""},
 		"fc, two LUNs":                    {"fibre-channel", map[string]any{"target_luns": []int{1, 2}, "wwn": nil}, "by another LUN than 1"},
 		"fc, two LUNs, a name of its own": {"fibre-channel", map[string]any{"target_luns": []int{1, 2}}, ""},
@@ -246,6 +249,9 @@ func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := want()
 			w.Initiator = ""
+			if tc.from == "nvmeof" {
+				subsystemsVolume(&w)
+			}
 			m, err := mapper.Map(capture(t, tc.from, tc.change), w)
 			if err != nil {
 				t.Fatal(err)

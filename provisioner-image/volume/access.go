@@ -27,4 +27,5 @@ type Client struct {
 	WWPNs     []string `json:"wwpns,omitempty"`
 	WWNNs     []string `json:"wwnns,omitempty"`
 	NQN       string   `json:"nqn,omitempty"`
+	HostID    string   `json:"nvme_hostid,omitempty"`
 }
