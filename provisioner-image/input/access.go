@@ -1,10 +1,13 @@
 package input
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -14,6 +17,7 @@ import (
 func access(in Sources, c class) (volume.Access, error) {
 	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
 	multipath, multipathErr := parseBool("multipath", c.multipath)
+	extra, extraErr := furtherKeys(c.connector)
 	a := volume.Access{
 		Method: method,
 		Client: volume.Client{
@@ -27,9 +31,28 @@ func access(in Sources, c class) (volume.Access, error) {
 			WWNNs:     worldWide(c.wwnns),
 			NQN:       c.nqn,
 			HostID:    hostID(c),
+			Extra:     extra,
 		},
 	}
-	return a, errors.Join(methodErr, multipathErr, checkClient(a.Client))
+	return a, errors.Join(methodErr, multipathErr, extraErr, checkClient(a.Client))
+}
+
+// furtherKeys reads a JSON object of what a storage asks for beside the keys that have a property of their own.
+func furtherKeys(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var keys map[string]any
+	if err := json.Unmarshal([]byte(text), &keys); err != nil {
+		return nil, fmt.Errorf("property connector: not an object in JSON: %w", err)
+	}
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if volume.IsClientField(key) {
+			faults = append(faults, fmt.Errorf("property connector: %q is set by a property of its own, or by this image", key))
+		}
+	}
+	return keys, errors.Join(faults...)
 }
 
 // nqnOfUUID is the form of an NVMe name that holds the host's ID.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // class holds the StorageClass's parameters and the config's properties, as text.
@@ -18,6 +20,7 @@ type class struct {
 	// How it is exported, and to which client.
 	attachAPI, multipath         string
 	initiator, host, ip          string
+	connector                    string
 	wwpns, wwnns                 string
 	nqn, nvmeHostID              string
 	connection, writeInitiator   string
@@ -29,8 +32,24 @@ type class struct {
 	cloudConfig, cloud string
 }
 
-// SharedInitiator is the initiator name of all nodes, unless the class has its own.
-const SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
+// SharedInitiator and sharedHost are how all nodes present themselves, unless the class has its own names and unless the
+// cluster's UID is known.
+const (
+	SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
+	sharedHost      = "flex-provisioner"
+)
+
+// names returns how the nodes of a cluster present themselves to a storage. Two clusters with the same names would be one
+// host to an array, and share its volumes. The UID begins early in the host's name, since arrays cut long names.
+func names(clusterUID string) (initiator, host string) {
+	if clusterUID == "" {
+		return SharedInitiator, sharedHost
+	}
+	return "iqn.2026-11.io.flex-provisioner:" + clusterUID, "flex-" + clusterUID
+}
+
+// clusterUID returns the UID of the Kubernetes cluster, or "" where the dispatcher does not tell it.
+func (in Sources) clusterUID() string { return in.Env[contract.EnvName("cluster-uid")] }
 
 // properties returns the one list of properties, each with the field that takes it.
 func (c *class) properties() map[string]*string {
@@ -49,6 +68,7 @@ func (c *class) properties() map[string]*string {
 		"initiator":       &c.initiator,
 		"write-initiator": &c.writeInitiator,
 		"host":            &c.host,
+		"connector":       &c.connector,
 		"ip":              &c.ip,
 		"wwpns":           &c.wwpns,
 		"wwnns":           &c.wwnns,
@@ -69,8 +89,9 @@ func (c *class) properties() map[string]*string {
 }
 
 // readClass refuses unknown properties: a volume of a misspelt type would get the default type silently.
-func readClass(given map[string]string) (class, error) {
-	c := class{initiator: SharedInitiator, host: "flex-provisioner", writeInitiator: "true"}
+func readClass(given map[string]string, clusterUID string) (class, error) {
+	c := class{writeInitiator: "true"}
+	c.initiator, c.host = names(clusterUID)
 	known := c.properties()
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {

@@ -46,6 +46,43 @@ func TestPropertiesNameTheClient(t *testing.T) {
 	}
 }
 
+// A storage is sent what only it asks for.
+func TestConnectorHasFurtherKeys(t *testing.T) {
+	task, err := with(t, map[string]string{"connector": `{"uuid": "u", "system uuid": "s", "found_dsc": true}`}, nil)
+	want := map[string]any{"uuid": "u", "system uuid": "s", "found_dsc": true}
+	if diff := cmp.Diff(want, task.Volume.Access.Client.Extra); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+// The nodes of two clusters are two hosts to an array. Names of the class's own stay as they are.
+func TestNodesPresentThemselvesByTheirCluster(t *testing.T) {
+	const cluster = "2b7f5c1e-9a44-4d0e-8f5b-6a1c0b9d3e77"
+	for name, tc := range map[string]struct {
+		uid             string
+		properties      map[string]string
+		initiator, host string
+	}{
+		"the cluster is known":     {cluster, nil, "iqn.2026-11.io.flex-provisioner:" + cluster, "flex-" + cluster},
+		"the cluster is not known": {"", nil, input.SharedInitiator, "flex-provisioner"},
+		"the class has its own": {
+			cluster, map[string]string{"initiator": "iqn.2020-01.org.example:all", "host": "k8s"}, "iqn.2020-01.org.example:all", "k8s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := sources(t, func(r *contract.Requests, _ fstest.MapFS) { maps.Copy(r.Items[0].Properties, tc.properties) })
+			in.Env = map[string]string{"FLEX_CLUSTER_UID": tc.uid}
+			task, err := input.Read(in)
+			if client := task.Volume.Access.Client; err != nil || client.Initiator != tc.initiator || client.Host != tc.host {
+				t.Errorf("%+v, %v", client, err)
+			}
+			if task.Initiator != tc.initiator {
+				t.Errorf("nodes log in as %s, the volume is exported to %s", task.Initiator, tc.initiator)
+			}
+		})
+	}
+}
+
 // The name that a volume is exported to over NVMe-oF is the one that nodes connect by, with the ID that belongs to it.
 func TestNVMeNameOfTheConfigIsTheOneThatNodesConnectBy(t *testing.T) {
 	const id = "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"
@@ -133,6 +170,8 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"node name":         {"wwnns", "x", "16 hexadecimal digits"},
 		"no zone":           {"availability", "selected-node", "volumeBindingMode WaitForFirstConsumer"},
 		"nqn":               {"nqn", "x", "property nqn"},
+		"connector":         {"connector", "[1]", "property connector: not an object in JSON"},
+		"connector's host":  {"connector", `{"host": "x"}`, `"host" is set by a property of its own`},
 		"NVMe host":         {"nvme-hostid", "x", "property nvme-hostid"},
 		"hints":             {"scheduler-hints", "[1]", "not an object in JSON"},
 		"placeholder":       {"volume-name", "{user}", "placeholder {user} is unknown"},

@@ -8,21 +8,31 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// describes lets Cinder describe every connection by this body, as a backend would that the fake does not have.
-func (w *world) describes(body string) {
+// body returns the body of a request, which can be read again.
+func body(r *http.Request) []byte {
+	if r.Body == nil {
+		return nil
+	}
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	return sent
+}
+
+// describes lets Cinder describe every connection by this answer, as a backend would that the fake does not have.
+func (w *world) describes(answer string) {
 	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
-		if r.Body == nil {
+		if !bytes.Contains(body(r), []byte("os-initialize_connection")) {
 			return nil
 		}
-		sent, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(sent))
-		if err != nil || !bytes.Contains(sent, []byte("os-initialize_connection")) {
-			return nil
-		}
-		return &cindertest.Reply{Status: http.StatusOK, Body: body}
+		return &cindertest.Reply{Status: http.StatusOK, Body: answer}
 	}
 }
 
@@ -68,5 +78,31 @@ func TestTheLogWarnsOfWhatThePVCannotUse(t *testing.T) {
 	}
 	if strings.Contains(w.printed.String(), "hush") {
 		t.Error("the password is printed")
+	}
+}
+
+// Every request that names the nodes carries the further keys, by either way of exporting a volume and also when the
+// export is removed.
+func TestCinderIsSentTheFurtherKeysOfTheConnector(t *testing.T) {
+	for api, want := range map[volume.Method]int{cinder.Attachments: 1, cinder.Reserve: 2} {
+		t.Run(string(api), func(t *testing.T) {
+			w := newWorld(t)
+			w.api, w.also = api, map[string]string{"connector": `{"uuid": "u-1"}`}
+			sent := 0
+			w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+				if b := body(r); bytes.Contains(b, []byte(`"connector"`)) {
+					sent++
+					if !bytes.Contains(b, []byte(`"uuid":"u-1"`)) || !bytes.Contains(b, []byte(`"host":"flex-provisioner"`)) {
+						t.Errorf("sent %s", b)
+					}
+				}
+				return nil
+			}
+			w.wantCode(t, w.provision(t), contract.ExitDone)
+			w.wantCode(t, w.remove(t), contract.ExitDone)
+			if sent < want {
+				t.Errorf("%d requests named the nodes", sent)
+			}
+		})
 	}
 }
