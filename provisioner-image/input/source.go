@@ -20,9 +20,10 @@ func options(in Sources, c class) (mapper.Options, error) {
 	if write {
 		o.Initiator = c.initiator
 	}
-	var cephErr error
+	var cephErr, multiErr error
+	o.Multiattach, multiErr = parseBool("multiattach", c.multiattach)
 	o.Ceph, cephErr = ceph(in, c)
-	return o, errors.Join(err, cephErr)
+	return o, errors.Join(err, multiErr, cephErr)
 }
 
 func ceph(in Sources, c class) (mapper.Ceph, error) {

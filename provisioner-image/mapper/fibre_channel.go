@@ -23,9 +23,9 @@ type fabric struct {
 	WWID string `json:"wwn"`
 }
 
-// Check allows many readers, since the volume is exported to the ports of all nodes.
+// Check allows many nodes, since the volume is exported to the ports of all of them.
 func (fibreChannel) Check(w Want) error {
-	return promises{name: "a Fibre Channel disk", manyRead: true}.check(w)
+	return promises{name: w.disk("a Fibre Channel disk"), manyRead: true, manyWrite: w.Multiattach}.check(w)
 }
 
 // Map builds an fc source.

@@ -34,13 +34,13 @@ type path struct {
 	lun         int64
 }
 
-// Check allows many readers only where each node has an initiator name of its own: two nodes with the same name would
-// end each other's sessions.
+// Check allows many nodes only where each has an initiator name of its own: two nodes with the same name would end each
+// other's sessions.
 func (iscsi) Check(w Want) error {
 	if w.Initiator != "" {
 		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
 	}
-	return promises{name: "an iSCSI disk", manyRead: true}.check(w)
+	return promises{name: w.disk("an iSCSI disk"), manyRead: true, manyWrite: w.Multiattach}.check(w)
 }
 
 // Map builds an iscsi source, and the Secret of its CHAP credentials.

@@ -45,6 +45,9 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 // publish exports the volume and creates first the Secret and then the PV: a PV without its Secret would be taken for
 // a finished provision. It returns the PV that exists then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
+	if err := want(task, v.ID).CheckMultiattach(v.Shareable); err != nil {
+		return nil, err
+	}
 	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
@@ -102,6 +104,22 @@ func TestCinderIsSentTheFurtherKeysOfTheConnector(t *testing.T) {
 			w.wantCode(t, w.remove(t), contract.ExitDone)
 			if sent < want {
 				t.Errorf("%d requests named the nodes", sent)
+			}
+		})
+	}
+}
+
+// A raw device that many nodes write to is a volume of a multiattach type, whatever the class says.
+func TestManyNodesWriteOnlyToAVolumeOfAMultiattachType(t *testing.T) {
+	for kind, code := range map[string]int{cindertest.TypeMultiattach: contract.ExitDone, cindertest.TypeFibre: contract.ExitConfig} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			w.also = map[string]string{"type": kind, "wwpns": "50014380186b3f64", "connection": "fibre_channel", "multiattach": "true"}
+			object := skeleton(corev1.ReadWriteMany)
+			object.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+			w.wantCode(t, w.run(t, w.request(contract.Provision, nil), object), code)
+			if code != contract.ExitDone {
+				none(t, w)
 			}
 		})
 	}
