@@ -72,9 +72,9 @@ func TestAllowedTopologiesReachTheZone(t *testing.T) {
 		kept                   bool
 	}{
 		"one zone":                           {"", "", []map[string][]string{zones("east")}, "east", true},
-		"one of several":                     {"", "", []map[string][]string{zones("c", "b"), zones("a")}, "a", true},
-		"the selected node's":                {"", "b", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
-		"a node that is not allowed":         {"", "z", []map[string][]string{zones("c", "b"), zones("a")}, "a", true},
+		"one of several":                     {"", "", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
+		"the selected node's":                {"", "c", []map[string][]string{zones("c", "b"), zones("a")}, "c", true},
+		"a node that is not allowed":         {"", "z", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
 		"selected-node, Immediate":           {"selected-node", "", []map[string][]string{zones("east")}, "east", true},
 		"the class's own":                    {"nova", "", []map[string][]string{zones("east")}, "nova", false},
 		"an alternative without a zone":      {"", "", []map[string][]string{zones("east"), {corev1.LabelTopologyRegion: {"r"}}}, "", false},

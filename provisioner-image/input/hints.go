@@ -18,23 +18,31 @@ func schedulerHints(r contract.Request, c class) (map[string]any, error) {
 		}
 	}
 	for _, pair := range splitList(c.hintAnnotations) {
-		hint, annotation, ok := strings.Cut(pair, "=")
-		if !ok || hint == "" || annotation == "" || hints[hint] != nil {
-			return nil, fault(contract.ExitConfig,
-				fmt.Errorf("property hint-annotations: %q is not HINT=ANNOTATION, or the class has that hint already", pair))
-		}
-		value, err := claimsHint(hint, r.Annotations[annotation])
-		if err != nil {
-			return nil, fault(contract.ExitBadRequest, fmt.Errorf("annotation %s: %w", annotation, err))
-		}
-		if value != nil {
-			hints[hint] = value
+		if err := addHint(hints, pair, r.Annotations); err != nil {
+			return nil, err
 		}
 	}
 	if len(hints) == 0 {
 		return nil, nil
 	}
 	return hints, nil
+}
+
+// addHint adds one hint of the claim, by a pair HINT=ANNOTATION.
+func addHint(hints map[string]any, pair string, annotations map[string]string) error {
+	hint, annotation, ok := strings.Cut(pair, "=")
+	if !ok || hint == "" || annotation == "" || hints[hint] != nil {
+		return fault(contract.ExitConfig,
+			fmt.Errorf("property hint-annotations: %q is not HINT=ANNOTATION, or the class has that hint already", pair))
+	}
+	value, err := claimsHint(hint, annotations[annotation])
+	if err != nil {
+		return fault(contract.ExitBadRequest, fmt.Errorf("annotation %s: %w", annotation, err))
+	}
+	if value != nil {
+		hints[hint] = value
+	}
+	return nil
 }
 
 // claimsHint returns the value of a hint that a claim's user wrote, or nil for none. It is text or, for the hints that

@@ -53,7 +53,7 @@ func allowedZones(r contract.Request) []string {
 func pick(zones []string, uid string) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(uid)) // a hash accepts everything
-	return zones[int(hash.Sum32()%uint32(len(zones)))]
+	return zones[int(hash.Sum32()>>1)%len(zones)]
 }
 
 // restrictToZone lets pods use the PV only in the volume's zone, if that is a zone of the nodes.

@@ -124,3 +124,40 @@ func TestManyNodesWriteOnlyToAVolumeOfAMultiattachType(t *testing.T) {
 		})
 	}
 }
+
+// namesType lets Cinder know a type by an ID, too.
+func (w *world) namesType(id, name string) {
+	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/types/"+id):
+			return &cindertest.Reply{Status: http.StatusOK, Body: `{"volume_type": {"id": "` + id + `", "name": "` + name + `"}}`}
+		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/volumes"):
+			named := bytes.ReplaceAll(body(r), []byte(id), []byte(name))
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(named)), int64(len(named))
+		}
+		return nil
+	}
+}
+
+// A class may give its volume type by the type's ID. A clone and an adopted volume are compared by the name that Cinder
+// has for it.
+func TestATypeGivenByItsIDIsTheTypeThatCinderNames(t *testing.T) {
+	const typeID = "1a2b3c4d-0000-4000-8000-0123456789ab"
+	for named, code := range map[string]int{cindertest.TypePlain: contract.ExitDone, cindertest.TypeRBD: contract.ExitBadRequest} {
+		t.Run("clone, type "+named, func(t *testing.T) {
+			w := newWorld(t)
+			w.addSource(t, nil)
+			w.namesType(typeID, named)
+			clone := fromOriginal(map[string]string{"smartclone": "", "type": typeID})
+			w.wantCode(t, w.run(t, w.request(contract.Provision, clone), skeleton()), code)
+		})
+		t.Run("adoption, type "+named, func(t *testing.T) {
+			w := newWorld(t)
+			w.namesType(typeID, named)
+			adopted := w.cinder.Add("available", nil)
+			w.cinder.Resize(adopted, 3)
+			w.also = map[string]string{"type": typeID, "adopt": "shop/data: " + adopted}
+			w.wantCode(t, w.provision(t), code)
+		})
+	}
+}
