@@ -2,8 +2,10 @@ package input_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -50,4 +52,22 @@ func exampleClass(t *testing.T, file string) storagev1.StorageClass {
 		t.Fatalf("%s, %v", class.Kind, err)
 	}
 	return class
+}
+
+// A property that the page does not name would be found by reading the code only.
+func TestThePageListsEveryProperty(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cinder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = with(t, map[string]string{"no-such-property": ""}, nil)
+	_, list, found := strings.Cut(fmt.Sprint(err), "this image reads ")
+	if !found {
+		t.Fatalf("no list in %v", err)
+	}
+	for name := range strings.SplitSeq(list, ", ") {
+		if !bytes.Contains(page, []byte("`"+name+"`")) {
+			t.Errorf("docs/cinder.md does not name `%s`", name)
+		}
+	}
 }

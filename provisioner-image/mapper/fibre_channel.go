@@ -60,7 +60,7 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 	}
 }
 
-// warnings tells of ports that the source cannot name.
+// warnings returns a warning if some ports cannot be named in the source.
 func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
 	if len(s.WWIDs) > 0 || f.hasOneLUN() {
 		return nil

@@ -91,6 +91,9 @@ var goldens = map[string]golden{
 		from: "nvmeof", change: map[string]any{"volume_nguid": "68CCF098-0012-3456-789A-BCDEF0123456", "target_port": 4420},
 		edit: subsystemsVolume,
 	},
+	"nvmeof-own-uuid": {from: "nvmeof", change: map[string]any{
+		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
+	}},
 	"nvmeof-two-ports": {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
 	"flex-volume":      {from: "nfs", edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
 	"flex-volume-secret": {

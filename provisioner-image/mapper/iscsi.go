@@ -140,7 +140,8 @@ func otherPortals(paths []path) []string {
 // isBeside reports whether both paths have one target and one LUN.
 func (p path) isBeside(other path) bool { return p.iqn == other.iqn && p.lun == other.lun }
 
-// warnings tells of portals that the source cannot name, and of credentials that may not be this volume's own.
+// warnings returns a warning for portals that the source cannot name, and one for credentials that may not be this volume's
+// own.
 func (t *target) warnings(paths []path, w Want) []string {
 	var warnings []string
 	unused := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return p.isBeside(paths[0]) })

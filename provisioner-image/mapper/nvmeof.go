@@ -45,7 +45,7 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
 		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
 	}
-	if !isOwn(s.NQN, w.VolumeID) {
+	if !isOwn(s.NQN, w.VolumeID) && !isOwn(s.NQN, s.UUID) {
 		return Mapping{}, unsupported("subsystem %s serves more than this volume, and csi-driver-nvmf cannot tell the volumes of one"+
 			" subsystem apart: a node could not connect a second one, and would disconnect all of them with the first that is unmounted;"+
 			" use iSCSI or Fibre Channel of that array, or a backend with a subsystem for each volume", s.NQN)
@@ -60,7 +60,7 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	}}, Warnings: s.warnings()}, nil
 }
 
-// warnings tells of portals that the source cannot name.
+// warnings returns a warning if some portals cannot be named in the source.
 func (s *subsystem) warnings() []string {
 	if len(s.Portals) < 2 {
 		return nil

@@ -231,7 +231,7 @@ func TestInitiatorNameIsOnlyForTheVolumesOwnTarget(t *testing.T) {
 	}
 }
 
-// What a source cannot use of what the storage offers is told, and only that.
+// What a source cannot use of what the storage offers is reported, and only that.
 func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
 	two := map[string]any{"target_portals": []string{"127.0.0.1:3260", "127.0.0.2:3260"}, "target_iqns": []string{iqn, iqn + "-b"}, "target_luns": []int{1, 1}}
 	tests := map[string]struct {
