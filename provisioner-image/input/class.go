@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // class holds the StorageClass's parameters and the config's properties, as text.
@@ -51,9 +49,6 @@ func names(clusterUID string) (initiator, host string) {
 	}
 	return "iqn.2026-11.io.flex-provisioner:" + clusterUID, "flex-" + clusterUID
 }
-
-// clusterUID returns the UID of the Kubernetes cluster, or "" where the dispatcher does not tell it.
-func (in Sources) clusterUID() string { return in.Env[contract.EnvName("cluster-uid")] }
 
 // properties returns the one list of properties, each with the field that takes it.
 func (c *class) properties() map[string]*string {

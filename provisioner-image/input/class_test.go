@@ -164,9 +164,7 @@ func TestNodesPresentThemselvesByTheirCluster(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := sources(t, func(r *contract.Requests, _ fstest.MapFS) { maps.Copy(r.Items[0].Properties, tc.properties) })
-			in.Env = map[string]string{"FLEX_CLUSTER_UID": tc.uid}
-			task, err := input.Read(in)
+			task, err := with(t, tc.properties, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].ClusterUID = tc.uid })
 			if client := task.Volume.Access.Client; err != nil || client.Initiator != tc.initiator || client.Host != tc.host {
 				t.Errorf("%+v, %v", client, err)
 			}
