@@ -125,6 +125,8 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Zone:     v.AvailabilityZone,
 		Metadata: v.Metadata,
 		Created:  v.CreatedAt,
+
+		Shareable: v.Multiattach,
 	}
 }
 

@@ -15,6 +15,9 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
 	}
 	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
+	if err == nil {
+		spec, err = k.withTypeName(ctx, spec, v)
+	}
 	switch {
 	case Is(err, Gone):
 		return refuse("the source's volume is not in this storage")
@@ -31,4 +34,16 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	default:
 		return nil
 	}
+}
+
+// withTypeName returns the spec with its type by name, as the volume v has it: a class may give the type's ID.
+func (k *Keeper) withTypeName(ctx context.Context, spec Spec, v Volume) (Spec, error) {
+	if spec.Type == "" || spec.Type == v.Type {
+		return spec, nil
+	}
+	name, err := k.backend.TypeName(ctx, spec.Type)
+	if err == nil {
+		spec.Type = name
+	}
+	return spec, IgnoreGone(err)
 }

@@ -21,6 +21,8 @@ type Volume struct {
 	Zone     string
 	Metadata map[string]string
 	Created  time.Time
+	// Shareable is true if the storage lets many clients write to the volume.
+	Shareable bool
 }
 
 // UID returns the UID of the claim that the volume was made for.
