@@ -3,6 +3,7 @@ package cinder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -42,8 +43,8 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 		return Attachment{}, err
 	}
 	made, err := b.cinder.Attach(ctx, v.ID)
-	if err == nil {
-		return made, nil
+	if err == nil || errors.Is(err, errNeedsServer) {
+		return made, err
 	}
 	// The answer may have been lost, or an overlapping run may have attached the volume first.
 	if ours, getErr := b.ownAttachments(ctx, v); getErr == nil && len(ours) > 0 {

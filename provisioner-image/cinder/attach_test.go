@@ -1,7 +1,10 @@
 package cinder_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +29,93 @@ func TestAutoUsesAttachmentsWhereCinderCanCompleteThem(t *testing.T) {
 		if err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: v.ID, Access: held}); err != nil || ids(server) != "" {
 			t.Errorf("3.%d: %v, left %s", micro, err, ids(server))
 		}
+	}
+}
+
+// From Queens to Ussuri, and in 17.0, Cinder knows 3.44 and makes attachments only for servers.
+func TestAutoReservesWhereAttachmentsNeedAServer(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		want := cinder.Attachments
+		if release == 17 {
+			want = cinder.Reserve
+		}
+		for name, recorded := range map[string]bool{"its record": true, "no record": false} {
+			keeper, server := start(t)
+			server.SetRelease(release)
+			auto := volume.Access{Method: cinder.Auto, Client: connector}
+			held := exportTwice(t, keeper, auto)
+			if v := server.Volumes()[0]; held.Method != want || (held.ID != "") != (want == cinder.Attachments) || !v.Exported {
+				t.Errorf("Cinder %d: held by %+v, %+v", release, held, v)
+			}
+			if !recorded {
+				held = auto
+			}
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: held}); err != nil || ids(server) != "" {
+				t.Errorf("Cinder %d, by %s: %v, left %s", release, name, err, ids(server))
+			}
+		}
+	}
+}
+
+// exportTwice makes the claim's volume and exports it in two runs, which have to export it in the same way.
+func exportTwice(t *testing.T, k *volume.Keeper, a volume.Access) volume.Access {
+	t.Helper()
+	s := wanted
+	s.Access = a
+	var held []volume.Access
+	for range 2 {
+		v, err := k.Ensure(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, by, err := k.Export(t.Context(), v, a)
+		if err != nil || c.Kind != "iscsi" {
+			t.Fatalf("%v, %v", c, err)
+		}
+		held = append(held, by)
+	}
+	if held[0].Method != held[1].Method || held[0].ID != held[1].ID {
+		t.Errorf("held by %+v, and then by %+v", held[0], held[1])
+	}
+	return held[0]
+}
+
+// A second run does not take back the export that the first one made: a node may use it when the runs overlap.
+func TestAutoKeepsTheReservationOfAnEarlierRun(t *testing.T) {
+	keeper, server := start(t)
+	server.SetRelease(17)
+	auto := volume.Access{Method: cinder.Auto, Client: connector}
+	exportTwice(t, keeper, auto)
+	v, err := keeper.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var posts []string
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if r.Method == http.MethodPost {
+			body, _ := io.ReadAll(r.Body)
+			posts = append(posts, strings.SplitN(string(body), `"`, 3)[1])
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return cindertest.Answer
+	}
+	if _, _, err := keeper.Export(t.Context(), v, auto); err != nil || !slices.Equal(posts, []string{"os-initialize_connection"}) {
+		t.Errorf("%v, requests %q", err, posts)
+	}
+}
+
+// The class asks for what this Cinder cannot do.
+func TestAttachmentsThatNeedAServerAreMisconfigured(t *testing.T) {
+	keeper, server := start(t)
+	server.SetRelease(17)
+	s := wanted
+	s.Access = attach
+	v, err := keeper.Ensure(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exportErr(t, keeper, v); !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "instance_uuid") {
+		t.Error(err)
 	}
 }
 
@@ -163,5 +253,22 @@ func TestRemoveDeletesAFailedAttachmentFirst(t *testing.T) {
 	server.SetStatus(id, "error_attaching")
 	if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: attach}); err != nil || ids(server) != "" {
 		t.Errorf("%v, left %s", err, ids(server))
+	}
+}
+
+// The status of a volume whose extension has failed does not say that it is attached, and Cinder does not delete it.
+func TestRemoveDetachesAVolumeThatFailed(t *testing.T) {
+	for _, status := range []string{"error_extending", "error_deleting", "error"} {
+		for _, api := range []volume.Method{cinder.Auto, cinder.Attachments, cinder.Reserve} {
+			keeper, server := start(t)
+			held := exportTwice(t, keeper, volume.Access{Method: api, Client: connector})
+			server.SetStatus(server.Volumes()[0].ID, status)
+			if status == "error_deleting" && api == cinder.Reserve {
+				continue // there is nothing to detach: an administrator has to reset the status
+			}
+			if err := keeper.Remove(t.Context(), volume.Target{UID: uid, Access: held}); err != nil || ids(server) != "" {
+				t.Errorf("%s, %s: %v, left %s", status, api, err, ids(server))
+			}
+		}
 	}
 }

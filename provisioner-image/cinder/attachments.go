@@ -3,8 +3,10 @@ package cinder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
@@ -89,14 +91,29 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 	return found, nil
 }
 
+// errNeedsServer is the cause where Cinder makes attachments only for servers: from Queens to Ussuri, and 17.0.
+var errNeedsServer = errors.New("this Cinder makes attachments only for servers: attach-api has to be auto or reserve")
+
 // Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
 	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
 	if err != nil {
-		return Attachment{}, failure(err, "attach volume "+id, nil)
+		return Attachment{}, attachFailure(err, "attach volume "+id)
 	}
 	return made.toAttachment()
+}
+
+// attachFailure finds out by Cinder's message whether it asks for a server, which the request does not name. No
+// microversion says it: that of 17.0 is in releases that ask for none.
+func attachFailure(err error, doing string) error {
+	answer, ok := answerIn(err)
+	if !ok || answer.Actual != http.StatusBadRequest || !strings.Contains(messageIn(answer), "instance_uuid") {
+		return failure(err, doing, nil)
+	}
+	return &volume.Error{
+		Kind: volume.Misconfigured, Doing: doing, Said: messageIn(answer), RequestID: requestID(answer), Err: errNeedsServer,
+	}
 }
 
 // Connect exports the volume for an attachment.

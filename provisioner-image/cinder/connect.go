@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"regexp"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
+	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -32,8 +34,8 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 	return connectKeystone(ctx, login, client, wait)
 }
 
-// projectInURL matches the projects that Cinder accepts in a URL. Any other project, such as the usual "admin", works
-// only with URLs without a project.
+// projectInURL matches the projects that every Cinder accepts in a URL. With any other, such as the usual "admin", the
+// answers decide whether it is in the URL.
 var projectInURL = regexp.MustCompile(`^[0-9a-f-]+$`)
 
 func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
@@ -45,11 +47,13 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 	if err != nil {
 		return nil, failure(err, "prepare requests to Cinder", nil)
 	}
-	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
 		endpoint += project + "/"
+	} else {
+		client.Transport = newProjectForm(client.Transport, endpoint, project)
 	}
+	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	return &Cinder{api: &gophercloud.ServiceClient{
 		ProviderClient: provider,
 		Endpoint:       endpoint,
@@ -74,7 +78,36 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	if err != nil {
 		return nil, noEndpoint(err, login)
 	}
+	addVersion(api)
 	return &Cinder{api: api}, nil
+}
+
+// versionInPath matches the endpoints of a catalog that name the version of the API. In others it is to be added, and
+// the project where this Cinder wants it.
+var versionInPath = regexp.MustCompile(`/v[0-9][0-9.]*/`)
+
+func addVersion(api *gophercloud.ServiceClient) {
+	at, err := url.Parse(api.Endpoint)
+	if err != nil || versionInPath.MatchString(at.Path) {
+		return
+	}
+	api.Endpoint += "v3/"
+	if project := projectOf(api.ProviderClient); project != "" {
+		api.HTTPClient.Transport = newProjectForm(api.HTTPClient.Transport, api.Endpoint, project)
+	}
+}
+
+// projectOf returns the ID of the token's project, or "" if the token has none.
+func projectOf(provider *gophercloud.ProviderClient) string {
+	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	if !ok {
+		return ""
+	}
+	project, err := token.ExtractProject()
+	if err != nil || project == nil {
+		return ""
+	}
+	return project.ID
 }
 
 // authOptions sets the user's domain to the default one, unless the user is identified without a domain.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,37 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Some catalogs name Cinder without a version, or without a project, which it wants before Yoga.
+func TestCatalogWithoutVersionIsV3(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		for _, tc := range []struct {
+			kind, below string
+			asked       []string
+		}{
+			{"volumev3", "/v3/" + cindertest.Project, []string{"/volume/v3/" + cindertest.Project + "/volumes/detail"}},
+			{"volumev3", "", []string{"/volume/", "/volume/v3/volumes/detail"}},
+			{"block-storage", "/", []string{"/volume/", "/volume/v3/volumes/detail"}},
+		} {
+			k, server := keystone(t)
+			server.SetRelease(release)
+			var asked []string
+			front := proxy(t, server, func(r *http.Request) { asked = append(asked, r.URL.Path) })
+			k.Type, k.CatalogURL = tc.kind, front.URL+"/volume"+tc.below
+			c := connect(t, credentials.Login{
+				AuthURL: k.URL + "/v3", Username: "u", Password: "Passw0rd!", Project: "p", Insecure: true,
+			})
+			_, err := c.Find(t.Context(), "x")
+			want := tc.asked
+			if release == 17 && len(want) == 2 {
+				want = append(want, "/volume/v3/"+cindertest.Project+"/volumes/detail")
+			}
+			if err != nil || !slices.Equal(asked, want) {
+				t.Errorf("Cinder %d, %s at %q: asked %q (%v), want %q", release, tc.kind, tc.below, asked, err, want)
+			}
+		}
 	}
 }
 

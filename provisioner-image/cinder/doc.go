@@ -6,5 +6,8 @@
 //
 // It is the only package that may import gophercloud, and it knows neither claims nor Kubernetes.
 //
+// Releases of Cinder differ in their URLs (project.go) and in what they need for an attachment (attachments.go). Both are
+// found out by its answers, and not by its version.
+//
 // Start at Backend in backend.go; Connect in connect.go logs in.
 package cinder

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,31 @@ func misconfigured(statuses ...int) kinds {
 		k[s] = volume.Misconfigured
 	}
 	return k
+}
+
+// unsuitable is what the refusal of a size means: only another size helps, or an administrator.
+var unsuitable = kinds{http.StatusBadRequest: volume.Unsuitable, http.StatusRequestEntityTooLarge: volume.Unsuitable}
+
+var (
+	// sizeOfType is in the messages about sizes that the type or the source does not allow. The status of the answer
+	// is that of every other fault of the request.
+	sizeOfType = regexp.MustCompile(`(?i)\bvolume size\b`)
+	// sizeOfQuota is the name of Cinder's error for a volume that is larger than the quota allows any volume to be.
+	// It has the status of a quota that is used up.
+	sizeOfQuota = "VolumeSizeExceedsLimit"
+)
+
+// isOfSize reports whether Cinder says that it makes no volume of this size.
+func isOfSize(err error) bool {
+	answer, ok := answerIn(err)
+	switch {
+	case !ok:
+		return false
+	case answer.Actual == http.StatusBadRequest:
+		return sizeOfType.MatchString(messageIn(answer))
+	default:
+		return answer.Actual == http.StatusRequestEntityTooLarge && strings.HasPrefix(messageIn(answer), sizeOfQuota)
+	}
 }
 
 // failure converts an error of gophercloud into one of the domain. It never repeats the content of a request.

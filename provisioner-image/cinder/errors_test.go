@@ -3,6 +3,7 @@ package cinder_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,21 +13,84 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// Any other project works only with URLs that leave it out.
+// Before Yoga (20) Cinder answers 404 to URLs without a project, from Yoga on to those with the usual "admin". What works
+// is found out once, and with no request more where the first one works.
 func TestProjectIsInURLWhereCinderAcceptsIt(t *testing.T) {
-	for project, path := range map[string]string{
-		"admin":                            "/v3/volumes/detail",
-		"":                                 "/v3/volumes/detail",
-		"00000000000000000000000000000001": "/v3/00000000000000000000000000000001/volumes/detail",
+	const hex, list, shown = "00000000000000000000000000000001", "/volumes/detail", "/volumes/abc"
+	for _, tc := range []struct {
+		releases []int
+		project  string
+		asked    []string
+	}{
+		{[]int{17}, "admin", []string{"/v3" + list, "/v3/admin" + list, "/v3/admin" + shown, "/v3/admin/volumes"}},
+		{[]int{17}, "", []string{"/v3" + list, "/v3/admin" + list, "/v3/admin" + shown, "/v3/admin/volumes"}},
+		{[]int{21, 26, 28}, "admin", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
+		{[]int{21, 26, 28}, "", []string{"/v3" + list, "/v3" + shown, "/v3/volumes"}},
+		{cindertest.Releases(), hex, []string{"/v3/" + hex + list, "/v3/" + hex + shown, "/v3/" + hex + "/volumes"}},
 	} {
-		server := cindertest.New()
-		var asked string
-		server.Gate = func(r *http.Request) cindertest.Fate { asked = r.URL.Path; return cindertest.Answer }
-		c := connect(t, credentials.Login{Endpoint: server.Endpoint(), Project: project})
-		if _, err := c.Find(t.Context(), "x"); err != nil || asked != path {
-			t.Errorf("project %q: asked %s (%v), want %s", project, asked, err, path)
+		for _, release := range tc.releases {
+			server := cindertest.NewRelease(release)
+			asked := record(server)
+			c := connect(t, credentials.Login{Endpoint: server.Endpoint(), Project: tc.project})
+			if _, err := c.Find(t.Context(), "x"); err != nil {
+				t.Errorf("Cinder %d, project %q: %v", release, tc.project, err)
+			}
+			if _, err := c.Get(t.Context(), "abc"); !volume.Is(err, volume.Gone) {
+				t.Errorf("Cinder %d, project %q: %v", release, tc.project, err)
+			}
+			if _, err := c.Create(t.Context(), wanted); err != nil || len(server.Volumes()) != 1 {
+				t.Errorf("Cinder %d, project %q: %v", release, tc.project, err)
+			}
+			if !slices.Equal(*asked, tc.asked) {
+				t.Errorf("Cinder %d, project %q: asked %q, want %q", release, tc.project, *asked, tc.asked)
+			}
+			server.Close()
 		}
-		server.Close()
+	}
+}
+
+// record returns the paths of all requests from now on.
+func record(server *cindertest.Server) *[]string {
+	var asked []string
+	server.Gate = func(r *http.Request) cindertest.Fate { asked = append(asked, r.URL.Path); return cindertest.Answer }
+	return &asked
+}
+
+// The first request of a run may be about a volume that does not exist, or change something.
+func TestFirstAnswerDecidesWhetherTheProjectIsInTheURL(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		server := cindertest.NewRelease(release)
+		t.Cleanup(server.Close)
+		asked := record(server)
+		login := credentials.Login{Endpoint: server.Endpoint(), Project: "admin"}
+		needed := map[bool]int{true: 2, false: 1}[release == 17]
+		if _, err := connect(t, login).Get(t.Context(), "abc"); !volume.Is(err, volume.Gone) || len(*asked) != needed {
+			t.Errorf("Cinder %d: %v, asked %q", release, err, *asked)
+		}
+		if _, err := connect(t, login).Create(t.Context(), wanted); err != nil || len(server.Volumes()) != 1 {
+			t.Errorf("Cinder %d: %v, %s", release, err, ids(server))
+		}
+	}
+}
+
+// A URL that Cinder knows in neither form is the administrator's to correct, and a lost answer to a request that
+// changes something is not taken for a refusal.
+func TestURLThatCinderKnowsInNoFormIsMisconfigured(t *testing.T) {
+	server := cindertest.NewRelease(17)
+	t.Cleanup(server.Close)
+	login := credentials.Login{Endpoint: server.Endpoint() + "/elsewhere", Project: "admin"}
+	if _, err := connect(t, login).Find(t.Context(), "x"); !volume.Is(err, volume.Misconfigured) {
+		t.Error(err)
+	}
+	server.Gate = func(r *http.Request) cindertest.Fate {
+		if strings.Contains(r.URL.Path, "/admin/") {
+			return cindertest.DropAnswer
+		}
+		return cindertest.Answer
+	}
+	login.Endpoint = server.Endpoint()
+	if _, err := connect(t, login).Create(t.Context(), wanted); !volume.Is(err, volume.Unavailable) || len(server.Volumes()) != 1 {
+		t.Errorf("%v, %s", err, ids(server))
 	}
 }
 

@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -15,13 +16,55 @@ func (b *Backend) Export(
 		c, err := b.reach(ctx, v.ID, a)
 		return c, a, err
 	}
+	switch a.Method {
+	case Attachments:
+		return b.attach(ctx, v, a)
+	case Reserve:
+		return b.initialize(ctx, v, a)
+	default:
+		return b.exportByAnswer(ctx, v, a)
+	}
+}
+
+// exportByAnswer exports the volume by the method that this Cinder supports. Only its answer to a request for an
+// attachment says whether it makes one without a server. A volume that an earlier run has reserved stays reserved.
+func (b *Backend) exportByAnswer(
+	ctx context.Context, v volume.Volume, a volume.Access,
+) (volume.Connection, volume.Access, error) {
 	a, err := b.resolve(ctx, a)
+	if err == nil && a.Method == Attachments && v.Status == attaching {
+		a.Method, err = b.methodOf(ctx, v)
+	}
 	if err != nil {
 		return volume.Connection{}, a, err
 	}
-	if a.Method == Attachments {
-		return b.attach(ctx, v, a)
+	if a.Method == Reserve {
+		return b.initialize(ctx, v, a)
 	}
+	c, held, err := b.attach(ctx, v, a)
+	if !errors.Is(err, errNeedsServer) {
+		return c, held, err
+	}
+	if v, err = b.cinder.Get(ctx, v.ID); err != nil {
+		return volume.Connection{}, a, err
+	}
+	a.Method = Reserve
+	return b.initialize(ctx, v, a)
+}
+
+// methodOf returns by which method a volume in status attaching was reserved: the older one makes no attachment.
+func (b *Backend) methodOf(ctx context.Context, v volume.Volume) (volume.Method, error) {
+	ours, err := b.ownAttachments(ctx, v)
+	if err == nil && len(ours) == 0 {
+		return Reserve, nil
+	}
+	return Attachments, err
+}
+
+// initialize completes the older workflow from where an earlier run left it.
+func (b *Backend) initialize(
+	ctx context.Context, v volume.Volume, a volume.Access,
+) (volume.Connection, volume.Access, error) {
 	if !isReserved(v) {
 		if err := b.reserve(ctx, v); err != nil {
 			return volume.Connection{}, a, err
@@ -52,7 +95,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 	}
 }
 
-// resolve replaces Auto by the method that this Cinder supports.
+// resolve replaces Auto by Attachments where Cinder can complete and delete them, whether or not it makes them.
 func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, error) {
 	if a.Method == Attachments || a.Method == Reserve {
 		return a, nil

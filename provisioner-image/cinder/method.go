@@ -4,7 +4,7 @@ import "github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 
 // The ways to export a volume. Cinder keeps them apart: what was reserved by one of them is released by the same one.
 const (
-	// Auto is Attachments where Cinder knows them, and Reserve where it does not.
+	// Auto is Attachments where Cinder makes them without a server, and Reserve where it does not.
 	Auto volume.Method = "auto"
 	// Attachments are records of Cinder's own. Cinder restores their exports after a restart, and takes an
 	// export back when its attachment is deleted.

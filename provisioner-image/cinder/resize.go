@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -11,7 +12,7 @@ import (
 func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Resized, error) {
 	v, err := b.untilIdle(ctx, v)
 	if err == nil && v.SizeGiB < gib {
-		v, err = b.extend(ctx, v, gib)
+		v, err = b.extend(ctx, v, gib, a)
 	}
 	if err == nil {
 		v, err = b.restoreReservation(ctx, v, a)
@@ -29,7 +30,7 @@ func caveat(a volume.Access) string {
 
 // extend requests the new size and waits for it. Cinder does not extend a volume that is only reserved, so that the
 // reservation ends for that time. The export stays.
-func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.Volume, error) {
+func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Volume, error) {
 	if isReserved(v) {
 		if err := b.cinder.Unreserve(ctx, v.ID); err != nil {
 			return v, err
@@ -39,9 +40,40 @@ func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int) (volume.
 		return v, b.cinder.FailureOf(ctx, v)
 	}
 	if err := b.cinder.Extend(ctx, v.ID, gib, v.Status == inUse); err != nil {
-		return v, err
+		return b.notExtended(ctx, v, a, err)
 	}
 	return b.poll(ctx, v, func(v volume.Volume) (bool, error) { return b.hasSize(ctx, v, gib) })
+}
+
+// notExtended returns why Cinder does not extend the volume, and reserves it again: no later run may do so, if the claim
+// then asks for what it has.
+func (b *Backend) notExtended(
+	ctx context.Context, v volume.Volume, a volume.Access, refusal error,
+) (volume.Volume, error) {
+	if volume.Is(refusal, volume.Unavailable) {
+		return v, refusal
+	}
+	now, err := b.cinder.Get(ctx, v.ID)
+	if err == nil && a.Method == Reserve && now.Status == available {
+		err = b.reserve(ctx, now)
+	}
+	if err != nil {
+		return v, errors.Join(err, refusal)
+	}
+	return now, sizeOrStatus(refusal, v, now)
+}
+
+// sizeOrStatus returns the refusal of a size as one that another try may not meet, if the volume has changed since it was
+// requested: an overlapping run may be extending it.
+func sizeOrStatus(refusal error, before, now volume.Volume) error {
+	e, ok := errors.AsType[*volume.Error](refusal)
+	mayExtend := now.Status == available || now.Status == inUse
+	if !ok || e.Kind != volume.Unsuitable || mayExtend && now.SizeGiB == before.SizeGiB {
+		return refusal
+	}
+	again := *e
+	again.Kind = volume.Busy
+	return &again
 }
 
 // hasSize reports whether the volume has the size that was asked for. The error says why it never will.

@@ -29,6 +29,9 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if isRefused := attachmentsAreRefused(t, keeper, v, s); isRefused {
+		return
+	}
 	before, held := export(t, keeper, v, s)
 	for range 2 {
 		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: s.UID, ID: v.ID, SizeGiB: 2, Access: held})
@@ -63,6 +66,9 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 		_, held, err := keeper.Export(t.Context(), from, one.Access)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if held.Method == cinder.Reserve {
+			return // Cinder clones no volume in status attaching
 		}
 		two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
 		if err := keeper.CheckSource(t.Context(), two); err != nil {

@@ -32,10 +32,10 @@ func stateOf(status string) volume.State {
 // isReserved reports whether the volume is reserved, which a run of this image may have done.
 func isReserved(v volume.Volume) bool { return v.Status == attaching || v.Status == reserved }
 
-// mayBeExported reports whether the volume may have an export or a reservation to release, of a failed attachment for
-// example.
+// mayBeExported reports whether the volume may have an export or a reservation to release. A failure leaves the
+// attachment as it was: Cinder deletes no volume that is error_extending and attached.
 func mayBeExported(v volume.Volume) bool {
-	return isReserved(v) || v.Status == inUse || v.Status == "error_attaching" || v.Status == "error_detaching"
+	return isReserved(v) || v.Status == inUse || v.State == volume.Failed
 }
 
 // isBusy reports whether Cinder is working on the volume, so that its status will change by itself.

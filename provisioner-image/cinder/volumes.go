@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
+	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -37,22 +39,50 @@ func (c *Cinder) List(ctx context.Context, cluster string) ([]volume.Volume, err
 func (c *Cinder) list(
 	ctx context.Context, doing string, filter map[string]string, wanted func(volume.Volume) bool,
 ) ([]volume.Volume, error) {
-	pages, err := volumes.List(c.api, volumes.ListOpts{Metadata: filter}).AllPages(ctx)
+	var found []volume.Volume
+	err := c.pages(volumes.ListOpts{Metadata: filter}).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
+		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
+		for i := range all {
+			if v := toVolume(&all[i]); wanted(v) {
+				found = append(found, v)
+			}
+		}
+		return err == nil, err
+	})
 	if err != nil {
 		// This is the first request of every run: it fails if endpoint, project or version are wrong.
 		return nil, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
 	}
-	all, err := volumes.ExtractVolumes(pages)
-	if err != nil {
-		return nil, failure(err, doing, nil)
-	}
-	var found []volume.Volume
-	for i := range all {
-		if v := toVolume(&all[i]); wanted(v) {
-			found = append(found, v)
-		}
-	}
 	return found, nil
+}
+
+// page is a page of a list of volumes.
+type page struct {
+	volumes.VolumePage
+	list string
+}
+
+func (c *Cinder) pages(opts volumes.ListOpts) pagination.Pager {
+	return volumes.List(c.api, opts).WithPageCreator(func(r pagination.PageResult) pagination.Page {
+		return page{
+			VolumePage: volumes.VolumePage{LinkedPageBase: pagination.LinkedPageBase{PageResult: r}},
+			list:       c.api.ServiceURL("volumes", "detail"),
+		}
+	})
+}
+
+// NextPageURL returns the URL of the list with the query of Cinder's link. The rest of the link is what Cinder takes for
+// its own address: behind a proxy often one that this client cannot reach, or may not send its token to.
+func (p page) NextPageURL() (string, error) {
+	link, err := p.VolumePage.NextPageURL()
+	if err != nil || link == "" {
+		return "", err
+	}
+	next, err := url.Parse(link)
+	if err != nil {
+		return "", err
+	}
+	return p.list + "?" + next.RawQuery, nil
 }
 
 // Get returns one volume.
@@ -64,7 +94,8 @@ func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	return toVolume(v), nil
 }
 
-// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist.
+// Create requests a new volume. By 400 and 404 Cinder says that the class names something that does not exist, or that
+// it does not make a volume of this size, which is the claim's.
 func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, error) {
 	v, err := volumes.Create(ctx, c.api, volumes.CreateOpts{
 		Name:             spec.Name,
@@ -77,6 +108,9 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 	}, hints(spec.Hints)).Extract()
 	if err != nil {
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
+		if isOfSize(err) {
+			special = unsuitable
+		}
 		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
 	}
 	return toVolume(v), nil
@@ -90,14 +124,19 @@ func (c *Cinder) Delete(ctx context.Context, id string) error {
 // extendInUse is the first microversion that extends a volume in use.
 const extendInUse = "3.42"
 
-// Extend requests a larger size. Cinder extends the volume later.
+// Extend requests a larger size. Cinder extends the volume later. By 400 it refuses the size, unless it is the volume's
+// status that does not allow it.
 func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) error {
 	api := c.api
 	if attached {
 		api = c.at(extendInUse)
 	}
 	err := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
-	return failure(err, "extend volume "+id, nil)
+	special := kinds{http.StatusBadRequest: volume.Unsuitable}
+	if isOfSize(err) {
+		special = unsuitable
+	}
+	return failure(err, "extend volume "+id, special)
 }
 
 // SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and

@@ -5,36 +5,84 @@ import (
 	"net/http"
 )
 
+// args are the arguments of an action. A connector that is not there is not the same as an empty one.
+type args struct {
+	Connector *map[string]any `json:"connector"`
+	NewSize   int             `json:"new_size"`
+	Host      string          `json:"host_name"`
+}
+
 func (s *Server) action(r *http.Request, id string) answer {
 	v, ok := s.volumes[id]
 	if !ok {
 		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
 	}
-	var body map[string]struct {
-		Connector map[string]any `json:"connector"`
-		NewSize   int            `json:"new_size"`
-	}
+	var body map[string]args
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return fault(http.StatusBadRequest, "Malformed request body")
 	}
-	for name, args := range body {
+	for name, with := range body {
 		switch name {
 		case "os-reserve":
 			return v.reserve()
 		case "os-unreserve":
-			v.endReservation()
+			s.endReservation(v)
 			return answer{http.StatusAccepted, nil}
 		case "os-initialize_connection":
-			return v.initialize(args.Connector)
+			return v.initialize(with.Connector)
 		case "os-extend":
-			return v.extend(args.NewSize, micro(r))
+			return s.extend(v, with.NewSize, micro(r))
 		case "os-terminate_connection":
-			// tgt keeps the export; what changes is the reservation.
-			v.endReservation()
-			return answer{http.StatusAccepted, nil}
+			return s.terminate(r, v)
 		}
+		return s.hostAction(v, name, with)
 	}
 	return fault(http.StatusBadRequest, "There is no such action: %v", body)
+}
+
+func (s *Server) hostAction(v *disk, name string, with args) answer {
+	switch name {
+	case "os-attach":
+		return s.attachHost(v, with.Host)
+	case "os-detach":
+		return s.detachHost(v)
+	default:
+		return fault(http.StatusBadRequest, "There is no such action: %s", name)
+	}
+}
+
+// terminate keeps the export, as tgt does; what changes is the reservation.
+func (s *Server) terminate(r *http.Request, v *disk) answer {
+	for _, u := range s.usesOf(v.ID) {
+		if s.isKeptForNova(r, u) {
+			return erred()
+		}
+	}
+	s.endReservation(v)
+	return answer{http.StatusAccepted, nil}
+}
+
+// attachHost completes the older workflow: the volume is in use without an instance.
+func (s *Server) attachHost(v *disk, host string) answer {
+	if v.Status != "attaching" && v.Status != "available" {
+		return fault(http.StatusBadRequest, "Invalid volume: Volume %s is %s.", v.ID, v.Status)
+	}
+	u := s.newUse(v.ID)
+	u.Status, u.Attached, u.host, v.Status = "attached", attachedAt, host, "in-use"
+	return answer{http.StatusAccepted, nil}
+}
+
+// detachHost ends what attachHost began. Cinder refuses it where there is more than one attachment.
+func (s *Server) detachHost(v *disk) answer {
+	uses := s.usesOf(v.ID)
+	if v.Status != "in-use" || len(uses) > 1 {
+		return fault(http.StatusBadRequest, "Invalid volume: Volume %s is %s with %d attachments.", v.ID, v.Status, len(uses))
+	}
+	for _, u := range uses {
+		delete(s.uses, u.ID)
+	}
+	v.Status, v.attached = "available", false
+	return answer{http.StatusAccepted, nil}
 }
 
 func (v *disk) reserve() answer {
@@ -46,40 +94,74 @@ func (v *disk) reserve() answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// extend refuses a volume in use to clients of an older microversion.
-func (v *disk) extend(size, micro int) answer {
-	allowed := v.Status == "available" || v.Status == "in-use" && micro >= 42
-	switch {
-	case !allowed:
-		return fault(http.StatusBadRequest, "Invalid volume: Volume %s status must be '{'status': 'available'}' to extend,"+
-			" currently %s.", v.ID, v.Status)
+// extend refuses a size that the type forbids before it looks at the status, as Cinder does, and a volume in use to
+// clients of an older microversion.
+func (s *Server) extend(v *disk, size, micro int) answer {
+	expected := "available"
+	if v.Status == "in-use" && micro >= 42 {
+		expected = "in-use"
+	}
+	switch refused := s.refuseSize(v.Type, size); {
 	case size <= v.Size:
 		return fault(http.StatusBadRequest, "Invalid input received: New size for extend must be greater than current size."+
 			" (current: %d, extended: %d).", v.Size, size)
+	case refused != nil && refused.status == http.StatusBadRequest:
+		return *refused
+	case v.Status != expected:
+		return fault(http.StatusBadRequest, "Invalid volume: Volume %s status must be '{'status': '%s'}' to extend,"+
+			" currently %s.", v.ID, expected, v.Status)
+	case refused != nil:
+		return *refused
 	}
 	v.before, v.grow, v.looks = v.Status, size, 0
 	v.Status = "extending"
 	return answer{http.StatusAccepted, nil}
 }
 
+// refuseSize returns the refusal of a size, or nil: by the type (400), or by the project's limit of one volume (413).
+func (s *Server) refuseSize(kind string, size int) *answer {
+	var refused answer
+	switch {
+	case s.MaxSize > 0 && size > s.MaxSize:
+		refused = fault(http.StatusBadRequest, "Invalid input received: Specified volume size of '%d' is greater than the"+
+			" maximum allowable size of '%d' for volume type '%s'.", size, s.MaxSize, kind)
+	case s.VolumeLimit > 0 && size > s.VolumeLimit:
+		refused = fault(http.StatusRequestEntityTooLarge, "VolumeSizeExceedsLimit: Requested volume size %dG is larger than"+
+			" maximum allowed limit %dG.", size, s.VolumeLimit)
+	default:
+		return nil
+	}
+	return &refused
+}
+
 // endReservation ends a reservation. Any other volume stays as it is.
-func (v *disk) endReservation() {
-	if v.Status == "attaching" {
-		v.Status = "available"
+func (s *Server) endReservation(v *disk) {
+	if v.Status != "attaching" {
+		return
+	}
+	v.Status = "available"
+	if s.isAttached(v) {
+		v.Status = "in-use"
 	}
 }
 
 // Password returns the CHAP password of a volume, which never changes.
 func Password(id string) string { return "chap-" + id[:8] + "-pw" }
 
-func (v *disk) initialize(connector map[string]any) answer {
-	kind, data, refused := v.export(connector)
+func (v *disk) initialize(connector *map[string]any) answer {
+	if connector == nil {
+		return fault(http.StatusBadRequest, "Invalid input for field/attribute os-initialize_connection. Value: {}."+
+			" 'connector' is a required property")
+	}
+	kind, data, refused := v.export(*connector)
 	if refused != "" {
 		return fault(http.StatusBadRequest, "%s", refused)
 	}
-	return answer{http.StatusOK, map[string]any{
-		"connection_info": map[string]any{"driver_volume_type": kind, "data": data},
-	}}
+	info := map[string]any{"driver_volume_type": kind, "data": data}
+	if v.release >= antelope {
+		info["enforce_multipath"] = false
+	}
+	return answer{http.StatusOK, map[string]any{"connection_info": info}}
 }
 
 // export returns how to reach the volume, or why it cannot be reached.

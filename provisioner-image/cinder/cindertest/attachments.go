@@ -19,6 +19,9 @@ type use struct {
 	Detached string         `json:"detached_at"`
 	Mode     string         `json:"attach_mode"`
 	Info     map[string]any `json:"connection_info"`
+
+	// host is that of an attachment by os-attach.
+	host string
 }
 
 // Attachments lists the IDs of the attachments, in the order of their creation.
@@ -60,6 +63,45 @@ func (s *Server) newUse(volumeID string) *use {
 	return u
 }
 
+// usesOf returns the attachments of a volume, in the order of their creation.
+func (s *Server) usesOf(volumeID string) []*use {
+	var found []*use
+	for _, id := range slices.Sorted(maps.Keys(s.uses)) {
+		if u := s.uses[id]; u.VolumeID == volumeID {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// isAttached reports whether the volume's attach_status is attached, which its status need not say: an administrator
+// can change the status alone, and so does a failure.
+func (s *Server) isAttached(v *disk) bool {
+	return v.attached || slices.ContainsFunc(s.usesOf(v.ID), func(u *use) bool { return u.Status == "attached" })
+}
+
+// statusAfterDetach returns the status of a volume by the attachments that are left. Failed ones do not count.
+func (s *Server) statusAfterDetach(v *disk) string {
+	status := "available"
+	for _, u := range s.usesOf(v.ID) {
+		switch {
+		case u.Status == "attached":
+			return "in-use"
+		case u.Status == "attaching", u.Status == "reserved" && status != "attaching":
+			status = u.Status
+		}
+	}
+	return status
+}
+
+// guarded is the first release here that lets only services detach a volume of a server.
+const guarded = 21
+
+// isKeptForNova reports whether only a service may end an attachment.
+func (s *Server) isKeptForNova(r *http.Request, u *use) bool {
+	return s.Release >= guarded && u.Server != nil && r.Header.Get("X-Service-Roles") != "service"
+}
+
 func (s *Server) attachments(r *http.Request, parts []string) answer {
 	switch path := strings.Join(parts, "/"); {
 	case micro(r) < 27:
@@ -91,20 +133,56 @@ func (s *Server) attach(r *http.Request) answer {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return fault(http.StatusBadRequest, "Malformed request body")
 	}
-	if server, there := body.Attachment["instance_uuid"]; there && server == "" {
-		return fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: .  '' is not a 'uuid'")
-	}
 	id, _ := body.Attachment["volume_uuid"].(string)
-	v, ok := s.volumes[id]
-	if !ok {
-		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
+	server, named := body.Attachment["instance_uuid"]
+	instance, isText := server.(string)
+	if refused := s.refuseServer(id, instance, named, isText); refused != nil {
+		return *refused
 	}
-	if v.Status != "available" {
+	v, ok := s.volumes[id]
+	switch {
+	case !ok:
+		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
+	case strings.Contains(v.Status, "error"):
+		return fault(http.StatusBadRequest, "Invalid volume: Volume attachments can not be created if the volume is in an error"+
+			" state. The Volume %s currently has a status of: %s ", id, v.Status)
+	case v.Status != "available" && v.Status != "downloading":
 		return fault(http.StatusBadRequest, "Invalid volume: Volume %s status must be available or downloading to"+
 			" reserve, but the current status is %s.", id, v.Status)
 	}
 	v.Status = "reserved"
-	return answer{http.StatusOK, map[string]any{"attachment": *s.newUse(id)}}
+	u := s.newUse(id)
+	if named {
+		u.Server = &instance
+	}
+	if connector, ok := body.Attachment["connector"].(map[string]any); ok {
+		return u.connect(v, connector)
+	}
+	return answer{http.StatusOK, map[string]any{"attachment": *u}}
+}
+
+// attachedAt is when every attachment was completed.
+const attachedAt = "2026-11-20T05:05:43.697616"
+
+// xena is the first release with attachments without a server.
+const xena = 19
+
+// refuseServer returns the refusal of an attachment by the schema of the request, or nil.
+func (s *Server) refuseServer(id, server string, named, isText bool) *answer {
+	var refused answer
+	switch {
+	case !named && s.Release < xena:
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute attachment. Value: {'volume_uuid': '%s'}."+
+			" 'instance_uuid' is a required property", id)
+	case named && !isText:
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: None. None is not"+
+			" of type 'string'")
+	case named && server == "":
+		refused = fault(http.StatusBadRequest, "Invalid input for field/attribute instance_uuid. Value: . '' is not a 'uuid'")
+	default:
+		return nil
+	}
+	return &refused
 }
 
 // onUse serves requests for one attachment.
@@ -118,20 +196,18 @@ func (s *Server) onUse(r *http.Request, parts []string) answer {
 	case r.Method == http.MethodGet:
 		return answer{http.StatusOK, map[string]any{"attachment": *u}}
 	case r.Method == http.MethodPut:
-		return s.connect(r, u, v)
+		return s.update(r, u, v)
 	case r.Method == http.MethodDelete:
-		delete(s.uses, u.ID)
-		v.Status, v.exported = "available", false
-		return answer{http.StatusOK, map[string]any{"attachments": []any{}}}
+		return s.detach(r, u, v)
 	case r.Method == http.MethodPost && len(parts) == 2 && micro(r) >= 44:
-		u.Status, u.Attached, v.Status = "attached", "2026-11-20T05:05:43.697616", "in-use"
+		u.Status, u.Attached, v.Status = "attached", attachedAt, "in-use"
 		return answer{http.StatusNoContent, nil}
 	default:
 		return fault(http.StatusNotFound, "The resource could not be found.")
 	}
 }
 
-func (s *Server) connect(r *http.Request, u *use, v *disk) answer {
+func (s *Server) update(r *http.Request, u *use, v *disk) answer {
 	var body struct {
 		Attachment struct {
 			Connector map[string]any `json:"connector"`
@@ -140,14 +216,37 @@ func (s *Server) connect(r *http.Request, u *use, v *disk) answer {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		return fault(http.StatusBadRequest, "Malformed request body")
 	}
-	kind, data, refused := v.export(body.Attachment.Connector)
+	return u.connect(v, body.Attachment.Connector)
+}
+
+// connect exports the volume for the attachment. The answer shows the status that the attachment had before.
+func (u *use) connect(v *disk, connector map[string]any) answer {
+	kind, data, refused := v.export(connector)
 	if refused != "" {
 		return fault(http.StatusBadRequest, "%s", refused)
 	}
 	data["driver_volume_type"], data["attachment_id"] = kind, u.ID
-	// The answer shows the status that the attachment had before.
 	u.Info = data
 	was := *u
 	u.Status, v.Status = "attaching", "attaching"
 	return answer{http.StatusOK, map[string]any{"attachment": was}}
+}
+
+func (s *Server) detach(r *http.Request, u *use, v *disk) answer {
+	if s.isKeptForNova(r, u) {
+		return erred()
+	}
+	delete(s.uses, u.ID)
+	v.Status, v.exported = s.statusAfterDetach(v), false
+	left := []use{}
+	for _, other := range s.usesOf(v.ID) {
+		left = append(left, *other)
+	}
+	return answer{http.StatusOK, map[string]any{"attachments": left}}
+}
+
+// erred is the answer to what Cinder refuses without saying so.
+func erred() answer {
+	return fault(http.StatusInternalServerError, "The server has either erred or is incapable of performing the requested"+
+		" operation.")
 }

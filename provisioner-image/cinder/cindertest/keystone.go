@@ -19,18 +19,18 @@ type Keystone struct {
 
 	// Password is the only right password, and the only right secret of an application credential.
 	Password string
+	// Type is the type of Cinder in the catalog, and CatalogURL its address there, instead of the usual ones.
+	Type, CatalogURL string
 	// Tokens counts the tokens that were issued.
 	Tokens atomic.Int32
 	// Asked holds the body of the newest request.
 	Asked atomic.Value
-
-	cinder *Server
 }
 
 // NewKeystone starts a Keystone whose catalog names the Cinder, as public endpoint in RegionOne; the
 // caller closes it.
 func NewKeystone(cinder *Server) *Keystone {
-	k := &Keystone{Password: "Passw0rd!", cinder: cinder}
+	k := &Keystone{Password: "Passw0rd!", Type: "volumev3", CatalogURL: cinder.Endpoint() + "/" + Project}
 	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
 	return k
 }
@@ -50,11 +50,12 @@ func (k *Keystone) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Subject-Token", fmt.Sprintf("token-%d:%s", k.Tokens.Add(1), Project))
 	answer{http.StatusCreated, map[string]any{"token": map[string]any{
 		"expires_at": time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC).Format("2006-01-02T15:04:05.000000Z"),
+		"project":    map[string]any{"id": Project, "name": "p", "domain": map[string]any{"id": "default", "name": "Default"}},
 		"catalog": []any{map[string]any{
-			"type": "volumev3", "name": "cinderv3",
+			"type": k.Type, "name": "cinderv3",
 			"endpoints": []any{map[string]any{
 				"interface": "public", "region": "RegionOne", "region_id": "RegionOne",
-				"url": k.cinder.Endpoint() + "/" + Project,
+				"url": k.CatalogURL,
 			}},
 		}},
 	}}}.write(w)

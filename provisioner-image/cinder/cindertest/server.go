@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,10 +46,17 @@ type Server struct {
 	Instead func(*http.Request) *Reply
 	// Quota is the number of volumes that may exist.
 	Quota int
-	// MaxMicro is the newest microversion, 3.MaxMicro.
+	// MaxSize is the largest size that every volume type allows, and VolumeLimit the largest that the project's quota
+	// does, in GiB. Zero is no limit.
+	MaxSize, VolumeLimit int
+	// Release is the major version of Cinder whose answers these are: 17 (Victoria), 21 (Zed), 26 or 28.
+	Release int
+	// MaxMicro is the newest microversion, 3.MaxMicro. It is the release's unless a test changes it.
 	MaxMicro int
 	// Page is how many volumes a page of a list holds. Zero puts all of them on one page.
 	Page int
+	// PublicEndpoint is the beginning of the links to the next page, instead of the URL that was asked.
+	PublicEndpoint string
 	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or "deleting".
 	Slow int
 
@@ -58,12 +66,25 @@ type Server struct {
 	uses    map[string]*use
 }
 
-// New starts a server; the caller closes it.
-func New() *Server {
-	s := &Server{Quota: 10, Slow: 1, MaxMicro: 70, volumes: map[string]*disk{}, uses: map[string]*use{}}
+// Releases lists the releases of Cinder that a Server can be.
+func Releases() []int { return []int{17, 21, 26, 28} }
+
+// New starts a Cinder 21; the caller closes it.
+func New() *Server { return NewRelease(21) }
+
+// NewRelease starts a server that answers as that release of Cinder does; the caller closes it.
+func NewRelease(release int) *Server {
+	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}}
+	s.SetRelease(release)
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
+
+// SetRelease makes the server another release.
+func (s *Server) SetRelease(release int) { s.Release, s.MaxMicro = release, maxMicros[release] }
+
+// maxMicros holds the newest microversion of each release.
+var maxMicros = map[int]int{17: 62, 21: 70, 26: 71, 28: 71}
 
 // Endpoint returns the URL for a cloud config.
 func (s *Server) Endpoint() string { return s.URL + "/v3" }
@@ -121,6 +142,9 @@ type answer struct {
 func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Openstack-Request-Id", "req-00000000-0000-4000-8000-000000000000")
+	if a.status == http.StatusRequestEntityTooLarge {
+		w.Header().Set("Retry-After", "0")
+	}
 	w.WriteHeader(a.status)
 	if a.body != nil {
 		_ = json.NewEncoder(w).Encode(a.body) // the client closed the connection: the test will notice
@@ -132,7 +156,7 @@ func fault(status int, format string, args ...any) answer {
 	names := map[int]string{
 		http.StatusBadRequest: "badRequest", http.StatusNotFound: "itemNotFound",
 		http.StatusRequestEntityTooLarge: "overLimit", http.StatusUnauthorized: "error",
-		http.StatusNotAcceptable: "computeFault",
+		http.StatusNotAcceptable: "computeFault", http.StatusInternalServerError: "computeFault",
 	}
 	return answer{status, map[string]any{
 		names[status]: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)},
@@ -141,20 +165,19 @@ func fault(status int, format string, args ...any) answer {
 
 var projectForm = regexp.MustCompile(`^[0-9a-f-]+$`)
 
-// route removes version and project from the path and serves the rest. The project is optional, but must be the
-// token's.
+// route removes version and project from the path and serves the rest.
 func (s *Server) route(r *http.Request) answer {
+	if r.URL.Path == "/" {
+		return s.versions()
+	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/v3/")
 	_, project, hasToken := strings.Cut(r.Header.Get("X-Auth-Token"), ":")
 	if !ok || !hasToken {
-		return answer{http.StatusNotFound, map[string]any{"message": "The resource could not be found."}}
+		return noSuchURL()
 	}
-	parts := strings.Split(path, "/")
-	if projectForm.MatchString(parts[0]) {
-		if parts[0] != project {
-			return fault(http.StatusBadRequest, "Malformed request url")
-		}
-		parts = parts[1:]
+	parts, refused := s.withoutProject(strings.Split(path, "/"), project)
+	if refused != nil {
+		return *refused
 	}
 	if micro(r) > s.MaxMicro {
 		return fault(http.StatusNotAcceptable, "Version 3.%d is not supported by the API. Minimum is 3.0 and maximum"+
@@ -164,6 +187,44 @@ func (s *Server) route(r *http.Request) answer {
 		return s.attachments(r, parts[1:])
 	}
 	return s.resource(r, parts)
+}
+
+// versions is the answer to a URL without a version. 17 still knows the second one.
+func (s *Server) versions() answer {
+	all := []any{map[string]any{
+		"id": "v3.0", "status": "CURRENT", "version": fmt.Sprintf("3.%d", s.MaxMicro), "min_version": "3.0",
+	}}
+	if s.Release < xena {
+		all = slices.Insert(all, 0, any(map[string]any{"id": "v2.0", "status": "DEPRECATED", "version": "", "min_version": ""}))
+	}
+	return answer{http.StatusMultipleChoices, map[string]any{"versions": all}}
+}
+
+// yoga is the first release with URLs without a project, and with a rule for projects in URLs.
+const yoga = 20
+
+// withoutProject removes the project from a path. It must be the token's. Before Yoga it is mandatory, and any word is
+// one; from Yoga on it is optional.
+func (s *Server) withoutProject(parts []string, project string) ([]string, *answer) {
+	if s.Release >= yoga && !projectForm.MatchString(parts[0]) {
+		return parts, nil
+	}
+	if len(parts) < 2 || !slices.Contains([]string{"volumes", "attachments", "messages", "limits"}, parts[1]) {
+		refused := noSuchURL()
+		return nil, &refused
+	}
+	if parts[0] != project {
+		refused := fault(http.StatusBadRequest, "Malformed request url")
+		return nil, &refused
+	}
+	return parts[1:], nil
+}
+
+// noSuchURL is the answer to a URL that no resource has.
+func noSuchURL() answer {
+	return answer{http.StatusNotFound, map[string]any{
+		"message": "The resource could not be found.<br /><br />\n\n\n", "code": "404 Not Found", "title": "Not Found",
+	}}
 }
 
 // micro returns the minor number of the requested microversion.
@@ -192,7 +253,7 @@ func (s *Server) resource(r *http.Request, parts []string) answer {
 	case "GET messages":
 		return s.messages(r)
 	default:
-		return answer{http.StatusNotFound, map[string]any{"message": "The resource could not be found."}}
+		return noSuchURL()
 	}
 }
 

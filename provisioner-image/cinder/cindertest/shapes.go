@@ -75,5 +75,11 @@ func (v *disk) common(data map[string]any) map[string]any {
 	data["access_mode"] = "rw"
 	data["encrypted"] = v.Encrypted
 	data["cacheable"] = false
+	if v.release >= antelope {
+		data["enforce_multipath"] = false
+	}
 	return data
 }
+
+// antelope is the first release of which enforce_multipath is known here. It is in 26 and not in 21.
+const antelope = 22

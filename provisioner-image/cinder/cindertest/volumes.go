@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,12 +45,24 @@ type disk struct {
 	Type      string            `json:"volume_type"`
 	Metadata  map[string]string `json:"metadata"`
 	Encrypted bool              `json:"encrypted"`
-	Shared    bool              `json:"multiattach"`
 
 	// Source and Snapshot are what the volume was cloned from.
-	Source   string `json:"source_volid,omitempty"`
-	Snapshot string `json:"snapshot_id,omitempty"`
+	Source   *string `json:"source_volid"`
+	Snapshot *string `json:"snapshot_id"`
 
+	Updated     *string    `json:"updated_at"`
+	Description *string    `json:"description"`
+	User        string     `json:"user_id"`
+	Bootable    string     `json:"bootable"`
+	Replication *string    `json:"replication_status"`
+	Group       *string    `json:"consistencygroup_id"`
+	Multiattach bool       `json:"multiattach"`
+	Migration   *string    `json:"migration_status"`
+	Attachments []shownUse `json:"attachments"`
+
+	release int
+	// attached is true if a client attached the volume without an attachment that it can see.
+	attached bool
 	looks    int
 	exported bool
 	// before is the status before extending, and grow the new size.
@@ -75,9 +88,47 @@ func (s *Server) Volumes() []View {
 	var all []View
 	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
 		v := s.volumes[id]
-		all = append(all, View{v.ID, v.Name, v.Status, v.Type, v.Zone, v.Size, v.Metadata, v.exported, v.Source, v.Snapshot})
+		all = append(all, View{v.ID, v.Name, v.Status, v.Type, v.Zone, v.Size, v.Metadata, v.exported, text(v.Source), text(v.Snapshot)})
 	}
 	return all
+}
+
+// text returns what may be null in JSON.
+func text(maybe *string) string {
+	if maybe == nil {
+		return ""
+	}
+	return *maybe
+}
+
+// orNull is the reverse of text.
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// shownUse is an attachment as a volume shows it.
+type shownUse struct {
+	ID         string  `json:"id"`
+	Attachment string  `json:"attachment_id"`
+	VolumeID   string  `json:"volume_id"`
+	Server     *string `json:"server_id"`
+	Host       *string `json:"host_name"`
+	Attached   string  `json:"attached_at"`
+}
+
+// shown returns the volume as Cinder shows it. Only completed attachments are shown.
+func (s *Server) shown(v *disk) disk {
+	now := *v
+	now.Attachments = []shownUse{}
+	for _, u := range s.usesOf(v.ID) {
+		if u.Status == "attached" {
+			now.Attachments = append(now.Attachments, shownUse{v.ID, u.ID, v.ID, u.Server, orNull(u.host), u.Attached})
+		}
+	}
+	return now
 }
 
 // limits returns how much of the quota is used.
@@ -126,7 +177,7 @@ func (s *Server) Add(status string, metadata map[string]string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.add("outside", TypePlain, 1, metadata)
-	v.Status = status
+	v.Status, v.attached = status, status == "in-use"
 	return v.ID
 }
 
@@ -136,68 +187,10 @@ func (s *Server) add(name, kind string, size int, metadata map[string]string) *d
 	v := &disk{
 		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.made), Status: "creating", Size: size,
 		Zone: "nova", Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,
-		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted, Shared: kind == TypeMultiattach,
+		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted, User: "admin", Bootable: "false", release: s.Release, Multiattach: kind == TypeMultiattach,
 	}
 	s.volumes[v.ID] = v
 	return v
-}
-
-func (s *Server) create(r *http.Request) answer {
-	var body struct {
-		Volume struct {
-			Name     string            `json:"name"`
-			Size     int               `json:"size"`
-			Type     string            `json:"volume_type"`
-			Zone     string            `json:"availability_zone"`
-			Metadata map[string]string `json:"metadata"`
-			Source   string            `json:"source_volid"`
-			Snapshot string            `json:"snapshot_id"`
-		} `json:"volume"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return fault(http.StatusBadRequest, "The server could not comply with the request since it is either"+
-			" malformed or otherwise incorrect.")
-	}
-	want := body.Volume
-	switch {
-	case !slices.Contains(types(), want.Type):
-		return fault(http.StatusNotFound, "Volume type with name %s could not be found.", want.Type)
-	case want.Zone != "" && want.Zone != "nova":
-		return fault(http.StatusBadRequest, "Availability zone '%s' is invalid.", want.Zone)
-	case want.Size < 1:
-		return fault(http.StatusBadRequest, "Invalid input for field/attribute size. Value: %d. %d is less than"+
-			" the minimum of 1", want.Size, want.Size)
-	case len(s.volumes) >= s.Quota:
-		return fault(http.StatusRequestEntityTooLarge, "VolumeLimitExceeded: Maximum number of volumes allowed"+
-			" (%d) exceeded for quota 'volumes'.", s.Quota)
-	}
-	if refused := s.copies(want.Source, want.Snapshot, want.Size); refused != nil {
-		return *refused
-	}
-	v := s.add(want.Name, want.Type, want.Size, want.Metadata)
-	v.Source, v.Snapshot = want.Source, want.Snapshot
-	return answer{http.StatusAccepted, map[string]any{"volume": v}}
-}
-
-// Snapshot is the one snapshot that exists.
-const Snapshot = "0516d613-30d0-4013-bd9d-b1e37f3e38d3"
-
-// copies returns the refusal of a clone, or nil.
-func (s *Server) copies(source, snapshot string, size int) *answer {
-	var refused answer
-	from, ok := s.volumes[source]
-	switch {
-	case source != "" && !ok:
-		refused = fault(http.StatusNotFound, "Volume %s could not be found.", source)
-	case source != "" && size < from.Size:
-		refused = fault(http.StatusBadRequest, "Invalid input received: Volume size '%d'GB cannot be smaller than original"+
-			" volume size  %dGB. They must be >= original volume size.", size, from.Size)
-	case snapshot != "" && snapshot != Snapshot:
-		refused = fault(http.StatusNotFound, "Snapshot %s could not be found.", snapshot)
-	default:
-		return nil
-	}
-	return &refused
 }
 
 func (s *Server) setMetadata(r *http.Request, id string) answer {
@@ -217,23 +210,38 @@ func (s *Server) setMetadata(r *http.Request, id string) answer {
 
 // list returns one page.
 func (s *Server) list(r *http.Request) answer {
-	filter, ok := pairs(r.URL.Query().Get("metadata"))
-	marker := r.URL.Query().Get("marker")
+	query := r.URL.Query()
+	filter, ok := pairs(query.Get("metadata"))
 	found := []disk{}
 	for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
-		if v := s.volumes[id]; ok && id > marker && has(v.Metadata, filter) {
-			found = append(found, *v)
+		if v := s.volumes[id]; ok && id > query.Get("marker") && has(v.Metadata, filter) {
+			found = append(found, s.shown(v))
 		}
 	}
 	body := map[string]any{"volumes": found}
-	if s.Page > 0 && len(found) > s.Page {
-		found = found[:s.Page]
-		query := r.URL.Query()
-		query.Set("marker", found[s.Page-1].ID)
-		next := s.URL + r.URL.Path + "?" + query.Encode()
-		body = map[string]any{"volumes": found, "volumes_links": []any{map[string]any{"rel": "next", "href": next}}}
+	if limit := s.limit(query.Get("limit")); limit > 0 && len(found) >= limit {
+		query.Set("marker", found[limit-1].ID)
+		body["volumes"] = found[:limit]
+		body["volumes_links"] = []any{map[string]any{"rel": "next", "href": s.link(r) + "?" + query.Encode()}}
 	}
 	return answer{http.StatusOK, body}
+}
+
+// limit returns how many volumes a page may hold. Cinder links a full page to another, which may be empty.
+func (s *Server) limit(asked string) int {
+	limit, err := strconv.Atoi(asked)
+	if err != nil || s.Page > 0 && limit > s.Page {
+		return s.Page
+	}
+	return limit
+}
+
+// link returns the URL of a list, as Cinder takes it for its own.
+func (s *Server) link(r *http.Request) string {
+	if s.PublicEndpoint != "" {
+		return s.PublicEndpoint + r.URL.Path
+	}
+	return "http://" + r.Host + r.URL.Path
 }
 
 // pairs reads the filter {'k':'v'} as Cinder does: a filter that is no Python literal finds nothing, without an
@@ -262,7 +270,7 @@ func (s *Server) show(id string) answer {
 	if !ok {
 		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
 	}
-	now := *v
+	now := s.shown(v)
 	v.looks++
 	if v.looks >= s.Slow {
 		s.pass(v)
@@ -288,7 +296,8 @@ func (s *Server) remove(id string) answer {
 	if !ok {
 		return fault(http.StatusNotFound, "Volume %s could not be found.", id)
 	}
-	if !slices.Contains([]string{"available", "error", "error_restoring", "error_extending", "error_managing"}, v.Status) {
+	deletable := []string{"available", "error", "error_restoring", "error_extending", "error_managing"}
+	if !slices.Contains(deletable, v.Status) || s.isAttached(v) {
 		return fault(http.StatusBadRequest, "Invalid volume: Volume status must be available or error or"+
 			" error_restoring or error_extending or error_managing and must not be migrating, attached, belong to a"+
 			" group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer.")

@@ -1,0 +1,77 @@
+package cinder_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// A full page is linked to the next one, which is empty in the end.
+func TestListReadsEveryPage(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		for _, project := range []string{"admin", cindertest.Project} {
+			for volumes, want := range map[int]int{0: 1, 1: 1, 2: 2, 5: 3} {
+				server := cindertest.NewRelease(release)
+				server.Page = 2
+				for range volumes {
+					server.Add("available", owned("x"))
+				}
+				c := connect(t, credentials.Login{Endpoint: server.Endpoint(), Project: project})
+				if _, err := c.Find(t.Context(), "other"); err != nil {
+					t.Fatal(err)
+				}
+				asked := record(server)
+				if found, err := c.Find(t.Context(), "x"); err != nil || len(found) != volumes || len(*asked) != want {
+					t.Errorf("Cinder %d, project %s: %d of %d volumes by %q, %v", release, project, len(found), volumes, *asked, err)
+				}
+				server.Close()
+			}
+		}
+	}
+}
+
+// Behind a proxy Cinder links to its own address, without TLS and below another path, unless public_endpoint is set.
+func TestNextPageIsAskedForAtTheConfiguredEndpoint(t *testing.T) {
+	for name, public := range map[string]string{
+		"its own address":           "",
+		"an address without a host": "http://internal.invalid:8776",
+	} {
+		server := cindertest.New()
+		t.Cleanup(server.Close)
+		server.Page, server.PublicEndpoint = 2, public
+		for range 5 {
+			server.Add("available", owned("x"))
+		}
+		var hosts []string
+		front := proxy(t, server, func(r *http.Request) { hosts = append(hosts, r.Host) })
+		c := connect(t, credentials.Login{Endpoint: front.URL + "/volume/v3", Project: "admin", Insecure: true})
+		found, err := c.Find(t.Context(), "x")
+		distinct := slices.CompactFunc(slices.Clone(found), func(a, b volume.Volume) bool { return a.ID == b.ID })
+		if err != nil || len(distinct) != 5 || len(hosts) != 3 {
+			t.Errorf("%s: %d volumes by %d requests through the proxy, %v", name, len(distinct), len(hosts), err)
+		}
+	}
+}
+
+// proxy serves a Cinder by TLS below the path /volume.
+func proxy(t *testing.T, server *cindertest.Server, see func(*http.Request)) *httptest.Server {
+	t.Helper()
+	behind, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := http.StripPrefix("/volume", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }})
+	front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		see(r)
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front
+}
