@@ -2,6 +2,8 @@ package cinder_test
 
 import (
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -40,6 +42,22 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 		"password, two domains": {
 			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainID: "a", ProjectDomainName: "b"},
 			[]string{`"domain":{"id":"a"},"name":"u"`, `"scope":{"project":{"domain":{"name":"b"},"name":"p"}}`},
+		},
+		"the user's own domain by name, another for both by ID": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainName: "Users", ProjectDomainName: "Projects", DomainID: "both"},
+			[]string{`"domain":{"name":"Users"},"name":"u"`, `"scope":{"project":{"domain":{"name":"Projects"},"name":"p"}}`},
+		},
+		"one domain for both": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", DomainName: "both"},
+			[]string{`"domain":{"name":"both"},"name":"u"`, `"scope":{"project":{"domain":{"name":"both"},"name":"p"}}`},
+		},
+		"numbered user, named project": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", Project: "p", UserDomainID: "a"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"project":{"domain":{"id":"a"},"name":"p"}}`},
+		},
+		"numbered user, named project, no domain": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", Project: "p"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"project":{"domain":{"id":"default"},"name":"p"}}`},
 		},
 		"numbered user": {
 			credentials.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
@@ -97,8 +115,20 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 	}{
 		"wrong password": {func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
 		"no keystone":    {func(l *credentials.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
-		"wrong region":   {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
-		"wrong type":     {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
+		"user's name and ID": {
+			func(l *credentials.Login, _ *cindertest.Server) { l.UserID = "7" }, volume.Denied, "log in to keystone: the login contradicts itself",
+		},
+		"wrong password of a user without a domain": {
+			func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied,
+			`no domain of the user is named (user-domain-name, OS_USER_DOMAIN_NAME), so it is "default"`,
+		},
+		"http instead of https": {
+			func(l *credentials.Login, _ *cindertest.Server) {
+				l.AuthURL = strings.Replace(l.AuthURL, "http:", "https:", 1)
+			}, volume.Denied, "the server speaks http",
+		},
+		"wrong region": {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
+		"wrong type":   {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +140,48 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.said)
 			}
 		})
+	}
+}
+
+// A certificate that is not accepted stays so until an administrator corrects the login.
+func TestCertificateThatIsNotAcceptedIsNoOutage(t *testing.T) {
+	front := httptest.NewUnstartedServer(http.NotFoundHandler())
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+	keystone := credentials.Login{AuthURL: front.URL + "/v3", Username: "u", Password: "hush", Project: "p"}
+	noauth := credentials.Login{Endpoint: front.URL + "/v3", Project: "admin"}
+	otherName := keystone
+	otherName.CA, otherName.AuthURL = ca, strings.Replace(keystone.AuthURL, "127.0.0.1", "localhost", 1)
+	for name, tc := range map[string]struct {
+		login credentials.Login
+		said  string
+	}{
+		"keystone, unknown authority":    {keystone, "signed by an unknown authority: name the authority's file (ca-file"},
+		"no keystone, unknown authority": {noauth, "signed by an unknown authority: name the authority's file (ca-file"},
+		"another name":                   {otherName, "is for another name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := cinder.Connect(t.Context(), tc.login, http.Client{}, wait)
+			if err == nil {
+				_, err = c.Find(t.Context(), "x")
+			}
+			if !volume.Is(err, volume.Denied) || !strings.Contains(err.Error(), tc.said) || strings.Contains(err.Error(), "hush") {
+				t.Errorf("got %v, want %q", err, tc.said)
+			}
+		})
+	}
+}
+
+// Only what does not answer is an outage.
+func TestKeystoneThatDoesNotAnswerIsAnOutage(t *testing.T) {
+	k, _ := keystone(t)
+	login := credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "hush", Project: "p"}
+	k.Close()
+	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if !volume.Is(err, volume.Unavailable) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -83,7 +83,17 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 		"an application credential without its user": {
 			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush\napplication-credential-name=n", fault: "needs its user",
 		},
-		"no version":      {config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776", fault: `write "http://192.0.2.1:8776/v3"`},
+		"no version": {config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776", fault: `write "http://192.0.2.1:8776/v3"`},
+		"a project in the URL": {
+			config: "[Global]\ncinder-endpoint=http://c:8776/volume/v3/637b7373213d439d8119285244481456/\ntenant-name=admin\n",
+			fault:  `write "http://c:8776/volume/v3", and name the project by tenant-id or tenant-name, not by "637b7373213d439d8119285244481456"`,
+		},
+		"a placeholder of a project in the dead URL": {
+			config: "[Global]\ncinder-endpoint=http://c:8776/v2/%(tenant_id)s\n", fault: `is no http or https URL`,
+		},
+		"a project in the dead URL": {
+			config: "[Global]\ncinder-endpoint=http://c:8776/v2/1f\n", fault: `names the API v2, which is gone: write "http://c:8776/v3", and name`,
+		},
 		"no URL":          {config: "[Global]\ncinder-endpoint=192.0.2.1", fault: "is no http or https URL"},
 		"unknown key":     {config: "[Global]\ncinder-endpoints=x", fault: `line 2: key "cinder-endpoints" is unknown`},
 		"unknown section": {config: "[Globl]\nregion=x", fault: `line 2: key "region" in section [globl] is unknown`},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -108,7 +109,8 @@ func withVersion(raw string) string {
 	if err != nil || u.Host == "" || strings.HasPrefix(path.Base(u.Path), "v") {
 		return raw
 	}
-	return withV3(*u, "")
+	u.Path = path.Join("/", u.Path, "v3")
+	return u.String()
 }
 
 // checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has a message of its
@@ -118,17 +120,34 @@ func checkVersion(what, raw, dead string) error {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("%s %q is no http or https URL", what, raw)
 	}
-	last := path.Base(u.Path)
-	if last == "v3" {
+	base, version, rest := splitVersion(u.Path, dead)
+	u.Path = path.Join("/", base, "v3")
+	switch {
+	case version == dead:
+		return fmt.Errorf("%s %q names the API %s, which is gone: write %q%s", what, raw, dead, u, ofProject(rest))
+	case rest != "":
+		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, raw, u, ofProject(rest))
+	case version == "":
+		return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, u)
+	default:
 		return nil
 	}
-	if last == dead {
-		return fmt.Errorf("%s %q names the API %s, which is gone: write %q", what, raw, dead, withV3(*u, dead))
-	}
-	return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, withV3(*u, ""))
 }
 
-func withV3(u url.URL, dead string) string {
-	u.Path = path.Join("/", strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), dead), "v3")
-	return u.String()
+// splitVersion splits a path at its last segment that is v3 or the dead version. After it a catalog's URL has a project.
+func splitVersion(whole, dead string) (base, version, rest string) {
+	parts := strings.Split(strings.TrimRight(whole, "/"), "/")
+	for i, part := range slices.Backward(parts) {
+		if part == "v3" || part == dead {
+			return strings.Join(parts[:i], "/"), part, strings.Join(parts[i+1:], "/")
+		}
+	}
+	return strings.Join(parts, "/"), "", ""
+}
+
+func ofProject(rest string) string {
+	if rest == "" {
+		return ""
+	}
+	return fmt.Sprintf(", and name the project by tenant-id or tenant-name, not by %q in the URL", rest)
 }
