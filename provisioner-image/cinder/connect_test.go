@@ -2,6 +2,7 @@ package cinder_test
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -62,6 +63,13 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 		"numbered user": {
 			credentials.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
 		},
+		"trust": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", TrustID: "t", Project: "p"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"OS-TRUST:trust":{"id":"t"}}`},
+		},
+		"token for another project": {
+			credentials.Login{Token: "Passw0rd!", ProjectID: "1f"}, []string{`"token":{"id":"Passw0rd!"}`, `"scope":{"project":{"id":"1f"}}`},
+		},
 		"application credential": {
 			credentials.Login{AppCredentialID: "i", AppCredentialSecret: "Passw0rd!"},
 			[]string{`"application_credential":{"id":"i","secret":"Passw0rd!"}`},
@@ -84,6 +92,29 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A token that has a project is used as it is: keystone is asked only for the catalog.
+func TestTokenOfAProjectIsUsedAsItIs(t *testing.T) {
+	server := cindertest.New()
+	t.Cleanup(server.Close)
+	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("X-Subject-Token") != "hush" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": [{"type": "volumev3", "endpoints": [
+			{"interface": "public", "url": "%s/%s"}]}]}}`, server.Endpoint(), cindertest.Project)
+	}))
+	t.Cleanup(k.Close)
+	login := credentials.Login{AuthURL: k.URL + "/v3", Token: "hush"}
+	if _, err := cinder.Connect(t.Context(), login, http.Client{}, wait); err != nil {
+		t.Fatal(err)
+	}
+	login.Token = "hush, expired"
+	if _, err := cinder.Connect(t.Context(), login, http.Client{}, wait); !volume.Is(err, volume.Denied) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -105,33 +105,45 @@ func projectDomain(login credentials.Login) domain {
 
 func defaultDomain(credentials.Login) domain { return domain{id: "default"} }
 
-// authOptions identifies a user by its ID alone, or by its name and its domain.
+// authOptions identifies a user by its ID alone, or by its name and its domain, and without one by a token.
 func authOptions(login credentials.Login) gophercloud.AuthOptions {
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: login.AuthURL,
 		Username:         login.Username,
 		UserID:           login.UserID,
 		Password:         login.Password.Reveal(),
-		// A token that expires in the middle of a run is renewed.
+		// A token that expires in the middle of a run is renewed, unless it was given instead of a login.
 		AllowReauth:                 true,
 		ApplicationCredentialID:     login.AppCredentialID,
 		ApplicationCredentialName:   login.AppCredentialName,
 		ApplicationCredentialSecret: login.AppCredentialSecret.Reveal(),
+		Scope:                       scope(login),
 	}
-	if login.UserID == "" && login.Username != "" {
+	if login.Token != "" {
+		options.Username, options.UserID = "", ""
+		options.TokenID, options.AllowReauth = login.Token.Reveal(), false
+	}
+	if options.UserID == "" && options.Username != "" {
 		user := cmp.Or(userDomain(login), defaultDomain(login))
 		options.DomainID, options.DomainName = user.id, user.name
-	}
-	if login.AppCredentialSecret == "" {
-		options.Scope = scope(login)
 	}
 	return options
 }
 
+// scope returns for which project the token is to be. An application credential, and a token without a project beside
+// it, have their own.
 func scope(login credentials.Login) *gophercloud.AuthScope {
-	if login.ProjectID != "" {
+	switch {
+	case login.AppCredentialSecret != "":
+		return nil
+	case login.TrustID != "":
+		return &gophercloud.AuthScope{TrustID: login.TrustID}
+	case login.ProjectID != "":
 		return &gophercloud.AuthScope{ProjectID: login.ProjectID}
+	case login.Project != "":
+		of := projectDomain(login)
+		return &gophercloud.AuthScope{ProjectName: login.Project, DomainID: of.id, DomainName: of.name}
+	default:
+		return nil
 	}
-	of := projectDomain(login)
-	return &gophercloud.AuthScope{ProjectName: login.Project, DomainID: of.id, DomainName: of.name}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -99,7 +98,7 @@ func keysOnly(err error) error {
 
 func (e cloudEntry) form() form {
 	a := e.Auth
-	f := form{caFile: e.CAFile, certFile: e.CertFile, keyFile: e.KeyFile}
+	f := form{CAFile: e.CAFile, CertFile: e.CertFile, KeyFile: e.KeyFile}
 	f.Login = Login{
 		Endpoint: a.Endpoint, AuthURL: a.AuthURL,
 		Username: a.Username, UserID: a.UserID, Password: Secret(a.Password),
@@ -112,7 +111,7 @@ func (e cloudEntry) form() form {
 		Region:              e.Region, EndpointType: cmp.Or(e.Interface, e.Endpoint),
 	}
 	if e.Verify != nil {
-		f.insecure = strconv.FormatBool(!*e.Verify)
+		f.TLSInsecure = new(!*e.Verify)
 	}
 	return f
 }

@@ -13,31 +13,42 @@ import (
 // AuthURL is set, and keystone checks it.
 type Login struct {
 	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
-	Endpoint string
+	Endpoint string `gcfg:"cinder-endpoint" env:"OS_CINDER_ENDPOINT"`
 	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
-	AuthURL string
+	AuthURL string `gcfg:"auth-url" env:"OS_AUTH_URL"`
 
-	Username, UserID             string
-	Password                     Secret
-	UserDomainName, UserDomainID string
-	Project, ProjectID           string
-	ProjectDomainName            string
-	ProjectDomainID              string
-	DomainName, DomainID         string
-	AppCredentialID              string
-	AppCredentialName            string
-	AppCredentialSecret          Secret
-	Region                       string
+	Username            string `gcfg:"username" env:"OS_USERNAME"`
+	UserID              string `gcfg:"user-id" env:"OS_USER_ID,OS_USERID"`
+	Password            Secret `gcfg:"password" env:"OS_PASSWORD"`
+	UserDomainName      string `gcfg:"user-domain-name" env:"OS_USER_DOMAIN_NAME"`
+	UserDomainID        string `gcfg:"user-domain-id" env:"OS_USER_DOMAIN_ID"`
+	Project             string `gcfg:"tenant-name" env:"OS_PROJECT_NAME,OS_TENANT_NAME"`
+	ProjectID           string `gcfg:"tenant-id" env:"OS_PROJECT_ID,OS_TENANT_ID"`
+	ProjectDomainName   string `gcfg:"tenant-domain-name" env:"OS_PROJECT_DOMAIN_NAME"`
+	ProjectDomainID     string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
+	DomainName          string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
+	DomainID            string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
+	AppCredentialID     string `gcfg:"application-credential-id" env:"OS_APPLICATION_CREDENTIAL_ID"`
+	AppCredentialName   string `gcfg:"application-credential-name" env:"OS_APPLICATION_CREDENTIAL_NAME"`
+	AppCredentialSecret Secret `gcfg:"application-credential-secret" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
+	// Token was issued before. It cannot be renewed.
+	Token Secret `gcfg:"token" env:"OS_TOKEN"`
+	// TrustID is that of a trust, which has a project of its own.
+	TrustID string `gcfg:"trust-id" env:"OS_TRUST_ID"`
+	Region  string `gcfg:"region" env:"OS_REGION_NAME"`
 	// EndpointType chooses among keystone's endpoints: public, internal or admin.
-	EndpointType string
+	EndpointType string `gcfg:"os-endpoint-type" env:"OS_INTERFACE,OS_ENDPOINT_TYPE"`
 
 	// CA replaces the system's certificate authorities, in PEM.
-	CA string
+	CA string `gcfg:"cafilecontents" env:""`
 	// ClientCert and ClientKey authenticate the client by TLS, in PEM.
-	ClientCert string
-	ClientKey  Secret
+	ClientCert string `gcfg:"-"`
+	ClientKey  Secret `gcfg:"-"`
 	// Insecure accepts any certificate of the server.
-	Insecure bool
+	Insecure bool `gcfg:"-"`
+
+	// Warnings say what was written and is not used, each in one line without a value.
+	Warnings []string `gcfg:"-"`
 }
 
 // IsNoauth reports whether Cinder is used without keystone.
@@ -77,19 +88,33 @@ func (l Login) checkKeystone() error {
 	default:
 		faults = append(faults, fmt.Errorf("endpoint type %q is none of public, internal and admin", l.EndpointType))
 	}
+	return errors.Join(append(faults, l.checkWho(), l.checkProject())...)
+}
+
+// checkWho checks that there is a way to identify the user: an application credential, a password or a token.
+func (l Login) checkWho() error {
 	if l.AppCredentialSecret != "" {
-		return errors.Join(append(faults, l.checkAppCredential())...)
+		return l.checkAppCredential()
 	}
+	if l.Password == "" && l.Token != "" {
+		return nil
+	}
+	var faults []error
 	if l.Username == "" && l.UserID == "" {
 		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
 	}
 	if l.Password == "" {
 		faults = append(faults, errors.New("no password is given (password, OS_PASSWORD)"))
 	}
-	if l.Project == "" && l.ProjectID == "" {
-		faults = append(faults, errors.New("no project is named (tenant-name, OS_PROJECT_NAME)"))
-	}
 	return errors.Join(faults...)
+}
+
+// checkProject accepts what has a project of its own: an application credential, a trust, a token.
+func (l Login) checkProject() error {
+	if l.Project+l.ProjectID+l.TrustID != "" || l.AppCredentialSecret+l.Token != "" {
+		return nil
+	}
+	return errors.New("no project is named (tenant-name, OS_PROJECT_NAME)")
 }
 
 // checkAppCredential checks that the credential can be identified: by its ID, or by its name and its user.
