@@ -67,6 +67,13 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 			credentials.Login{UserID: "7", Password: "Passw0rd!", TrustID: "t", Project: "p"},
 			[]string{`"user":{"id":"7","password"`, `"scope":{"OS-TRUST:trust":{"id":"t"}}`},
 		},
+		"whole system": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", SystemScope: "all"}, []string{`"scope":{"system":{"all":true}}`},
+		},
+		"domain of all that have no other": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", DefaultDomain: "7"},
+			[]string{`"domain":{"id":"7"},"name":"u"`, `"scope":{"project":{"domain":{"id":"7"},"name":"p"}}`},
+		},
 		"token for another project": {
 			credentials.Login{Token: "Passw0rd!", ProjectID: "1f"}, []string{`"token":{"id":"Passw0rd!"}`, `"scope":{"project":{"id":"1f"}}`},
 		},

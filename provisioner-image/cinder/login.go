@@ -103,7 +103,9 @@ func projectDomain(login credentials.Login) domain {
 		userDomain(login), defaultDomain(login))
 }
 
-func defaultDomain(credentials.Login) domain { return domain{id: "default"} }
+func defaultDomain(login credentials.Login) domain {
+	return domain{id: cmp.Or(login.DefaultDomain, "default")}
+}
 
 // authOptions identifies a user by its ID alone, or by its name and its domain, and without one by a token.
 func authOptions(login credentials.Login) gophercloud.AuthOptions {
@@ -138,6 +140,8 @@ func scope(login credentials.Login) *gophercloud.AuthScope {
 		return nil
 	case login.TrustID != "":
 		return &gophercloud.AuthScope{TrustID: login.TrustID}
+	case login.SystemScope != "":
+		return &gophercloud.AuthScope{System: true}
 	case login.ProjectID != "":
 		return &gophercloud.AuthScope{ProjectID: login.ProjectID}
 	case login.Project != "":

@@ -53,7 +53,14 @@ func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 				AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "mine", Region: "R", EndpointType: "internal",
 			},
 		},
-		"nothing": {fault: "neither a Cinder endpoint"},
+		"a region of a cloud, a token and a domain": {
+			env: map[string]string{
+				"OS_AUTH_URL": "http://k/v3", "OS_TOKEN": "x", "OS_PROJECT_NAME": "p", "OS_DEFAULT_DOMAIN": "d", "OS_INSECURE": "yes",
+			},
+			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Project: "p", DefaultDomain: "d", Insecure: true},
+		},
+		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE is neither true nor false"},
+		"nothing":              {fault: "neither a Cinder endpoint"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

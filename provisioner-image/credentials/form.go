@@ -55,7 +55,7 @@ func (f *form) followClouds(files Files) error {
 	if err != nil {
 		return err
 	}
-	from, err := readClouds(name, data, f.Cloud)
+	from, err := readClouds(name, data, f.Cloud, f.Region, files)
 	if err != nil {
 		return err
 	}
@@ -112,6 +112,9 @@ func (f *form) normalize(origin string) {
 	f.AuthURL = withVersion(f.AuthURL)
 	if f.TrusteeID+string(f.TrusteePassword) != "" {
 		f.followTrustee(origin)
+	}
+	if f.SystemScope != "" {
+		f.Warnings = append(f.Warnings, origin+": a login to the whole system has no project, and most releases of Cinder make volumes in projects only")
 	}
 	if f.Token != "" && f.Password+f.AppCredentialSecret != "" {
 		f.Token = ""

@@ -17,17 +17,19 @@ type Login struct {
 	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
 	AuthURL string `gcfg:"auth-url" env:"OS_AUTH_URL"`
 
-	Username            string `gcfg:"username" env:"OS_USERNAME"`
-	UserID              string `gcfg:"user-id" env:"OS_USER_ID,OS_USERID"`
-	Password            Secret `gcfg:"password" env:"OS_PASSWORD"`
-	UserDomainName      string `gcfg:"user-domain-name" env:"OS_USER_DOMAIN_NAME"`
-	UserDomainID        string `gcfg:"user-domain-id" env:"OS_USER_DOMAIN_ID"`
-	Project             string `gcfg:"tenant-name" env:"OS_PROJECT_NAME,OS_TENANT_NAME"`
-	ProjectID           string `gcfg:"tenant-id" env:"OS_PROJECT_ID,OS_TENANT_ID"`
-	ProjectDomainName   string `gcfg:"tenant-domain-name" env:"OS_PROJECT_DOMAIN_NAME"`
-	ProjectDomainID     string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
-	DomainName          string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
-	DomainID            string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
+	Username          string `gcfg:"username" env:"OS_USERNAME"`
+	UserID            string `gcfg:"user-id" env:"OS_USER_ID,OS_USERID"`
+	Password          Secret `gcfg:"password" env:"OS_PASSWORD"`
+	UserDomainName    string `gcfg:"user-domain-name" env:"OS_USER_DOMAIN_NAME"`
+	UserDomainID      string `gcfg:"user-domain-id" env:"OS_USER_DOMAIN_ID"`
+	Project           string `gcfg:"tenant-name" env:"OS_PROJECT_NAME,OS_TENANT_NAME"`
+	ProjectID         string `gcfg:"tenant-id" env:"OS_PROJECT_ID,OS_TENANT_ID"`
+	ProjectDomainName string `gcfg:"tenant-domain-name" env:"OS_PROJECT_DOMAIN_NAME"`
+	ProjectDomainID   string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
+	DomainName        string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
+	DomainID          string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
+	// DefaultDomain is the ID of the domain of users and projects that have no other; without it, "default".
+	DefaultDomain       string `gcfg:"-" env:"OS_DEFAULT_DOMAIN_ID,OS_DEFAULT_DOMAIN"`
 	AppCredentialID     string `gcfg:"application-credential-id" env:"OS_APPLICATION_CREDENTIAL_ID"`
 	AppCredentialName   string `gcfg:"application-credential-name" env:"OS_APPLICATION_CREDENTIAL_NAME"`
 	AppCredentialSecret Secret `gcfg:"application-credential-secret" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
@@ -35,7 +37,9 @@ type Login struct {
 	Token Secret `gcfg:"token" env:"OS_TOKEN"`
 	// TrustID is that of a trust, which has a project of its own.
 	TrustID string `gcfg:"trust-id" env:"OS_TRUST_ID"`
-	Region  string `gcfg:"region" env:"OS_REGION_NAME"`
+	// SystemScope is "all" for a login to the whole system instead of a project.
+	SystemScope string `gcfg:"-" env:"OS_SYSTEM_SCOPE"`
+	Region      string `gcfg:"region" env:"OS_REGION_NAME"`
 	// EndpointType chooses among keystone's endpoints: public, internal or admin.
 	EndpointType string `gcfg:"os-endpoint-type" env:"OS_INTERFACE,OS_ENDPOINT_TYPE"`
 
@@ -109,9 +113,12 @@ func (l Login) checkWho() error {
 	return errors.Join(faults...)
 }
 
-// checkProject accepts what has a project of its own: an application credential, a trust, a token.
+// checkProject accepts what needs no project or has its own: a trust, an application credential, a token.
 func (l Login) checkProject() error {
-	if l.Project+l.ProjectID+l.TrustID != "" || l.AppCredentialSecret+l.Token != "" {
+	if l.SystemScope != "" && l.SystemScope != "all" {
+		return errors.New("the only system scope is all (system_scope, OS_SYSTEM_SCOPE)")
+	}
+	if l.Project+l.ProjectID+l.TrustID+l.SystemScope != "" || l.AppCredentialSecret+l.Token != "" {
 		return nil
 	}
 	return errors.New("no project is named (tenant-name, OS_PROJECT_NAME)")
