@@ -212,6 +212,20 @@ func TestCertificateThatIsNotAcceptedIsNoOutage(t *testing.T) {
 	}
 }
 
+// Keystone answers so to a request of the wrong form, and will do so again.
+func TestLoginOfTheWrongFormIsNoOutage(t *testing.T) {
+	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error": {"code": 400, "message": "Expecting to find domain in project."}}`)
+	}))
+	t.Cleanup(k.Close)
+	login := credentials.Login{AuthURL: k.URL + "/v3", UserID: "7", Password: "hush", Project: "p"}
+	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if !volume.Is(err, volume.Denied) || !strings.Contains(err.Error(), "Expecting to find domain in project.") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Only what does not answer is an outage.
 func TestKeystoneThatDoesNotAnswerIsAnOutage(t *testing.T) {
 	k, _ := keystone(t)

@@ -84,7 +84,7 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			text: "clouds: {a: {" + auth + ", regions: [R1, R2]}}", want: fromAuth(func(l *credentials.Login) { l.Region = "R1" }),
 		},
 		"values of its region": {
-			text: "clouds: {a: {" + auth + ", region_name: R2, verify: true, regions: [R1, {name: R2, values: {auth: {project_name: two}, verify: 'no'}}]}}",
+			text: "clouds: {a: {" + auth + ", region_name: R2, verify: true, regions: [R1, {name: R2, values: {auth: {project_name: two}, verify: 'False'}}]}}",
 			want: fromAuth(func(l *credentials.Login) { l.Region, l.Project, l.Insecure = "R2", "two", true }),
 		},
 		"which of them":               {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud "" but a, b`},
@@ -152,6 +152,15 @@ func TestFromCloudsReadsTheFilesBesideIt(t *testing.T) {
 			text: strings.Replace(profile, "profile", "cloud", 1), files: map[string]string{"clouds-public.yaml": public},
 			want: credentials.Login{
 				AuthURL: "http://vendor/v3", Username: "u", Password: "p", Project: "t", Region: "R", EndpointType: "internal", DomainID: "d",
+			},
+		},
+		"the profile, named beside the secrets": {
+			text: strings.Replace(profile, "profile: vendor, ", "", 1),
+			files: map[string]string{
+				"clouds-public.yaml": strings.Replace(public, "domain_id: d", "password: q", 1), "secure.yaml": "clouds: {a: {profile: vendor, auth: {password: p}}}",
+			},
+			want: credentials.Login{
+				AuthURL: "http://vendor/v3", Username: "u", Password: "p", Project: "t", Region: "R", EndpointType: "internal",
 			},
 		},
 		"no such profile": {text: profile, fault: "the profile of cloud a is not used, since no clouds-public.yaml with it is beside the file"},
