@@ -139,3 +139,20 @@ func (m measured) check(t *testing.T, server *cindertest.Server, release int, na
 		}
 	}
 }
+
+// From 26 on Cinder says beside the details of a connection, and in them, whether multipath is mandatory.
+func TestFakeSaysEnforceMultipathAsEachReleaseWasMeasured(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		server := cindertest.NewRelease(release)
+		t.Cleanup(server.Close)
+		id := server.Add("available", nil)
+		_, answer := replay(t, server, captured{
+			Method: "POST", Path: action, Body: json.RawMessage(`{"os-initialize_connection":` + node + `}`),
+		}, map[string]string{"VOLUME": id})
+		_, beside := at(answer, "connection_info").(map[string]any)["enforce_multipath"]
+		_, inside := at(answer, "connection_info", "data").(map[string]any)["enforce_multipath"]
+		if want := release >= 26; beside != want || inside != want {
+			t.Errorf("Cinder %d: %v", release, answer)
+		}
+	}
+}
