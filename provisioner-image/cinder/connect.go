@@ -102,7 +102,7 @@ func addVersion(api *gophercloud.ServiceClient) {
 
 // projectOf returns the ID of the token's project, or "" if the token has none.
 func projectOf(provider *gophercloud.ProviderClient) string {
-	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	token, ok := provider.GetAuthResult().(interface{ ExtractProject() (*tokens.Project, error) }) // of a login, or of a token that was given
 	if !ok {
 		return ""
 	}
