@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo.sh: from nothing to a bound claim on a real Cinder, to a file in a directory volume, and back.
+# demo.sh: from nothing to a claim on a real Cinder that pods on two nodes mount, to a file in a directory volume, and back.
 # KEEP=1 leaves everything running. Whatever was up before is left up.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -93,19 +93,7 @@ cinder_claim() {
   kubectl -n "$NS" get events --field-selector involvedObject.name=data -o custom-columns=REASON:.reason,NOTE:.message
 }
 
-# Proves that the volume is storage: logs in with the PV's own coordinates and the CHAP Secret that it names.
-iscsi_login() {
-  title "its iSCSI target, by an initiator in user space"
-  local pv name portal iqn lun user
-  pv=pvc-$(uid_of data)
-  field() { kubectl get pv "$pv" -o "jsonpath={.spec.iscsi.$1}"; }
-  name=$(field secretRef.name) portal=$(field targetPortal) iqn=$(field iqn) lun=$(field lun)
-  secret() { kubectl -n "$CONFIGS" get secret "$name" -o "jsonpath={.data.node\.session\.auth\.$1}" | base64 -d; }
-  user=$(secret username)
-  secret password | test/cinder/iscsi-check.sh "$portal" "$iqn" "${lun:-0}" "$user"
-}
-
-pod() { # NAME COMMAND: a pod that mounts the claim "files"
+pod() { # NAME CLAIM COMMAND [NODE]: a pod that mounts a claim at /data, and its end
   kubectl -n "$NS" apply -f - >/dev/null <<POD
 apiVersion: v1
 kind: Pod
@@ -113,14 +101,31 @@ metadata: {name: $1}
 spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: 0
+  securityContext: {fsGroup: 65532}
+  nodeSelector: {${4:+kubernetes.io/hostname: $4}}
   containers:
     - name: c
       image: localhost/directory-provisioner:dev
-      command: [/bin/bash, -c, "$2"]
-      volumeMounts: [{name: files, mountPath: /files}]
-  volumes: [{name: files, persistentVolumeClaim: {claimName: files}}]
+      command: [/bin/bash, -c, "$3"]
+      volumeMounts: [{name: volume, mountPath: /data}]
+  volumes: [{name: volume, persistentVolumeClaim: {claimName: $2}}]
 POD
   until_ok 90 "the pod $1" eval "kubectl -n $NS get pod $1 -o 'jsonpath={.status.phase}' | grep -q Succeeded"
+}
+
+must_read() { # POD TEXT
+  echo "the second pod reads: $(kubectl -n "$NS" logs "$1")"
+  [ "$(kubectl -n "$NS" logs "$1")" = "$2" ] || die "the second pod read something else"
+}
+
+# The kubelet logs in to the target with the PV's coordinates and the CHAP Secret that it names, and makes the file system.
+mounted() {
+  title "a pod on node1 writes to it, a pod on node2 reads: mounted by the kubelet alone, with no driver on the nodes"
+  pod writer-1 data "echo written on node1 > /data/note; grep /data /proc/mounts" node1
+  kubectl -n "$NS" logs writer-1
+  kubectl -n "$NS" delete pod writer-1 >/dev/null
+  pod reader-2 data "cat /data/note" node2
+  must_read reader-2 "written on node1"
 }
 
 directory_claim() {
@@ -134,10 +139,9 @@ spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 CLAIM
-  pod writer "echo written by one pod > /files/note"
-  pod reader "cat /files/note"
-  echo "the second pod reads: $(kubectl -n "$NS" logs reader)"
-  [ "$(kubectl -n "$NS" logs reader)" = "written by one pod" ] || die "the second pod read something else"
+  pod writer files "echo written by one pod > /data/note"
+  pod reader files "cat /data/note"
+  must_read reader "written by one pod"
   local uid
   uid=$(uid_of files)
   kubectl get pv "pvc-$uid" -o 'custom-columns=PV:.metadata.name,PATH:.spec.local.path,NODE:.spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values[0]'
@@ -167,7 +171,7 @@ trap down EXIT
 up
 kubectl create namespace "$NS" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 cinder_claim
-iscsi_login
+mounted
 directory_claim
 clean_up
 kubectl delete namespace "$NS" >/dev/null

@@ -11,11 +11,12 @@ tools="
   ip:iproute2  nsenter:util-linux  pgrep:procps  sysctl:procps  mount:mount
   runc:runc  buildah:buildah  mmdebstrap:mmdebstrap
   nft:nftables  iptables:iptables  conntrack:conntrack  ethtool:ethtool  socat:socat
+  qemu-storage-daemon:qemu-system-common  iscsi-inq:libiscsi-bin  fusermount3:fuse3  mkfs.xfs:xfsprogs  mkfs.ext4:e2fsprogs
 "
 # Debian's own files are wanted here: static binaries, headers, plugins that have no name on PATH.
 packages="
   busybox-static bash-static containernetworking-plugins
-  libc6-dev ca-certificates
+  libc6-dev ca-certificates qemu-block-extra
 "
 
 missing() {

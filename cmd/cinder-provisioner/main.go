@@ -31,7 +31,8 @@ func execute(ctx context.Context, args []string) run.Result {
 	// What cobra refuses before a verb begins is a wrong use of the command.
 	result := run.Result{Code: contract.ExitUsage}
 	root := command(func(verb contract.Verb, o options) {
-		result = run.Judge(work(ctx, verb, o))
+		task, done, err := work(ctx, verb, o)
+		result = run.WithWarnings(run.Judge(task, done, err), task.Login.Warnings)
 	})
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {

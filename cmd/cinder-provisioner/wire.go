@@ -35,6 +35,10 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 	if task, err = readTask(verb, opts); err != nil {
 		return task, done, err
 	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for _, warning := range task.Login.Warnings {
+		log.Warn("The login was read in part", "warning", warning)
+	}
 	kube, err := kubeFor(verb, opts)
 	if err != nil {
 		return task, done, err
@@ -43,7 +47,6 @@ func work(ctx context.Context, verb contract.Verb, opts options) (task input.Tas
 	if err != nil {
 		return task, done, err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	build := version.Get()
 	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
 	task.Volume.Asked = time.Now()

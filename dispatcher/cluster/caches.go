@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -47,6 +48,7 @@ type namespaced struct {
 // the config namespaces. grants may be nil: then no claim may be cloned across namespaces.
 func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
 	c := &Caches{client: client, grants: grants, namespaces: map[string]namespaced{}}
+	c.warnings.reads = flowcontrol.NewTokenBucketPassiveRateLimiter(warningReads, warningBurst)
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)
 	b.published(namespaces[0], h)

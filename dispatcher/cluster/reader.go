@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -23,7 +21,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist is nil.
@@ -177,39 +174,6 @@ func (l live) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 		out = append(out, cut.Node(&list.Items[i]))
 	}
 	return out, nil
-}
-
-// WarningAbout returns the newest Warning event about an object, or nil. It asks the API server, since events are
-// many and are not cached.
-func (c *Caches) WarningAbout(ctx context.Context, namespace string, uid types.UID) (*runs.Warning, error) {
-	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for events that tell why a Job in %s does not start: %w", namespace, err)
-	}
-	var last *corev1.Event
-	for i := range list.Items {
-		if e := &list.Items[i]; last == nil || lastSeen(e).After(lastSeen(last)) {
-			last = e
-		}
-	}
-	if last == nil {
-		return nil, nil //nolint:nilnil // no event is no error
-	}
-	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
-}
-
-// lastSeen returns when an event was last seen. Which field says so depends on the API by which it was written.
-func lastSeen(e *corev1.Event) time.Time {
-	seen := e.LastTimestamp.Time
-	if e.EventTime.After(seen) {
-		seen = e.EventTime.Time
-	}
-	if e.Series != nil && e.Series.LastObservedTime.After(seen) {
-		seen = e.Series.LastObservedTime.Time
-	}
-	return seen
 }
 
 // IsRevisionNamedLive asks the API server whether a Job or a PV names a config revision, "namespace/name". Jobs name

@@ -2,8 +2,10 @@ package cluster_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // The Job controller writes events by the core API, the scheduler by events.k8s.io, which leaves lastTimestamp empty.
@@ -39,7 +42,7 @@ func TestTheNewestWarningIsFoundWhicheverAPIWroteIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, err := caches.WarningAbout(t.Context(), "ns", ""); err != nil || got == nil || got.Note != "newest" {
+				if got, err := caches.WarningAbout(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}, ""); err != nil || got == nil || got.Note != "newest" {
 					t.Errorf("order %d: %+v, %v", i, got, err)
 				}
 			}
@@ -71,4 +74,32 @@ func TestWhatNoObjectCanBeCalledDoesNotExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Two hundred Jobs that start slowly must not make a busy API server read all its events again and again.
+func TestWarningsAreReadTenAtOnceAndThenOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slow"}}
+		caches.KeepWarning(job, &runs.Warning{Reason: "kept"})
+		reads := func() int {
+			for range 200 {
+				if got, err := caches.WarningAbout(t.Context(), job, ""); err != nil || got != nil && got.Reason != "kept" {
+					t.Errorf("%+v, %v", got, err)
+				}
+			}
+			return len(client.Actions())
+		}
+		if n := reads(); n != 10 {
+			t.Errorf("%d reads of 200 at once", n)
+		}
+		time.Sleep(3 * time.Second)
+		if n := reads(); n != 13 {
+			t.Errorf("%d reads, 3 s later", n)
+		}
+	})
 }

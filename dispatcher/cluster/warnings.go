@@ -1,12 +1,19 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -16,7 +23,15 @@ import (
 type warnings struct {
 	mu    sync.Mutex
 	byJob map[string]runs.Warning
+	reads flowcontrol.PassiveRateLimiter
 }
+
+// An API server reads all events of a namespace to find those about one object. Two hundred Jobs that started slowly, as it was busy, made it five times
+// as busy by that. What is in the way of one Job is in the way of others, so ten are looked up at once, and then one a second.
+const (
+	warningReads = 1 // a second
+	warningBurst = 10
+)
 
 // KeepWarning keeps the newest event about a Job that does not start, nil for none. What is in its way is in the way
 // of others.
@@ -38,15 +53,55 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.byJob[key] = *w
 }
 
+// WarningAbout returns the newest Warning event about a Job or its pod, by the UID of either, or nil. It asks the API server, since events are many and are
+// not cached. Where it asks too often it returns what was kept for the Job.
+func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.UID) (*runs.Warning, error) {
+	if !c.warnings.reads.TryAccept() {
+		return c.keptWarning(job), nil
+	}
+	namespace := job.Namespace
+	list, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for events that tell why a Job in %s does not start: %w", namespace, err)
+	}
+	var last *corev1.Event
+	for i := range list.Items {
+		if e := &list.Items[i]; last == nil || lastSeen(e).After(lastSeen(last)) {
+			last = e
+		}
+	}
+	if last == nil {
+		return nil, nil //nolint:nilnil // no event is no error
+	}
+	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
+}
+
+// lastSeen returns when an event was last seen. Which field says so depends on the API by which it was written.
+func lastSeen(e *corev1.Event) time.Time {
+	seen := e.LastTimestamp.Time
+	if e.EventTime.After(seen) {
+		seen = e.EventTime.Time
+	}
+	if e.Series != nil && e.Series.LastObservedTime.After(seen) {
+		seen = e.Series.LastObservedTime.Time
+	}
+	return seen
+}
+
+// keptWarning returns the newest event about a Job that was found before, or nil.
+func (c *Caches) keptWarning(job *batchv1.Job) *runs.Warning {
+	c.warnings.mu.Lock()
+	defer c.warnings.mu.Unlock()
+	if last, known := c.warnings.byJob[job.Namespace+"/"+job.Name]; known {
+		return &last
+	}
+	return nil
+}
+
 // StuckOf returns why a Job makes no progress, as the caches and the kept event show it, or nil.
 func (c *Caches) StuckOf(job *batchv1.Job, now time.Time) *runs.Stuck {
-	c.warnings.mu.Lock()
-	last, known := c.warnings.byJob[job.Namespace+"/"+job.Name]
-	c.warnings.mu.Unlock()
-	var warning *runs.Warning
-	if known {
-		warning = &last
-	}
-	stuck, _ := runs.StuckOf(job, c.PodsOf(job), warning, now)
+	stuck, _ := runs.StuckOf(job, c.PodsOf(job), c.keptWarning(job), now)
 	return stuck
 }

@@ -38,16 +38,28 @@ func (c *Controller) handlers() cluster.Handlers {
 // claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
 // be reconciled when the claim is deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
-	c.enqueue(claim.UID)
-	c.enqueuePV(claim.Spec.VolumeName)
+	enqueue := c.enqueue
+	if isAtRestClaim(claim) {
+		enqueue = c.enqueueLater
+	}
+	enqueue(claim.UID)
+	if uid, ours := uidOfPV(claim.Spec.VolumeName); ours {
+		enqueue(uid)
+	}
 	for _, clone := range c.caches.ClonesOf(claim.Namespace + "/" + claim.Name) {
 		c.enqueue(clone.UID)
 	}
 }
 
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
-	c.enqueuePV(pv.Name)
-	c.enqueueOwners(pv)
+	enqueue := c.enqueue
+	if isAtRest(pv) {
+		enqueue = c.enqueueLater
+	}
+	if uid, ours := uidOfPV(pv.Name); ours {
+		enqueue(uid)
+	}
+	c.enqueueOwners(pv, enqueue)
 	c.enqueueRivals(pv)
 	c.enqueueRevision(pv.Annotations[contract.AnnRevision])
 }
@@ -59,18 +71,24 @@ func (c *Controller) pvDetached(pv *corev1.PersistentVolume) {
 	}
 }
 
+// uidOfPV returns the UID after which a PV is named, if it is.
+func uidOfPV(name string) (types.UID, bool) {
+	uid, ours := strings.CutPrefix(name, contract.PVName(""))
+	return types.UID(uid), ours
+}
+
 // enqueuePV enqueues the UID after which a PV is named, if it is.
 func (c *Controller) enqueuePV(name string) {
-	if uid, ours := strings.CutPrefix(name, contract.PVName("")); ours {
-		c.enqueue(types.UID(uid))
+	if uid, ours := uidOfPV(name); ours {
+		c.enqueue(uid)
 	}
 }
 
 // enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of their own PVs.
-func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume) {
+func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume, enqueue func(types.UID)) {
 	for _, uid := range pvs.Owners(pv) {
 		if pv.DeletionTimestamp != nil || c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
-			c.enqueue(types.UID(uid))
+			enqueue(types.UID(uid))
 		}
 	}
 }
@@ -98,7 +116,7 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 		c.latency.Forget(job.UID)
 	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
-	c.enqueueJob(job)
+	c.enqueueMembers(jobs.UIDs(job), job.Labels[contract.LabelClaimUID])
 	if !exists || !job.DeletionTimestamp.IsZero() || job.Status.CompletionTime != nil || len(job.Status.Conditions) > 0 {
 		c.slots.Assign(slots.KeyOfJob(job))
 	}
@@ -107,6 +125,18 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 func (c *Controller) enqueueJob(job *batchv1.Job) {
 	for _, uid := range jobs.UIDs(job) {
 		c.enqueue(types.UID(uid))
+	}
+}
+
+// enqueueMembers enqueues the claims that a Job or its pod serves. What is to be done about all of them is done for the first one, and writes on the Job
+// what the others wait for.
+func (c *Controller) enqueueMembers(uids []string, first string) {
+	for _, uid := range uids {
+		if uid == first {
+			c.enqueue(types.UID(uid))
+		} else {
+			c.enqueueLater(types.UID(uid))
+		}
 	}
 }
 
@@ -147,9 +177,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.podShown(pod)
-	for _, uid := range jobs.Members(pod.Labels) {
-		c.enqueue(types.UID(uid))
-	}
+	c.enqueueMembers(jobs.Members(pod.Labels), pod.Labels[contract.LabelClaimUID])
 	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfPod(pod))
 	}

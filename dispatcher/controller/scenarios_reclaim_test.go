@@ -91,9 +91,7 @@ func TestReclaimByPVLeavesARetainedVolume(t *testing.T) {
 		w.CreateConfig("gold", "gold")
 		w.Start()
 		claim := w.provisioned("data")
-		if w.heldByUs(claim) {
-			w.T.Error("our finalizer is on a PV that is retained")
-		}
+		w.Until("our finalizer leaves a PV that is retained", time.Second, func() bool { return !w.heldByUs(claim) })
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Advance(24 * time.Hour)
 		if pv := w.PVOf(claim); pv == nil || pv.Status.Phase != corev1.VolumeReleased || !w.Storage[string(claim.UID)] {

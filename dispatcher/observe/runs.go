@@ -145,7 +145,7 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	if len(pods) > 0 {
 		about = pods[len(pods)-1].UID
 	}
-	warning, err := b.Caches.WarningAbout(ctx, job.Namespace, about)
+	warning, err := b.Caches.WarningAbout(ctx, job, about)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 	switch {
 	case len(run.UIDs) < 2:
 		return run.Outcome.Message
-	case runs.AnyRecorded(job):
+	case !run.First || runs.AnyRecorded(job):
 		return ""
 	default:
 		return runs.OutputOf(pods)

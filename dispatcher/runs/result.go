@@ -52,18 +52,19 @@ func hasEarlierPodRun(pods []*corev1.Pod) bool {
 
 func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Outcome {
 	run := Read(job, pods, now)
-	listed, whole := readResults(newestPod(pods))
-	own := lastResultOf(listed, uid)
+	message, whole := resultLines(newestPod(pods))
+	own := lastResultOf(resultsIn(linesNaming(message, uid)), uid)
 	if len(jobs.UIDs(job)) < 2 {
-		if own >= 0 && listed[own].Message != "" {
-			run.Message = printable(listed[own].Message + "\n" + run.Message)
+		if own != nil && own.Message != "" {
+			run.Message = printable(own.Message + "\n" + run.Message)
 		}
 		return run
 	}
 	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil, Node: run.Node}
-	if own >= 0 {
-		return out.withResult(listed[own], job)
+	if own != nil {
+		return out.withResult(*own, job)
 	}
+	listed := resultsIn(message)
 	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
 	switch {
 	case run.Verdict == contract.Done && whole && !failing:
@@ -85,14 +86,25 @@ func (o Outcome) withResult(r contract.Result, job *batchv1.Job) Outcome {
 	return o
 }
 
-// lastResultOf returns the index of the last result of a request, or -1.
-func lastResultOf(listed []contract.Result, uid string) int {
-	for i, r := range slices.Backward(listed) {
+// lastResultOf returns the last result of a request, or nil.
+func lastResultOf(listed []contract.Result, uid string) *contract.Result {
+	for _, r := range slices.Backward(listed) {
 		if r.UID == uid {
-			return i
+			return &r
 		}
 	}
-	return -1
+	return nil
+}
+
+// linesNaming returns the lines of a message that hold a UID. To decode all lines for each request of a batch would take most of the time of its record.
+func linesNaming(message, uid string) string {
+	var out strings.Builder
+	for line := range strings.Lines(message) {
+		if strings.Contains(line, uid) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
 
 // OutputOf returns the end of the output of a Job's container, printable, without the results of requests that are done: where it is cut,
@@ -124,22 +136,21 @@ const (
 	keptOfPod = 12 * 1024
 )
 
-// readResults returns the results in a pod's termination message, and whether the message is whole. A line whose
-// beginning may be cut off is not a result.
-func readResults(pod *corev1.Pod) (listed []contract.Result, whole bool) {
+// resultLines returns a pod's termination message as far as its lines may be results, and whether it is whole. A line whose beginning may be cut off is
+// not a result.
+func resultLines(pod *corev1.Pod) (message string, whole bool) {
 	if pod == nil {
-		return nil, false
+		return "", false
 	}
 	terminated := terminatedState(pod)
 	if terminated == nil {
-		return nil, false
+		return "", false
 	}
-	message := terminated.Message
+	message = terminated.Message
 	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers) + len(pod.Spec.EphemeralContainers)
 	most := min(contract.MaxMessage, keptOfPod/max(containers, 1))
-	whole = len(message) < most && len(message) != keptOfLog
-	if !whole {
+	if whole = len(message) < most && len(message) != keptOfLog; !whole {
 		_, message, _ = strings.Cut(message, "\n")
 	}
-	return resultsIn(message), whole
+	return message, whole
 }

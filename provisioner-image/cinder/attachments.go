@@ -156,5 +156,5 @@ func (id attachTo) ToAttachmentCreateMap() (map[string]any, error) {
 
 // ToAttachmentUpdateMap returns the body of the request.
 func (k connect) ToAttachmentUpdateMap() (map[string]any, error) {
-	return map[string]any{"attachment": map[string]any{"connector": k}}, nil
+	return map[string]any{"attachment": map[string]any{"connector": volume.Client(k)}}, nil
 }

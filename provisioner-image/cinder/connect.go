@@ -69,8 +69,11 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	}
 	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	options := authOptions(login)
+	if err := checkLogin(options); err != nil {
+		return nil, err
+	}
 	if err := openstack.AuthenticateV3(ctx, provider, &options, gophercloud.EndpointOpts{}); err != nil {
-		return nil, failure(err, "log in to keystone", misconfigured(http.StatusNotFound))
+		return nil, loginFailure(err, login)
 	}
 	api, err := openstack.NewBlockStorageV3(provider, gophercloud.EndpointOpts{
 		Region:       login.Region,
@@ -100,7 +103,9 @@ func addVersion(api *gophercloud.ServiceClient) {
 
 // projectOf returns the ID of the token's project, or "" if the token has none.
 func projectOf(provider *gophercloud.ProviderClient) string {
-	token, ok := provider.GetAuthResult().(tokens.CreateResult)
+	token, ok := provider.GetAuthResult().(interface {
+		ExtractProject() (*tokens.Project, error)
+	}) // of a login, or of a token that was given
 	if !ok {
 		return ""
 	}
@@ -109,49 +114,4 @@ func projectOf(provider *gophercloud.ProviderClient) string {
 		return ""
 	}
 	return project.ID
-}
-
-// authOptions sets the user's domain to the default one, unless the user is identified without a domain.
-func authOptions(login credentials.Login) gophercloud.AuthOptions {
-	options := gophercloud.AuthOptions{
-		IdentityEndpoint: login.AuthURL,
-		Username:         login.Username,
-		UserID:           login.UserID,
-		Password:         login.Password.Reveal(),
-		DomainID:         cmp.Or(login.UserDomainID, login.DomainID),
-		DomainName:       cmp.Or(login.UserDomainName, login.DomainName),
-		// A token that expires in the middle of a run is renewed.
-		AllowReauth:                 true,
-		ApplicationCredentialID:     login.AppCredentialID,
-		ApplicationCredentialName:   login.AppCredentialName,
-		ApplicationCredentialSecret: login.AppCredentialSecret.Reveal(),
-	}
-	if options.DomainID != "" || options.UserID != "" {
-		options.DomainName = ""
-	} else if options.DomainName == "" && options.Username != "" {
-		options.DomainID = "default"
-	}
-	if login.AppCredentialSecret == "" {
-		options.Scope = scope(login, options)
-	}
-	return options
-}
-
-// scope returns the project. Its domain is the user's unless it has one of its own.
-func scope(login credentials.Login, user gophercloud.AuthOptions) *gophercloud.AuthScope {
-	if login.ProjectID != "" {
-		return &gophercloud.AuthScope{ProjectID: login.ProjectID}
-	}
-	s := &gophercloud.AuthScope{
-		ProjectName: login.Project,
-		DomainID:    cmp.Or(login.ProjectDomainID, login.DomainID),
-		DomainName:  cmp.Or(login.ProjectDomainName, login.DomainName),
-	}
-	switch {
-	case s.DomainID != "":
-		s.DomainName = ""
-	case s.DomainName == "":
-		s.DomainID, s.DomainName = user.DomainID, user.DomainName
-	}
-	return s
 }

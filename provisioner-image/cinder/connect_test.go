@@ -2,6 +2,9 @@ package cinder_test
 
 import (
 	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -42,8 +45,38 @@ func TestLoginAsksKeystoneForToken(t *testing.T) {
 			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainID: "a", ProjectDomainName: "b"},
 			[]string{`"domain":{"id":"a"},"name":"u"`, `"scope":{"project":{"domain":{"name":"b"},"name":"p"}}`},
 		},
+		"the user's own domain by name, another for both by ID": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", UserDomainName: "Users", ProjectDomainName: "Projects", DomainID: "both"},
+			[]string{`"domain":{"name":"Users"},"name":"u"`, `"scope":{"project":{"domain":{"name":"Projects"},"name":"p"}}`},
+		},
+		"one domain for both": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", DomainName: "both"},
+			[]string{`"domain":{"name":"both"},"name":"u"`, `"scope":{"project":{"domain":{"name":"both"},"name":"p"}}`},
+		},
+		"numbered user, named project": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", Project: "p", UserDomainID: "a"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"project":{"domain":{"id":"a"},"name":"p"}}`},
+		},
+		"numbered user, named project, no domain": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", Project: "p"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"project":{"domain":{"id":"default"},"name":"p"}}`},
+		},
 		"numbered user": {
 			credentials.Login{UserID: "7", Password: "Passw0rd!", ProjectID: "1f"}, []string{`"user":{"id":"7","password"`},
+		},
+		"trust": {
+			credentials.Login{UserID: "7", Password: "Passw0rd!", TrustID: "t", Project: "p"},
+			[]string{`"user":{"id":"7","password"`, `"scope":{"OS-TRUST:trust":{"id":"t"}}`},
+		},
+		"whole system": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", SystemScope: "all"}, []string{`"scope":{"system":{"all":true}}`},
+		},
+		"domain of all that have no other": {
+			credentials.Login{Username: "u", Password: "Passw0rd!", Project: "p", DefaultDomain: "7"},
+			[]string{`"domain":{"id":"7"},"name":"u"`, `"scope":{"project":{"domain":{"id":"7"},"name":"p"}}`},
+		},
+		"token for another project": {
+			credentials.Login{Token: "Passw0rd!", ProjectID: "1f"}, []string{`"token":{"id":"Passw0rd!"}`, `"scope":{"project":{"id":"1f"}}`},
 		},
 		"application credential": {
 			credentials.Login{AppCredentialID: "i", AppCredentialSecret: "Passw0rd!"},
@@ -101,6 +134,29 @@ func TestCatalogWithoutVersionIsV3(t *testing.T) {
 	}
 }
 
+// A token that has a project is used as it is: keystone is asked only for the catalog.
+func TestTokenOfAProjectIsUsedAsItIs(t *testing.T) {
+	server := cindertest.New()
+	t.Cleanup(server.Close)
+	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.Header.Get("X-Subject-Token") != "hush" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "catalog": [{"type": "volumev3", "endpoints": [
+			{"interface": "public", "url": "%s/%s"}]}]}}`, server.Endpoint(), cindertest.Project)
+	}))
+	t.Cleanup(k.Close)
+	login := credentials.Login{AuthURL: k.URL + "/v3", Token: "hush"}
+	if _, err := cinder.Connect(t.Context(), login, http.Client{}, wait); err != nil {
+		t.Fatal(err)
+	}
+	login.Token = "hush, expired"
+	if _, err := cinder.Connect(t.Context(), login, http.Client{}, wait); !volume.Is(err, volume.Denied) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A token that expires in the middle of a run is renewed.
 func TestExpiredTokenIsRenewedOnce(t *testing.T) {
 	k, server := keystone(t)
@@ -129,8 +185,20 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 	}{
 		"wrong password": {func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
 		"no keystone":    {func(l *credentials.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
-		"wrong region":   {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
-		"wrong type":     {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
+		"user's name and ID": {
+			func(l *credentials.Login, _ *cindertest.Server) { l.UserID = "7" }, volume.Denied, "log in to keystone: the login contradicts itself",
+		},
+		"wrong password of a user without a domain": {
+			func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied,
+			`no domain of the user is named (user-domain-name, OS_USER_DOMAIN_NAME), so it is "default"`,
+		},
+		"http instead of https": {
+			func(l *credentials.Login, _ *cindertest.Server) {
+				l.AuthURL = strings.Replace(l.AuthURL, "http:", "https:", 1)
+			}, volume.Denied, "the server speaks http",
+		},
+		"wrong region": {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
+		"wrong type":   {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +210,62 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.said)
 			}
 		})
+	}
+}
+
+// A certificate that is not accepted stays so until an administrator corrects the login.
+func TestCertificateThatIsNotAcceptedIsNoOutage(t *testing.T) {
+	front := httptest.NewUnstartedServer(http.NotFoundHandler())
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+	keystone := credentials.Login{AuthURL: front.URL + "/v3", Username: "u", Password: "hush", Project: "p"}
+	noauth := credentials.Login{Endpoint: front.URL + "/v3", Project: "admin"}
+	otherName := keystone
+	otherName.CA, otherName.AuthURL = ca, strings.Replace(keystone.AuthURL, "127.0.0.1", "localhost", 1)
+	for name, tc := range map[string]struct {
+		login credentials.Login
+		said  string
+	}{
+		"keystone, unknown authority":    {keystone, "signed by an unknown authority: name the authority's file (ca-file"},
+		"no keystone, unknown authority": {noauth, "signed by an unknown authority: name the authority's file (ca-file"},
+		"another name":                   {otherName, "is for another name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := cinder.Connect(t.Context(), tc.login, http.Client{}, wait)
+			if err == nil {
+				_, err = c.Find(t.Context(), "x")
+			}
+			if !volume.Is(err, volume.Denied) || !strings.Contains(err.Error(), tc.said) || strings.Contains(err.Error(), "hush") {
+				t.Errorf("got %v, want %q", err, tc.said)
+			}
+		})
+	}
+}
+
+// Keystone answers so to a request of the wrong form, and will do so again.
+func TestLoginOfTheWrongFormIsNoOutage(t *testing.T) {
+	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error": {"code": 400, "message": "Expecting to find domain in project."}}`)
+	}))
+	t.Cleanup(k.Close)
+	login := credentials.Login{AuthURL: k.URL + "/v3", UserID: "7", Password: "hush", Project: "p"}
+	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if !volume.Is(err, volume.Denied) || !strings.Contains(err.Error(), "Expecting to find domain in project.") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Only what does not answer is an outage.
+func TestKeystoneThatDoesNotAnswerIsAnOutage(t *testing.T) {
+	k, _ := keystone(t)
+	login := credentials.Login{AuthURL: k.URL + "/v3", Username: "u", Password: "hush", Project: "p"}
+	k.Close()
+	_, err := cinder.Connect(t.Context(), login, http.Client{}, wait)
+	if !volume.Is(err, volume.Unavailable) || strings.Contains(err.Error(), "hush") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -58,6 +58,9 @@ func failure(err error, doing string, special kinds) error {
 		return nil
 	}
 	answer, ok := answerIn(err)
+	if said := tlsFault(err); said != "" {
+		return &volume.Error{Kind: volume.Denied, Doing: doing, Said: said, Err: err}
+	}
 	if !ok {
 		return &volume.Error{Kind: volume.Unavailable, Doing: doing, Err: err}
 	}

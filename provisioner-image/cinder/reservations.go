@@ -51,10 +51,10 @@ type (
 
 // ToVolumeInitializeConnectionMap returns the body of the request.
 func (k initialize) ToVolumeInitializeConnectionMap() (map[string]any, error) {
-	return map[string]any{"os-initialize_connection": map[string]any{"connector": k}}, nil
+	return map[string]any{"os-initialize_connection": map[string]any{"connector": volume.Client(k)}}, nil
 }
 
 // ToVolumeTerminateConnectionMap returns the body of the request.
 func (k terminate) ToVolumeTerminateConnectionMap() (map[string]any, error) {
-	return map[string]any{"os-terminate_connection": map[string]any{"connector": k}}, nil
+	return map[string]any{"os-terminate_connection": map[string]any{"connector": volume.Client(k)}}, nil
 }

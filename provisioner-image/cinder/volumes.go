@@ -155,16 +155,17 @@ func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string
 
 func toVolume(v *volumes.Volume) volume.Volume {
 	return volume.Volume{
-		ID:       v.ID,
-		Name:     v.Name,
-		State:    stateOf(v.Status),
-		Status:   v.Status,
-		SizeGiB:  v.Size,
-		Type:     v.VolumeType,
-		Zone:     v.AvailabilityZone,
-		Metadata: v.Metadata,
-		Created:  v.CreatedAt,
-		Users:    users(v.Attachments),
+		ID:        v.ID,
+		Name:      v.Name,
+		State:     stateOf(v.Status),
+		Status:    v.Status,
+		SizeGiB:   v.Size,
+		Type:      v.VolumeType,
+		Zone:      v.AvailabilityZone,
+		Metadata:  v.Metadata,
+		Created:   v.CreatedAt,
+		Users:     users(v.Attachments),
+		Shareable: v.Multiattach,
 	}
 }
 

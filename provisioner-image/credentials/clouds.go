@@ -2,117 +2,207 @@ package credentials
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"go.yaml.in/yaml/v3"
 )
 
-// FromClouds reads a login from a clouds.yaml. Without a name the file must hold exactly one cloud.
+// FromClouds reads a login from a clouds.yaml and the secure.yaml and clouds-public.yaml beside it. Without a name of a
+// cloud the file must hold exactly one.
 func FromClouds(name string, data []byte, which string, files Files) (Login, error) {
-	f, err := readClouds(name, data, which)
+	f, err := readClouds(name, data, which, "", files)
 	if err != nil {
 		return Login{}, err
 	}
 	return f.login(name, files)
 }
 
-// clouds is what a clouds.yaml may hold.
-type clouds struct {
-	Clouds map[string]cloudEntry `json:"clouds"`
-}
-
-type cloudEntry struct {
-	Auth      authEntry `json:"auth"`
-	AuthType  string    `json:"auth_type"`
-	Region    string    `json:"region_name"`
-	Interface string    `json:"interface"`
-	Endpoint  string    `json:"endpoint_type"`
-	CAFile    string    `json:"cacert"`
-	CertFile  string    `json:"cert"`
-	KeyFile   string    `json:"key"`
-	Verify    *bool     `json:"verify"`
-
-	// Settings of other services, which are accepted and not used.
-	IdentityVersion any `json:"identity_api_version"`
-	VolumeVersion   any `json:"volume_api_version"`
-	StorageVersion  any `json:"block_storage_api_version"`
-	ComputeVersion  any `json:"compute_api_version"`
-	ImageVersion    any `json:"image_api_version"`
-	NetworkVersion  any `json:"network_api_version"`
-}
-
-type authEntry struct {
-	Endpoint            string `json:"endpoint"`
-	AuthURL             string `json:"auth_url"`
-	Username            string `json:"username"`
-	UserID              string `json:"user_id"`
-	Password            string `json:"password"`
-	ProjectName         string `json:"project_name"`
-	ProjectID           string `json:"project_id"`
-	TenantName          string `json:"tenant_name"`
-	TenantID            string `json:"tenant_id"`
-	UserDomainName      string `json:"user_domain_name"`
-	UserDomainID        string `json:"user_domain_id"`
-	ProjectDomainName   string `json:"project_domain_name"`
-	ProjectDomainID     string `json:"project_domain_id"`
-	DomainName          string `json:"domain_name"`
-	DomainID            string `json:"domain_id"`
-	AppCredentialID     string `json:"application_credential_id"`
-	AppCredentialName   string `json:"application_credential_name"`
-	AppCredentialSecret string `json:"application_credential_secret"`
-}
-
-func readClouds(name string, data []byte, which string) (form, error) {
-	var all clouds
-	if err := yaml.UnmarshalStrict(data, &all); err != nil {
-		return form{}, fmt.Errorf("%s: %w", name, keysOnly(err))
+// readClouds reads one cloud, in the region that is named or else the cloud's own. The format is that of gophercloud's
+// types. Its function Parse is not used, because it reads the process's environment and opens the files that they name.
+func readClouds(name string, data []byte, which, region string, files Files) (form, error) {
+	entries, warnings, err := parseClouds(name, data)
+	if err != nil {
+		return form{}, err
 	}
-	if which == "" && len(all.Clouds) == 1 {
-		which = slices.Collect(maps.Keys(all.Clouds))[0]
+	if which == "" && len(entries) == 1 {
+		which = slices.Collect(maps.Keys(entries))[0]
 	}
-	entry, ok := all.Clouds[which]
+	own, ok := entries[which]
 	if !ok {
-		return form{}, fmt.Errorf("%s: it holds no cloud %q but %s", name, which,
-			strings.Join(slices.Sorted(maps.Keys(all.Clouds)), ", "))
+		return form{}, fmt.Errorf("%s: it holds no cloud %q but %s", name, which, strings.Join(slices.Sorted(maps.Keys(entries)), ", "))
 	}
-	switch entry.AuthType {
-	case "", "none", "noauth", "password", "v3password", "v3applicationcredential":
-		return entry.form(), nil
-	default:
-		return form{}, fmt.Errorf("%s: cloud %s: auth_type %q is not supported; password,"+
-			" v3applicationcredential and none are", name, which, entry.AuthType)
+	s := stack{name: name, cloud: which, warnings: warnings, files: files}
+	if err := s.load(&own, region); err != nil {
+		return form{}, withWarnings(fmt.Errorf("%s: cloud %s: %w", name, which, err), s.warnings)
 	}
+	f, err := s.form()
+	if err != nil {
+		return form{}, withWarnings(fmt.Errorf("%s: cloud %s: %w", name, which, err), s.warnings)
+	}
+	return f, nil
 }
 
-// keysOnly returns what a decoder's error says about a key, and drops the rest, which could contain a value.
-func keysOnly(err error) error {
-	_, unknown, ok := strings.Cut(err.Error(), "unknown field ")
-	if ok {
-		return fmt.Errorf("key %s is unknown", unknown)
-	}
-	return fmt.Errorf("it is no valid clouds.yaml")
+// stack merges what several files say of one cloud.
+type stack struct {
+	name, cloud string
+	files       Files
+	cloudEntry
+	warnings []string
 }
 
-func (e cloudEntry) form() form {
-	a := e.Auth
-	f := form{caFile: e.CAFile, certFile: e.CertFile, keyFile: e.KeyFile}
+// cloudEntry is a cloud in gophercloud's form, with the keys that only other programs know.
+type cloudEntry struct {
+	clouds.Cloud
+	extra extraKeys
+}
+
+type extraKeys struct {
+	Auth    extraAuth   `yaml:"auth"`
+	Regions []yaml.Node `yaml:"regions"`
+	// The endpoint of a Cinder without keystone, by its names in openstacksdk.
+	BlockStorageEndpoint string `yaml:"block_storage_endpoint_override"`
+	VolumeEndpoint       string `yaml:"volume_endpoint_override"`
+	VolumeV3Endpoint     string `yaml:"volumev3_endpoint_override"`
+}
+
+type extraAuth struct {
+	Endpoint   string `yaml:"endpoint"`
+	TenantName string `yaml:"tenant_name"`
+	TenantID   string `yaml:"tenant_id"`
+}
+
+// load merges from what counts least to what counts most: the vendor's profile, the cloud, its region, its secrets.
+func (s *stack) load(own *yaml.Node, region string) error {
+	secure, err := s.beside("secure.yaml", s.cloud)
+	if err != nil {
+		return err
+	}
+	if err := s.merge(own, secure); err != nil {
+		return err
+	}
+	profile, err := s.vendor()
+	if err != nil {
+		return err
+	}
+	if err := s.merge(profile, own, secure); err != nil {
+		return err
+	}
+	values, err := s.region(region)
+	if err != nil {
+		return err
+	}
+	s.warn(s.name, own)
+	s.warn("secure.yaml", secure)
+	return s.merge(values, secure)
+}
+
+// merge sets what the nodes name. A later one counts more.
+func (s *stack) merge(nodes ...*yaml.Node) error {
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		tolerate(n)
+		if err := errors.Join(n.Decode(&s.Cloud), n.Decode(&s.extra)); err != nil {
+			return yamlFault(err)
+		}
+	}
+	return nil
+}
+
+// beside returns the entry of a file that lies beside the clouds.yaml, nil if there is none.
+func (s *stack) beside(file, entry string) (*yaml.Node, error) {
+	data, err := s.files(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, warnings, err := parseClouds(file, data)
+	s.warnings = append(s.warnings, warnings...)
+	if n, ok := entries[entry]; ok && err == nil {
+		return &n, nil
+	}
+	return nil, err
+}
+
+// vendor returns the profile that the cloud names, which used to be called cloud.
+func (s *stack) vendor() (*yaml.Node, error) {
+	profile := cmp.Or(s.Profile, s.Cloud.Cloud)
+	if profile == "" {
+		return nil, nil
+	}
+	n, err := s.beside("clouds-public.yaml", profile)
+	if n == nil && err == nil {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the profile of cloud %s is not used, since no clouds-public.yaml with it is beside the file",
+			s.name, s.cloud))
+	}
+	return n, err
+}
+
+// region sets the region, by default the first of the cloud's list, and returns what the list says of it.
+func (s *stack) region(name string) (*yaml.Node, error) {
+	listed := s.extra.Regions
+	s.RegionName = cmp.Or(name, s.RegionName)
+	for i := range listed {
+		var r struct {
+			Name   string
+			Values yaml.Node
+		}
+		if listed[i].Kind == yaml.ScalarNode {
+			r.Name = listed[i].Value
+		} else if err := listed[i].Decode(&r); err != nil {
+			return nil, yamlFault(err)
+		}
+		if s.RegionName = cmp.Or(s.RegionName, r.Name); s.RegionName == r.Name && r.Values.Kind != 0 {
+			return &r.Values, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s *stack) form() (form, error) {
+	a := s.AuthInfo
+	if a == nil {
+		a = &clouds.AuthInfo{}
+	}
+	override := cmp.Or(s.extra.BlockStorageEndpoint, s.extra.VolumeV3Endpoint, s.extra.VolumeEndpoint)
+	f := form{CAFile: s.CACertFile, CertFile: s.ClientCertFile, KeyFile: s.ClientKeyFile}
+	if s.Verify != nil {
+		f.TLSInsecure = new(!*s.Verify)
+	}
 	f.Login = Login{
-		Endpoint: a.Endpoint, AuthURL: a.AuthURL,
-		Username: a.Username, UserID: a.UserID, Password: Secret(a.Password),
-		Project: cmp.Or(a.ProjectName, a.TenantName), ProjectID: cmp.Or(a.ProjectID, a.TenantID),
+		Endpoint: s.extra.Auth.Endpoint, AuthURL: a.AuthURL,
+		Username: a.Username, UserID: a.UserID, Password: Secret(a.Password), Token: Secret(a.Token),
+		Project: cmp.Or(a.ProjectName, s.extra.Auth.TenantName), ProjectID: cmp.Or(a.ProjectID, s.extra.Auth.TenantID),
 		UserDomainName: a.UserDomainName, UserDomainID: a.UserDomainID,
 		ProjectDomainName: a.ProjectDomainName, ProjectDomainID: a.ProjectDomainID,
-		DomainName: a.DomainName, DomainID: a.DomainID,
-		AppCredentialID: a.AppCredentialID, AppCredentialName: a.AppCredentialName,
-		AppCredentialSecret: Secret(a.AppCredentialSecret),
-		Region:              e.Region, EndpointType: cmp.Or(e.Interface, e.Endpoint),
+		DomainName: a.DomainName, DomainID: a.DomainID, DefaultDomain: a.DefaultDomain,
+		AppCredentialID: a.ApplicationCredentialID, AppCredentialName: a.ApplicationCredentialName,
+		AppCredentialSecret: Secret(a.ApplicationCredentialSecret),
+		TrustID:             a.TrustID, SystemScope: a.SystemScope,
+		Region: s.RegionName, EndpointType: cmp.Or(s.EndpointType, s.Interface),
 	}
-	if e.Verify != nil {
-		f.insecure = strconv.FormatBool(!*e.Verify)
+	switch s.AuthType {
+	case "none", "noauth":
+		f.Endpoint, override = cmp.Or(f.Endpoint, override), ""
+	case clouds.AuthToken, clouds.AuthV3Token:
+		f.Password, f.AppCredentialSecret = "", ""
+	case "", clouds.AuthPassword, clouds.AuthV3Password, clouds.AuthV3ApplicationCredential:
+	default:
+		return form{}, fmt.Errorf("auth_type %q is not supported; password, token, v3applicationcredential and none are", s.AuthType)
 	}
-	return f
+	if override != "" {
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the endpoint override of cloud %s is not used: keystone's catalog says where Cinder is",
+			s.name, s.cloud))
+	}
+	f.Warnings = s.warnings
+	return f, nil
 }

@@ -1,73 +1,76 @@
 package credentials
 
 import (
-	"errors"
+	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"gopkg.in/gcfg.v1"
 )
 
-// FromConfig reads a login from a cloud config file. An unknown key is a fault: a misspelt one would be ignored
-// silently. Error messages name keys and lines, never values.
-func FromConfig(name string, data []byte, files Files) (Login, error) {
-	f, err := readConfig(data)
-	if err != nil {
-		return Login{}, fmt.Errorf("cloud config %s: %w", name, err)
-	}
-	return f.login("cloud config "+name, files)
+// config is what is read of a cloud config. Global has an entry for each [Global "name"]; that of [Global] is "".
+type config struct {
+	Global map[string]*form
+	// The endpoint of these sections is the other spelling of [Global] cinder-endpoint.
+	BlockStorage, Cinder struct{ Endpoint string }
 }
 
-func readConfig(data []byte) (form, error) {
+// FromConfig reads a login from a cloud config file, with the parser of the cloud provider, so that a file of the cloud
+// provider means the same here. What is not read is a warning. Error messages name keys and lines, never values. Where
+// the file holds several clouds, which names one of them.
+func FromConfig(name string, data []byte, which string, files Files) (Login, error) {
+	name = "cloud config " + name
+	var c config
+	err := gcfg.ReadInto(&c, bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	if fatal := gcfg.FatalOnly(err); fatal != nil {
+		return Login{}, fmt.Errorf("%s: %w", name, parserFault(fatal))
+	}
+	warnings := parserWarnings(name, err)
+	f, err := c.pick(which)
+	if err != nil {
+		return Login{}, withWarnings(fmt.Errorf("%s: %w", name, err), warnings)
+	}
+	f.Endpoint = cmp.Or(f.Endpoint, c.BlockStorage.Endpoint, c.Cinder.Endpoint)
+	f.Warnings = warnings
+	return f.login(name, files)
+}
+
+// pick returns the section of a cloud. A name also names the cloud of the clouds.yaml that [Global] uses.
+func (c config) pick(which string) (form, error) {
+	named := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Global)), func(name string) bool { return name == "" })
+	if which == "" && len(named) == 1 && c.Global[""] == nil {
+		which = named[0]
+	}
+	if section := c.Global[which]; section != nil {
+		return *section, nil
+	}
+	if len(named) > 0 {
+		return form{}, fmt.Errorf("it has no section %s but %s: name one of them by the property cloud",
+			sectionOf("Global", which), headers(named))
+	}
 	var f form
-	entries, err := parseINI(data)
-	if err != nil {
-		return f, err
+	if section := c.Global[""]; section != nil {
+		f = *section
 	}
-	var faults []error
-	for _, e := range entries {
-		faults = append(faults, f.set(e))
-	}
-	return f, errors.Join(faults...)
+	f.Cloud = cmp.Or(f.Cloud, which)
+	return f, nil
 }
 
-func (f *form) set(e entry) error {
-	switch {
-	case e.section == "global":
-		return f.setGlobal(e)
-	case (e.section == "blockstorage" || e.section == "cinder") && e.key == "endpoint":
-		// The other spelling of [Global] cinder-endpoint.
-		f.Endpoint = e.value
-		return nil
-	case e.section == "blockstorage" && slices.Contains(providersStorage, e.key):
-		return nil
-	case slices.Contains(providersSections, sectionWord(e.section)):
-		return nil
-	default:
-		return fmt.Errorf("line %d: key %q in section [%s] is unknown", e.line, e.key, e.section)
+// sectionOf returns a section's header.
+func sectionOf(section, sub string) string {
+	if sub == "" {
+		return "[" + section + "]"
 	}
+	return fmt.Sprintf("[%s %q]", section, sub)
 }
 
-func (f *form) setGlobal(e entry) error {
-	for _, known := range fields() {
-		if known.key == e.key {
-			*known.at(f) = e.value
-			return nil
-		}
+func headers(names []string) string {
+	var out []string
+	for _, name := range names {
+		out = append(out, sectionOf("Global", name))
 	}
-	return fmt.Errorf("line %d: key %q is unknown in [Global]", e.line, e.key)
-}
-
-// Sections and keys that only the cloud provider reads. The same file serves both programs.
-var (
-	providersSections = []string{"loadbalancer", "loadbalancerclass", "networking", "metadata", "route"}
-	providersStorage  = []string{
-		"bs-version", "trust-device-path", "ignore-volume-az", "ignore-volume-microversion", "node-volume-attach-limit",
-		"rescan-on-resize",
-	}
-)
-
-// sectionWord returns the section without its name, as in [LoadBalancerClass "internal"].
-func sectionWord(section string) string {
-	word, _, _ := strings.Cut(section, " ")
-	return word
+	return strings.Join(out, ", ")
 }

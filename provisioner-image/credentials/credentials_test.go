@@ -3,6 +3,7 @@ package credentials_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"testing"
@@ -21,86 +22,9 @@ func files(name string) ([]byte, error) {
 	}
 	text, ok := there[name]
 	if !ok {
-		return nil, fmt.Errorf("read %s: no such file", name)
+		return nil, fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
 	}
 	return []byte(text), nil
-}
-
-func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
-	tests := map[string]struct {
-		config string
-		want   credentials.Login
-		fault  string
-	}{
-		"the classic example without keystone": {
-			config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v3\ntenant-name=admin\n",
-			want:   credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
-		},
-		"keystone, with comments, quotes and any case": {
-			config: "; who\n[ global ] # where\nAuth-URL = \"https://k.example/identity/v3/\"\nusername=u\n" +
-				"password = \"a#b;c\\\"d\\\\e\"\ntenant-id = 1f ; inline\nregion=R\n",
-			want: credentials.Login{
-				AuthURL: "https://k.example/identity/v3/", Username: "u", Password: `a#b;c"d\e`, ProjectID: "1f", Region: "R",
-			},
-		},
-		"the dead version": {
-			config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v2",
-			fault:  `"http://192.0.2.1:8776/v2" names the API v2, which is gone: write "http://192.0.2.1:8776/v3"`,
-		},
-		"keystone's dead version": {
-			config: "[Global]\nauth-url=http://192.0.2.1:5000/v2.0/\nusername=u\npassword=p\ntenant-name=t",
-			fault:  `write "http://192.0.2.1:5000/v3"`,
-		},
-		"the other spelling of the endpoint, in the cloud provider's own file": {
-			config: "[BlockStorage]\nendpoint=http://192.0.2.1:8776/v3\nbs-version=v3\n[LoadBalancer]\nuse-octavia=true\n" +
-				"[LoadBalancerClass \"in\"]\nfloating-network-id=x\n[Global]\ntenant-id=1f\n",
-			want: credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", ProjectID: "1f"},
-		},
-		"a clouds.yaml beside it": {
-			config: "[Global]\nuse-clouds=true\nclouds-file=clouds.yaml\ncloud=one\nregion=S\n",
-			want: credentials.Login{
-				AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "t", Region: "S",
-				EndpointType: "internal", Insecure: true,
-			},
-		},
-		"no such cloud":               {config: "[Global]\nuse-clouds=true\ncloud=two\n", fault: `no cloud "two" but one`},
-		"no such file":                {config: "[Global]\nuse-clouds=true\nclouds-file=x\n", fault: "read x"},
-		"a truth that is none":        {config: "[Global]\nuse-clouds=hush\n", fault: "use-clouds is neither true nor false"},
-		"a CA file that is none":      {config: "[Global]\ncinder-endpoint=http://a/v3\nca-file=junk.pem", fault: "holds no certificate"},
-		"a CA file that is not there": {config: "[Global]\ncinder-endpoint=http://a/v3\nca-file=/etc/ssl/ca.pem", fault: "read /etc/ssl/ca.pem"},
-		"half a pair":                 {config: "[Global]\ncinder-endpoint=http://a/v3\ncert-file=junk.pem", fault: "are not a pair"},
-		"a keystone without a version": {
-			config: "[Global]\nauth-url=http://k/identity\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=internalURL",
-			want:   credentials.Login{AuthURL: "http://k/identity/v3", Username: "u", Password: "p", ProjectID: "1f", EndpointType: "internal"},
-		},
-		"an endpoint type that is none": {
-			config: "[Global]\nauth-url=http://k/v3\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=private",
-			fault:  `endpoint type "private"`,
-		},
-		"an application credential without a name": {
-			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush", fault: "neither ID nor name",
-		},
-		"an application credential without its user": {
-			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush\napplication-credential-name=n", fault: "needs its user",
-		},
-		"no version":      {config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776", fault: `write "http://192.0.2.1:8776/v3"`},
-		"no URL":          {config: "[Global]\ncinder-endpoint=192.0.2.1", fault: "is no http or https URL"},
-		"unknown key":     {config: "[Global]\ncinder-endpoints=x", fault: `line 2: key "cinder-endpoints" is unknown`},
-		"unknown section": {config: "[Globl]\nregion=x", fault: `line 2: key "region" in section [globl] is unknown`},
-		"no value":        {config: "[Global]\nregion", fault: "line 2: no key = value"},
-		"open quote":      {config: "[Global]\npassword=\"hush", fault: "line 2: the value's closing quote is missing"},
-		"open section":    {config: "[Global", fault: "line 1 is no section"},
-		"empty":           {config: "", fault: "neither a Cinder endpoint"},
-		"both":            {config: "[Global]\ncinder-endpoint=http://a/v3\nauth-url=http://b/v3", fault: "both a Cinder"},
-		"a colon":         {config: "[Global]\ncinder-endpoint=http://a/v3\ntenant-name=a:b", fault: "no colon"},
-		"all at once":     {config: "[Global]\nauth-url=http://b/v3", fault: "no user is named"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := credentials.FromConfig("cloud.conf", []byte(tc.config), files)
-			check(t, got, err, tc.want, tc.fault)
-		})
-	}
 }
 
 func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
@@ -129,7 +53,14 @@ func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 				AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "mine", Region: "R", EndpointType: "internal",
 			},
 		},
-		"nothing": {fault: "neither a Cinder endpoint"},
+		"a region of a cloud, a token and a domain": {
+			env: map[string]string{
+				"OS_AUTH_URL": "http://k/v3", "OS_TOKEN": "x", "OS_PROJECT_NAME": "p", "OS_DEFAULT_DOMAIN": "d", "OS_INSECURE": "yes",
+			},
+			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Project: "p", DefaultDomain: "d", Insecure: true},
+		},
+		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE is neither true nor false"},
+		"nothing":              {fault: "neither a Cinder endpoint"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +112,7 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 // the error says by what to replace it. Then they work.
 func TestClassicExamplesAreRead(t *testing.T) {
 	config := func(text string) (credentials.Login, error) {
-		return credentials.FromConfig("cloud.conf", []byte(text), files)
+		return credentials.FromConfig("cloud.conf", []byte(text), "", files)
 	}
 	env := func(text string) (credentials.Login, error) {
 		vars := map[string]string{}
@@ -239,43 +170,6 @@ OS_TENANT_NAME=admin
 			}
 			got, err := tc.read(strings.Replace(tc.text, "/"+tc.dead, "/v3", 1))
 			check(t, got, err, tc.want, "")
-		})
-	}
-}
-
-func TestFromCloudsReadsOneCloud(t *testing.T) {
-	one, err := files("clouds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		text  string
-		which string
-		want  credentials.Login
-		fault string
-	}{
-		"the only one": {text: string(one), want: credentials.Login{
-			AuthURL: "http://k/v3", Username: "u", Password: "p", Project: "t", Region: "R", EndpointType: "internal", Insecure: true,
-		}},
-		"by an application credential": {
-			text: "clouds: {a: {auth_type: v3applicationcredential, auth: {auth_url: http://k/v3, application_credential_id: i," +
-				" application_credential_secret: s}}, b: {auth: {}}}",
-			which: "a",
-			want:  credentials.Login{AuthURL: "http://k/v3", AppCredentialID: "i", AppCredentialSecret: "s"},
-		},
-		"without keystone": {
-			text: "clouds: {a: {auth_type: none, auth: {endpoint: http://c/v3}}}", want: credentials.Login{Endpoint: "http://c/v3"},
-		},
-		"which of them":    {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud "" but a, b`},
-		"unknown key":      {text: "clouds: {a: {auth: {pasword: hush}}}", fault: `key "pasword" is unknown`},
-		"no YAML":          {text: "clouds: hush", fault: "no valid clouds.yaml"},
-		"another protocol": {text: "clouds: {a: {auth_type: v3oidcpassword, auth: {}}}", fault: `auth_type "v3oidcpassword" is not supported`},
-		"a vendor profile": {text: "clouds: {a: {profile: vexxhost, auth: {}}}", fault: `key "profile" is unknown`},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := credentials.FromClouds("clouds.yaml", []byte(tc.text), tc.which, files)
-			check(t, got, err, tc.want, tc.fault)
 		})
 	}
 }

@@ -4,9 +4,29 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
+	"io/fs"
+	"slices"
 	"strings"
 )
+
+// form is a login as it is written: some values name files, and some name another source. A field's tag "gcfg" is its key
+// in the cloud config's [Global] section, as the cloud provider spells it, and "env" are its environment variables.
+type form struct {
+	Login `gcfg:"-"`
+
+	CAFile      string `gcfg:"ca-file" env:"OS_CACERT"`
+	CertFile    string `gcfg:"cert-file" env:"OS_CERT"`
+	KeyFile     string `gcfg:"key-file" env:"OS_KEY"`
+	TLSInsecure *bool  `gcfg:"tls-insecure" env:"OS_INSECURE"`
+
+	UseClouds  bool   `gcfg:"use-clouds"`
+	CloudsFile string `gcfg:"clouds-file" env:"OS_CLIENT_CONFIG_FILE"`
+	Cloud      string `gcfg:"cloud" env:"OS_CLOUD"`
+
+	// The user to whom the trust was given, if it is another than the user.
+	TrusteeID       string `gcfg:"trustee-id" env:""`
+	TrusteePassword Secret `gcfg:"trustee-password" env:""`
+}
 
 // Files reads one of the files that came with the login, by the name or path that it was given there.
 type Files func(name string) ([]byte, error)
@@ -15,47 +35,66 @@ type Files func(name string) ([]byte, error)
 // The origin says where the form was read.
 func (f form) login(origin string, files Files) (Login, error) {
 	if err := f.followClouds(files); err != nil {
-		return Login{}, fmt.Errorf("%s: %w", origin, err)
+		return Login{}, withWarnings(fmt.Errorf("%s: %w", origin, err), f.Warnings)
 	}
-	fault := f.followFiles(files)
-	f.normalize()
+	fault := f.followFiles(origin, files)
+	f.normalize(origin)
 	if err := errors.Join(fault, f.check()); err != nil {
-		return Login{}, fmt.Errorf("credentials from %s: %w", origin, err)
+		return Login{}, withWarnings(fmt.Errorf("credentials from %s: %w", origin, err), f.Warnings)
 	}
 	return f.Login, nil
 }
 
 // followClouds sets from a clouds.yaml what the form does not set itself.
 func (f *form) followClouds(files Files) error {
-	use, err := parseBool("use-clouds", f.useClouds)
-	if !use || err != nil {
-		return err
+	if !f.UseClouds {
+		return nil
 	}
-	name := cmp.Or(f.cloudsFile, "clouds.yaml")
+	name := cmp.Or(f.CloudsFile, "clouds.yaml")
 	data, err := files(name)
 	if err != nil {
 		return err
 	}
-	from, err := readClouds(name, data, f.cloud)
+	from, err := readClouds(name, data, f.Cloud, f.Region, files)
 	if err != nil {
 		return err
 	}
-	for _, known := range fields() {
-		if at := known.at(f); *at == "" {
-			*at = *known.at(&from)
+	set := from.settings()
+	for i, mine := range f.settings() {
+		if mine.value.IsZero() {
+			mine.value.Set(set[i].value)
 		}
 	}
+	f.Warnings = append(f.Warnings, from.Warnings...)
 	return nil
 }
 
-func (f *form) followFiles(files Files) error {
-	var err, caErr, certErr, keyErr error
-	f.Insecure, err = parseBool("tls-insecure", f.insecure)
-	f.CA, caErr = content(files, f.caFile)
-	f.ClientCert, certErr = content(files, f.certFile)
-	key, keyErr := content(files, f.keyFile)
+func (f *form) followFiles(origin string, files Files) error {
+	f.Insecure = f.TLSInsecure != nil && *f.TLSInsecure
+	ca, caErr := f.readCA(origin, files)
+	f.CA = cmp.Or(ca, f.CA)
+	var certErr, keyErr error
+	f.ClientCert, certErr = content(files, f.CertFile)
+	key, keyErr := content(files, f.KeyFile)
 	f.ClientKey = Secret(key)
-	return errors.Join(err, caErr, certErr, keyErr)
+	return errors.Join(caErr, certErr, keyErr)
+}
+
+// systemBundles are where distributions keep the public certificate authorities. The image has these without a file.
+var systemBundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+}
+
+// readCA reads the file of the certificate authorities. A distribution's own file need not be there.
+func (f *form) readCA(origin string, files Files) (string, error) {
+	ca, err := content(files, f.CAFile)
+	if errors.Is(err, fs.ErrNotExist) && slices.Contains(systemBundles, f.CAFile) {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: file %s is not among the login's files: the image's own public certificate"+
+			" authorities are used; add the file if it has one of yours", origin, f.CAFile))
+		return "", nil
+	}
+	return ca, err
 }
 
 func content(files Files, name string) (string, error) {
@@ -66,19 +105,31 @@ func content(files Files, name string) (string, error) {
 	return string(data), err
 }
 
-// normalize accepts the longer names of endpoint types, and a keystone URL without a version.
-func (f *form) normalize() {
+// normalize accepts the longer names of endpoint types and a keystone URL without a version, and decides between
+// values that contradict each other as the cloud provider does.
+func (f *form) normalize(origin string) {
 	f.EndpointType = strings.TrimSuffix(f.EndpointType, "URL")
 	f.AuthURL = withVersion(f.AuthURL)
+	if f.TrusteeID+string(f.TrusteePassword) != "" {
+		f.followTrustee(origin)
+	}
+	if f.SystemScope != "" {
+		f.Warnings = append(f.Warnings, origin+": a login to the whole system has no project, and most releases of Cinder make volumes in projects only")
+	}
+	if f.Token != "" && f.Password+f.AppCredentialSecret != "" {
+		f.Token = ""
+		f.Warnings = append(f.Warnings, origin+": token is not used, since there is a password or an application credential, which can be renewed")
+	}
 }
 
-func parseBool(key, text string) (bool, error) {
-	if text == "" {
-		return false, nil
+// followTrustee replaces the user by the trustee.
+func (f *form) followTrustee(origin string) {
+	if f.TrustID == "" {
+		f.Warnings = append(f.Warnings, origin+": trustee-id and trustee-password are not used without trust-id")
+		return
 	}
-	yes, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, fmt.Errorf("%s is neither true nor false", key)
+	if f.TrusteeID != "" {
+		f.UserID, f.Username = f.TrusteeID, ""
 	}
-	return yes, nil
+	f.Password = cmp.Or(f.TrusteePassword, f.Password)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,31 +13,46 @@ import (
 // AuthURL is set, and keystone checks it.
 type Login struct {
 	// Endpoint of a Cinder with auth_strategy = noauth, such as http://192.0.2.1:8776/v3.
-	Endpoint string
+	Endpoint string `gcfg:"cinder-endpoint" env:"OS_CINDER_ENDPOINT"`
 	// AuthURL of keystone, such as https://192.0.2.1:5000/v3.
-	AuthURL string
+	AuthURL string `gcfg:"auth-url" env:"OS_AUTH_URL"`
 
-	Username, UserID             string
-	Password                     Secret
-	UserDomainName, UserDomainID string
-	Project, ProjectID           string
-	ProjectDomainName            string
-	ProjectDomainID              string
-	DomainName, DomainID         string
-	AppCredentialID              string
-	AppCredentialName            string
-	AppCredentialSecret          Secret
-	Region                       string
+	Username          string `gcfg:"username" env:"OS_USERNAME"`
+	UserID            string `gcfg:"user-id" env:"OS_USER_ID,OS_USERID"`
+	Password          Secret `gcfg:"password" env:"OS_PASSWORD"`
+	UserDomainName    string `gcfg:"user-domain-name" env:"OS_USER_DOMAIN_NAME"`
+	UserDomainID      string `gcfg:"user-domain-id" env:"OS_USER_DOMAIN_ID"`
+	Project           string `gcfg:"tenant-name" env:"OS_PROJECT_NAME,OS_TENANT_NAME"`
+	ProjectID         string `gcfg:"tenant-id" env:"OS_PROJECT_ID,OS_TENANT_ID"`
+	ProjectDomainName string `gcfg:"tenant-domain-name" env:"OS_PROJECT_DOMAIN_NAME"`
+	ProjectDomainID   string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
+	DomainName        string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
+	DomainID          string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
+	// DefaultDomain is the ID of the domain of users and projects that have no other; without it, "default".
+	DefaultDomain       string `gcfg:"-" env:"OS_DEFAULT_DOMAIN_ID,OS_DEFAULT_DOMAIN"`
+	AppCredentialID     string `gcfg:"application-credential-id" env:"OS_APPLICATION_CREDENTIAL_ID"`
+	AppCredentialName   string `gcfg:"application-credential-name" env:"OS_APPLICATION_CREDENTIAL_NAME"`
+	AppCredentialSecret Secret `gcfg:"application-credential-secret" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
+	// Token was issued before. It cannot be renewed.
+	Token Secret `gcfg:"token" env:"OS_TOKEN"`
+	// TrustID is that of a trust, which has a project of its own.
+	TrustID string `gcfg:"trust-id" env:"OS_TRUST_ID"`
+	// SystemScope is "all" for a login to the whole system instead of a project.
+	SystemScope string `gcfg:"-" env:"OS_SYSTEM_SCOPE"`
+	Region      string `gcfg:"region" env:"OS_REGION_NAME"`
 	// EndpointType chooses among keystone's endpoints: public, internal or admin.
-	EndpointType string
+	EndpointType string `gcfg:"os-endpoint-type" env:"OS_INTERFACE,OS_ENDPOINT_TYPE"`
 
 	// CA replaces the system's certificate authorities, in PEM.
-	CA string
+	CA string `gcfg:"cafilecontents" env:""`
 	// ClientCert and ClientKey authenticate the client by TLS, in PEM.
-	ClientCert string
-	ClientKey  Secret
+	ClientCert string `gcfg:"-"`
+	ClientKey  Secret `gcfg:"-"`
 	// Insecure accepts any certificate of the server.
-	Insecure bool
+	Insecure bool `gcfg:"-"`
+
+	// Warnings say what was written and is not used, each in one line without a value.
+	Warnings []string `gcfg:"-"`
 }
 
 // IsNoauth reports whether Cinder is used without keystone.
@@ -76,19 +92,36 @@ func (l Login) checkKeystone() error {
 	default:
 		faults = append(faults, fmt.Errorf("endpoint type %q is none of public, internal and admin", l.EndpointType))
 	}
+	return errors.Join(append(faults, l.checkWho(), l.checkProject())...)
+}
+
+// checkWho checks that there is a way to identify the user: an application credential, a password or a token.
+func (l Login) checkWho() error {
 	if l.AppCredentialSecret != "" {
-		return errors.Join(append(faults, l.checkAppCredential())...)
+		return l.checkAppCredential()
 	}
+	if l.Password == "" && l.Token != "" {
+		return nil
+	}
+	var faults []error
 	if l.Username == "" && l.UserID == "" {
 		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
 	}
 	if l.Password == "" {
 		faults = append(faults, errors.New("no password is given (password, OS_PASSWORD)"))
 	}
-	if l.Project == "" && l.ProjectID == "" {
-		faults = append(faults, errors.New("no project is named (tenant-name, OS_PROJECT_NAME)"))
-	}
 	return errors.Join(faults...)
+}
+
+// checkProject accepts what needs no project or has its own: a trust, an application credential, a token.
+func (l Login) checkProject() error {
+	if l.SystemScope != "" && l.SystemScope != "all" {
+		return errors.New("the only system scope is all (system_scope, OS_SYSTEM_SCOPE)")
+	}
+	if l.Project+l.ProjectID+l.TrustID+l.SystemScope != "" || l.AppCredentialSecret+l.Token != "" {
+		return nil
+	}
+	return errors.New("no project is named (tenant-name, OS_PROJECT_NAME)")
 }
 
 // checkAppCredential checks that the credential can be identified: by its ID, or by its name and its user.
@@ -108,7 +141,8 @@ func withVersion(raw string) string {
 	if err != nil || u.Host == "" || strings.HasPrefix(path.Base(u.Path), "v") {
 		return raw
 	}
-	return withV3(*u, "")
+	u.Path = path.Join("/", u.Path, "v3")
+	return u.String()
 }
 
 // checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has a message of its
@@ -118,17 +152,34 @@ func checkVersion(what, raw, dead string) error {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return fmt.Errorf("%s %q is no http or https URL", what, raw)
 	}
-	last := path.Base(u.Path)
-	if last == "v3" {
+	base, version, rest := splitVersion(u.Path, dead)
+	u.Path = path.Join("/", base, "v3")
+	switch {
+	case version == dead:
+		return fmt.Errorf("%s %q names the API %s, which is gone: write %q%s", what, raw, dead, u, ofProject(rest))
+	case rest != "":
+		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, raw, u, ofProject(rest))
+	case version == "":
+		return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, u)
+	default:
 		return nil
 	}
-	if last == dead {
-		return fmt.Errorf("%s %q names the API %s, which is gone: write %q", what, raw, dead, withV3(*u, dead))
-	}
-	return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, withV3(*u, ""))
 }
 
-func withV3(u url.URL, dead string) string {
-	u.Path = path.Join("/", strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), dead), "v3")
-	return u.String()
+// splitVersion splits a path at its last segment that is v3 or the dead version. After it a catalog's URL has a project.
+func splitVersion(whole, dead string) (base, version, rest string) {
+	parts := strings.Split(strings.TrimRight(whole, "/"), "/")
+	for i, part := range slices.Backward(parts) {
+		if part == "v3" || part == dead {
+			return strings.Join(parts[:i], "/"), part, strings.Join(parts[i+1:], "/")
+		}
+	}
+	return strings.Join(parts, "/"), "", ""
+}
+
+func ofProject(rest string) string {
+	if rest == "" {
+		return ""
+	}
+	return fmt.Sprintf(", and name the project by tenant-id or tenant-name, not by %q in the URL", rest)
 }

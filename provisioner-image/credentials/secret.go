@@ -9,6 +9,12 @@ const redacted = "[redacted]"
 // leak it. Reveal is the only way to read it.
 type Secret string
 
+// UnmarshalText reads the text.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = Secret(text)
+	return nil
+}
+
 // Reveal returns the text, for the one place that sends it.
 func (s Secret) Reveal() string { return string(s) }
 

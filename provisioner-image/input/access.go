@@ -1,10 +1,13 @@
 package input
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -14,6 +17,7 @@ import (
 func access(in Sources, c class) (volume.Access, error) {
 	method, methodErr := oneOf("attach-api", c.attachAPI, in.Methods...)
 	multipath, multipathErr := parseBool("multipath", c.multipath)
+	extra, extraErr := furtherKeys(c.connector)
 	a := volume.Access{
 		Method: method,
 		Client: volume.Client{
@@ -26,9 +30,45 @@ func access(in Sources, c class) (volume.Access, error) {
 			WWPNs:     worldWide(c.wwpns),
 			WWNNs:     worldWide(c.wwnns),
 			NQN:       c.nqn,
+			HostID:    hostID(c),
+			Extra:     extra,
 		},
 	}
-	return a, errors.Join(methodErr, multipathErr, checkClient(a.Client))
+	return a, errors.Join(methodErr, multipathErr, extraErr, checkClient(a.Client))
+}
+
+// furtherKeys reads a JSON object of what a storage asks for beside the keys that have a property of their own.
+func furtherKeys(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var keys map[string]any
+	if err := json.Unmarshal([]byte(text), &keys); err != nil {
+		return nil, fmt.Errorf("property connector: not an object in JSON: %w", err)
+	}
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if volume.IsClientField(key) {
+			faults = append(faults, fmt.Errorf("property connector: %q is set by a property of its own, or by this image", key))
+		}
+	}
+	return keys, errors.Join(faults...)
+}
+
+// nqnOfUUID is the form of an NVMe name that holds the host's ID.
+const nqnOfUUID = "nqn.2014-08.org.nvmexpress:uuid:"
+
+// hostID returns the NVMe host's ID: the one that is given, or the one in the host's name. Linux refuses a name with the ID
+// of another, so nodes that connect by this name need an ID that goes with it.
+func hostID(c class) string {
+	if c.nvmeHostID != "" {
+		return c.nvmeHostID
+	}
+	id, ok := strings.CutPrefix(c.nqn, nqnOfUUID)
+	if !ok || !uuidForm.MatchString(id) {
+		return ""
+	}
+	return id
 }
 
 // worldWide spells names as the OpenStack connector does.
@@ -37,6 +77,7 @@ func worldWide(text string) []string {
 }
 
 var (
+	uuidForm      = regexp.MustCompile(`^[[:xdigit:]]{8}(-[[:xdigit:]]{4}){3}-[[:xdigit:]]{12}$`)
 	wwnForm       = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	initiatorForm = regexp.MustCompile(`^(iqn\.[0-9]{4}-[0-9]{2}\.[[:alnum:].:-]+|eui\.[[:xdigit:]]{16}|naa\.[[:xdigit:]]{16,32})$`)
 )
@@ -53,6 +94,9 @@ func checkClient(c volume.Client) error {
 	faults = append(faults, checkWorldWide("wwpns", c.WWPNs), checkWorldWide("wwnns", c.WWNNs))
 	if c.NQN != "" && !strings.HasPrefix(c.NQN, "nqn.") {
 		faults = append(faults, fmt.Errorf("property nqn: %q is no name in the form nqn.YYYY-MM…", c.NQN))
+	}
+	if c.HostID != "" && !uuidForm.MatchString(c.HostID) {
+		faults = append(faults, fmt.Errorf("property nvme-hostid: %q is no UUID", c.HostID))
 	}
 	return errors.Join(faults...)
 }

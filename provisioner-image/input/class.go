@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,15 +13,20 @@ import (
 // class holds the StorageClass's parameters and the config's properties, as text.
 type class struct {
 	// The volume.
-	volumeType, zone, snapshot, hints string
-	name, metadata, cluster           string
-	smartClone, adopt                 string
+	volumeType, zone, snapshot string
+	hints, hintAnnotations     string
+	multiattach                string
+	name, metadata, cluster    string
+	smartClone, adopt          string
 	// How it is exported, and to which client.
 	attachAPI, multipath         string
 	initiator, host, ip          string
-	wwpns, wwnns, nqn            string
+	connector                    string
+	wwpns, wwnns                 string
+	nqn, nvmeHostID              string
 	connection, writeInitiator   string
-	fsType, flexDriver           string
+	fsType, csiFSType            string
+	flexDriver                   string
 	clusterID, features, mounter string
 	rbdSource                    string
 	cephSecret, cephUser         string
@@ -28,47 +34,78 @@ type class struct {
 	cloudConfig, cloud string
 }
 
-// SharedInitiator is the initiator name of all nodes, unless the class has its own.
-const SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
+// SharedInitiator and sharedHost are how all nodes present themselves, unless the class has its own names and unless the
+// cluster's UID is known.
+const (
+	SharedInitiator = "iqn.2026-11.io.flex-provisioner:nodes"
+	sharedHost      = "flex-provisioner"
+)
+
+// names returns how the nodes of a cluster present themselves to a storage. Two clusters with the same names would be one
+// host to an array, and share its volumes. The UID begins early in the host's name, since arrays cut long names.
+func names(clusterUID string) (initiator, host string) {
+	if clusterUID == "" {
+		return SharedInitiator, sharedHost
+	}
+	return "iqn.2026-11.io.flex-provisioner:" + clusterUID, "flex-" + clusterUID
+}
 
 // properties returns the one list of properties, each with the field that takes it.
 func (c *class) properties() map[string]*string {
 	return map[string]*string{
-		"type":            &c.volumeType,
-		"availability":    &c.zone,
-		"snapshot":        &c.snapshot,
-		"scheduler-hints": &c.hints,
-		"volume-name":     &c.name,
-		"volume-metadata": &c.metadata,
-		"cluster":         &c.cluster,
-		"smartclone":      &c.smartClone,
-		"adopt":           &c.adopt,
-		"attach-api":      &c.attachAPI,
-		"multipath":       &c.multipath,
-		"initiator":       &c.initiator,
-		"write-initiator": &c.writeInitiator,
-		"host":            &c.host,
-		"ip":              &c.ip,
-		"wwpns":           &c.wwpns,
-		"wwnns":           &c.wwnns,
-		"nqn":             &c.nqn,
-		"connection":      &c.connection,
-		"fsType":          &c.fsType,
-		"flex-driver":     &c.flexDriver,
-		"cluster-id":      &c.clusterID,
-		"image-features":  &c.features,
-		"mounter":         &c.mounter,
-		"rbd-source":      &c.rbdSource,
-		"ceph-secret":     &c.cephSecret,
-		"ceph-user":       &c.cephUser,
-		"cloud-config":    &c.cloudConfig,
-		"cloud":           &c.cloud,
+		"type":             &c.volumeType,
+		"availability":     &c.zone,
+		"snapshot":         &c.snapshot,
+		"scheduler-hints":  &c.hints,
+		"hint-annotations": &c.hintAnnotations,
+		"multiattach":      &c.multiattach,
+		"volume-name":      &c.name,
+		"volume-metadata":  &c.metadata,
+		"cluster":          &c.cluster,
+		"smartclone":       &c.smartClone,
+		"adopt":            &c.adopt,
+		"attach-api":       &c.attachAPI,
+		"multipath":        &c.multipath,
+		"initiator":        &c.initiator,
+		"write-initiator":  &c.writeInitiator,
+		"host":             &c.host,
+		"connector":        &c.connector,
+		"ip":               &c.ip,
+		"wwpns":            &c.wwpns,
+		"wwnns":            &c.wwnns,
+		"nqn":              &c.nqn,
+		"nvme-hostid":      &c.nvmeHostID,
+		"connection":       &c.connection,
+		"fsType":           &c.fsType,
+		csiFSType:          &c.csiFSType,
+		"flex-driver":      &c.flexDriver,
+		"cluster-id":       &c.clusterID,
+		"image-features":   &c.features,
+		"mounter":          &c.mounter,
+		"rbd-source":       &c.rbdSource,
+		"ceph-secret":      &c.cephSecret,
+		"ceph-user":        &c.cephUser,
+		"cloud-config":     &c.cloudConfig,
+		"cloud":            &c.cloud,
 	}
 }
 
+// csiFSType is how classes of CSI drivers write fsType.
+const csiFSType = "csi.storage.k8s.io/fstype"
+
+// oneFileSystem reads both ways to write the file system.
+func (c *class) oneFileSystem() error {
+	if c.fsType != "" && c.csiFSType != "" && c.fsType != c.csiFSType {
+		return fmt.Errorf("property fsType is %q and %s is %q: leave one of them out", c.fsType, csiFSType, c.csiFSType)
+	}
+	c.fsType = cmp.Or(c.fsType, c.csiFSType)
+	return nil
+}
+
 // readClass refuses unknown properties: a volume of a misspelt type would get the default type silently.
-func readClass(given map[string]string) (class, error) {
-	c := class{initiator: SharedInitiator, host: "flex-provisioner", writeInitiator: "true"}
+func readClass(given map[string]string, clusterUID string) (class, error) {
+	c := class{writeInitiator: "true", smartClone: "false"}
+	c.initiator, c.host = names(clusterUID)
 	known := c.properties()
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -80,6 +117,7 @@ func readClass(given map[string]string) (class, error) {
 		}
 		*at = given[name]
 	}
+	faults = append(faults, c.oneFileSystem())
 	return c, errors.Join(faults...)
 }
 

@@ -2,6 +2,7 @@ package input_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -43,6 +44,156 @@ func TestPropertiesNameTheClient(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, task.Volume.Access); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The file system is written as everywhere or as for CSI drivers, or both if they say the same.
+func TestFileSystemIsWrittenInEitherWay(t *testing.T) {
+	for name, properties := range map[string]map[string]string{
+		"ours": {"fsType": "ext4"}, "CSI": {"fsType": "", "csi.storage.k8s.io/fstype": "ext4"},
+		"both": {"fsType": "ext4", "csi.storage.k8s.io/fstype": "ext4"},
+	} {
+		if task, err := with(t, properties, nil); err != nil || task.FSType != "ext4" {
+			t.Errorf("%s: %q, %v", name, task.FSType, err)
+		}
+	}
+}
+
+// A volume is made in a zone that the class's allowedTopologies name, and pods use it there: the selected node's zone, or
+// without a node one that stays the same for the claim. A zone that the class names as a parameter comes first.
+func TestAllowedTopologiesReachTheZone(t *testing.T) {
+	zones := func(all ...string) map[string][]string {
+		return map[string][]string{corev1.LabelTopologyZone: all, corev1.LabelTopologyRegion: {"r"}}
+	}
+	tests := map[string]struct {
+		availability, selected string
+		allowed                []map[string][]string
+		zone                   string
+		kept                   bool
+	}{
+		"one zone":                           {"", "", []map[string][]string{zones("east")}, "east", true},
+		"one of several":                     {"", "", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
+		"the selected node's":                {"", "c", []map[string][]string{zones("c", "b"), zones("a")}, "c", true},
+		"a node that is not allowed":         {"", "z", []map[string][]string{zones("c", "b"), zones("a")}, "b", true},
+		"selected-node, Immediate":           {"selected-node", "", []map[string][]string{zones("east")}, "east", true},
+		"the class's own":                    {"nova", "", []map[string][]string{zones("east")}, "nova", false},
+		"an alternative without a zone":      {"", "", []map[string][]string{zones("east"), {corev1.LabelTopologyRegion: {"r"}}}, "", false},
+		"none":                               {"", "east", nil, "", false},
+		"selected-node without restrictions": {"selected-node", "east", nil, "east", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			task, err := with(t, map[string]string{"availability": tc.availability}, func(r *contract.Requests, _ fstest.MapFS) {
+				r.Items[0].SelectedZone, r.Items[0].AllowedTopologies = tc.selected, tc.allowed
+			})
+			if err != nil || task.Volume.Zone != tc.zone {
+				t.Fatalf("the zone is %q, %v", task.Volume.Zone, err)
+			}
+			affinity := task.PV.Spec.NodeAffinity
+			if (affinity != nil) != tc.kept || tc.kept && affinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != tc.zone {
+				t.Errorf("pods are kept in %v", affinity)
+			}
+		})
+	}
+}
+
+// Claims of a class are spread over the zones that it allows.
+func TestClaimsAreSpreadOverTheAllowedZones(t *testing.T) {
+	made := map[string]int{}
+	for i := range 60 {
+		task, err := with(t, map[string]string{"availability": ""}, func(r *contract.Requests, files fstest.MapFS) {
+			r.Items[0].UID = fmt.Sprintf("uid-%d", i)
+			r.Items[0].AllowedTopologies = []map[string][]string{{corev1.LabelTopologyZone: {"a", "b", "c"}}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[task.Volume.Zone]++
+	}
+	for _, zone := range []string{"a", "b", "c"} {
+		if made[zone] < 5 {
+			t.Errorf("made in zones: %v", made)
+		}
+	}
+}
+
+// A claim's user gives Cinder's scheduler hints in the annotations that the class allows, and no others.
+func TestClaimGivesTheHintsThatTheClassAllows(t *testing.T) {
+	const other = "6feffd2e-407e-4ab6-b316-4cc0218d4662"
+	allowed := map[string]string{"hint-annotations": "different_host=example.com/away-from, query=example.com/query", "scheduler-hints": `{"same_host": ["a"]}`}
+	annotated := func(annotations map[string]string) func(*contract.Requests, fstest.MapFS) {
+		return func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Annotations = annotations }
+	}
+	task, err := with(t, allowed, annotated(map[string]string{
+		"example.com/away-from": other + ", " + other, "example.com/query": `["="]`, "example.com/not-allowed": "x",
+	}))
+	want := map[string]any{"same_host": []any{"a"}, "different_host": []string{other, other}, "query": `["="]`}
+	if diff := cmp.Diff(want, task.Volume.Hints); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	_, err = with(t, allowed, annotated(map[string]string{"example.com/away-from": "../x"}))
+	if f, ok := errors.AsType[*input.Error](err); !ok || f.Code != contract.ExitBadRequest || !strings.Contains(err.Error(), "no ID of a volume") {
+		t.Errorf("got %v", err)
+	}
+	if task, err = with(t, nil, annotated(map[string]string{"example.com/away-from": other})); err != nil || task.Volume.Hints != nil {
+		t.Errorf("hints %v, %v", task.Volume.Hints, err)
+	}
+}
+
+// A storage is sent what only it asks for.
+func TestConnectorHasFurtherKeys(t *testing.T) {
+	task, err := with(t, map[string]string{"connector": `{"uuid": "u", "system uuid": "s", "found_dsc": true}`}, nil)
+	want := map[string]any{"uuid": "u", "system uuid": "s", "found_dsc": true}
+	if diff := cmp.Diff(want, task.Volume.Access.Client.Extra); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}
+
+// The nodes of two clusters are two hosts to an array. Names of the class's own stay as they are.
+func TestNodesPresentThemselvesByTheirCluster(t *testing.T) {
+	const cluster = "2b7f5c1e-9a44-4d0e-8f5b-6a1c0b9d3e77"
+	for name, tc := range map[string]struct {
+		uid             string
+		properties      map[string]string
+		initiator, host string
+	}{
+		"the cluster is known":     {cluster, nil, "iqn.2026-11.io.flex-provisioner:" + cluster, "flex-" + cluster},
+		"the cluster is not known": {"", nil, input.SharedInitiator, "flex-provisioner"},
+		"the class has its own": {
+			cluster, map[string]string{"initiator": "iqn.2020-01.org.example:all", "host": "k8s"}, "iqn.2020-01.org.example:all", "k8s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task, err := with(t, tc.properties, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].ClusterUID = tc.uid })
+			if client := task.Volume.Access.Client; err != nil || client.Initiator != tc.initiator || client.Host != tc.host {
+				t.Errorf("%+v, %v", client, err)
+			}
+			if task.Initiator != tc.initiator {
+				t.Errorf("nodes log in as %s, the volume is exported to %s", task.Initiator, tc.initiator)
+			}
+		})
+	}
+}
+
+// The name that a volume is exported to over NVMe-oF is the one that nodes connect by, with the ID that belongs to it.
+func TestNVMeNameOfTheConfigIsTheOneThatNodesConnectBy(t *testing.T) {
+	const id = "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"
+	for name, tc := range map[string]struct{ nqn, hostID, want string }{
+		"the name holds the ID": {"nqn.2014-08.org.nvmexpress:uuid:" + id, "", id},
+		"the ID is given":       {"nqn.2014-08.com.example:nodes", id, id},
+		"no ID":                 {"nqn.2014-08.com.example:nodes", "", ""},
+		"neither":               {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task, err := with(t, map[string]string{"nqn": tc.nqn, "nvme-hostid": tc.hostID}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := task.Volume.Access.Client
+			if task.Host != (mapper.NVMeHost{NQN: tc.nqn, ID: tc.want}) || client.NQN != tc.nqn || client.HostID != tc.want {
+				t.Errorf("nodes connect by %+v, the volume is exported to %+v", task.Host, client)
+			}
+		})
 	}
 }
 
@@ -111,6 +262,9 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"node name":         {"wwnns", "x", "16 hexadecimal digits"},
 		"no zone":           {"availability", "selected-node", "volumeBindingMode WaitForFirstConsumer"},
 		"nqn":               {"nqn", "x", "property nqn"},
+		"connector":         {"connector", "[1]", "property connector: not an object in JSON"},
+		"connector's host":  {"connector", `{"host": "x"}`, `"host" is set by a property of its own`},
+		"NVMe host":         {"nvme-hostid", "x", "property nvme-hostid"},
 		"hints":             {"scheduler-hints", "[1]", "not an object in JSON"},
 		"placeholder":       {"volume-name", "{user}", "placeholder {user} is unknown"},
 		"metadata":          {"volume-metadata", "team", "is not KEY=VALUE"},
@@ -119,7 +273,9 @@ func TestFaultyPropertyIsRefused(t *testing.T) {
 		"source":            {"rbd-source", "krbd", `"krbd" is none of ceph-csi, native`},
 		"mounter":           {"mounter", "fuse", `"fuse" is none of`},
 		"initiator written": {"write-initiator", "x", "neither true nor false"},
-		"clone":             {"smartclone", "x", "neither true nor false"},
+		"two file systems":  {"csi.storage.k8s.io/fstype", "ext4", `property fsType is "xfs" and csi.storage.k8s.io/fstype is "ext4"`},
+		"multiattach":       {"multiattach", "x", "neither true nor false"},
+		"hint of a claim":   {"hint-annotations", "same_host", "is not HINT=ANNOTATION"},
 		"a file elsewhere":  {"cloud-config", "../../etc/passwd", "is not in the image"},
 	}
 	for name, tc := range tests {
@@ -154,6 +310,45 @@ func TestCloudsFileInTheSecretIsEnough(t *testing.T) {
 		)}
 	})
 	if err != nil || task.Login.AuthURL != "https://k/v3" || task.Login.AppCredentialID != "i" {
+		t.Errorf("%+v, %v", task.Login, err)
+	}
+}
+
+// A cloud config that was written for another program names its files by their paths there.
+func TestPathOfALoginsFileIsItsNameInTheSecret(t *testing.T) {
+	const ca = "secret/ca.pem"
+	for name, tc := range map[string]struct{ path, says string }{
+		"of another program":  {"/etc/kubernetes/ca.pem", ""},
+		"where it is mounted": {contract.SecretDir + "/ca.pem", ""},
+		"its name":            {"ca.pem", ""},
+		"not there":           {"/etc/kubernetes/other.pem", "file /etc/kubernetes/other.pem is not in the image: put it as other.pem into the Secret"},
+		"outside":             {"../pv.json", "put it as pv.json into the Secret"},
+		"the folder above":    {"..", "file .. is not in the image"},
+		"the folder":          {"/", "read / from the config's files-from-secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := with(t, nil, func(_ *contract.Requests, f fstest.MapFS) {
+				f["secret/cloud.conf"] = &fstest.MapFile{Data: []byte("[Global]\ncinder-endpoint=https://c/v3\nca-file=" + tc.path + "\n")}
+				f[ca] = &fstest.MapFile{Data: []byte("junk")}
+			})
+			want := tc.says
+			if want == "" {
+				want = "holds no certificate in PEM" // it was read
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestPropertyCloudNamesTheSectionOfACloudConfig(t *testing.T) {
+	task, err := with(t, map[string]string{"cloud": "two"}, func(_ *contract.Requests, f fstest.MapFS) {
+		f["secret/cloud.conf"] = &fstest.MapFile{Data: []byte(
+			"[Global \"one\"]\ncinder-endpoint=http://one/v3\n[Global \"two\"]\ncinder-endpoint=http://two/v3\n",
+		)}
+	})
+	if err != nil || task.Login.Endpoint != "http://two/v3" {
 		t.Errorf("%+v, %v", task.Login, err)
 	}
 }

@@ -3,6 +3,8 @@ package input
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -10,20 +12,21 @@ import (
 // checkClone refuses a clone that the class does not make. A claim that asks for a clone never gets an empty volume
 // instead.
 func checkClone(r contract.Request, c class) error {
-	smart, err := parseBool("smartclone", c.smartClone)
-	if err != nil {
-		return fault(contract.ExitConfig, err)
-	}
 	if r.Source == nil && r.Annotations[contract.AnnCloneRequest] == "" {
 		return nil
 	}
-	return fault(contract.ExitBadRequest, whyNotCloned(r, c, smart))
+	return fault(contract.ExitBadRequest, whyNotCloned(r, c))
 }
 
-func whyNotCloned(r contract.Request, c class, smart bool) error {
+// clones reports whether the class makes clones: it does if it has the parameter smartclone at all, unless that says no.
+func (c class) clones() bool {
+	return !slices.Contains([]string{"false", "f", "0", "no", "n", "off"}, strings.ToLower(c.smartClone))
+}
+
+func whyNotCloned(r contract.Request, c class) error {
 	switch {
-	case !smart:
-		return fmt.Errorf("storage class %q makes no clones: its parameter smartclone is not true", r.Class)
+	case !c.clones():
+		return fmt.Errorf("storage class %q makes no clones: its parameter smartclone is missing, or false", r.Class)
 	case r.Source == nil:
 		return fmt.Errorf("the clone of %q cannot be made: it is no bound claim, or not one that this claim may copy",
 			r.Annotations[contract.AnnCloneRequest])

@@ -69,7 +69,7 @@ func Read(in Sources) (Task, error) {
 	if task.Request, err = readRequest(in); err != nil {
 		return task, err
 	}
-	class, err := readClass(task.Request.Properties)
+	class, err := readClass(task.Request.Properties, task.Request.ClusterUID)
 	if err != nil {
 		return task, fault(contract.ExitConfig, err)
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 )
 
@@ -37,27 +35,27 @@ func loginFiles(c class) []string {
 }
 
 func loginFrom(in Sources, c class, name string, data []byte) (credentials.Login, error) {
-	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
-		return credentials.FromConfig(name, data, in.secret)
-	}
 	which := c.cloud
 	if which == "" {
 		which = in.Env["OS_CLOUD"]
 	}
+	if ext := path.Ext(name); ext != ".yaml" && ext != ".yml" {
+		return credentials.FromConfig(name, data, which, in.secret)
+	}
 	return credentials.FromClouds(name, data, which, in.secret)
 }
 
-// secret reads a file of the config's files-from-secret, by its name or by the path where it is mounted. The image
-// has no other files.
+// secret reads a file of the config's files-from-secret. The image has no other files, so a path, such as a cloud
+// config has it that was written for another program, stands for the file of that name in the Secret.
 func (in Sources) secret(name string) ([]byte, error) {
-	file := strings.TrimPrefix(name, contract.SecretDir+"/")
-	if path.Base(file) != file {
-		return nil, fmt.Errorf("file %s is not in the image: put it into the Secret of the config's files-from-secret and"+
-			" name it without a directory", name)
-	}
+	file := path.Base(path.Clean("/" + name))
 	data, err := fs.ReadFile(in.Dir, path.Join(secretDir, file))
-	if err != nil {
-		return nil, fmt.Errorf("read %s from the config's files-from-secret: %w", file, err)
+	if err == nil {
+		return data, nil
 	}
-	return data, nil
+	if name != file {
+		return nil, fmt.Errorf("file %s is not in the image: put it as %s into the Secret of the config's files-from-secret: %w",
+			name, file, err)
+	}
+	return nil, fmt.Errorf("read %s from the config's files-from-secret: %w", file, err)
 }

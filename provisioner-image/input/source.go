@@ -15,13 +15,15 @@ import (
 // options returns what the class says about the PV's source.
 func options(in Sources, c class) (mapper.Options, error) {
 	o := mapper.Options{Kind: strings.ToLower(c.connection), FSType: c.fsType, FlexDriver: c.flexDriver}
+	o.Host = mapper.NVMeHost{NQN: c.nqn, ID: hostID(c)}
 	write, err := parseBool("write-initiator", c.writeInitiator)
 	if write {
 		o.Initiator = c.initiator
 	}
-	var cephErr error
+	var cephErr, multiErr error
+	o.Multiattach, multiErr = parseBool("multiattach", c.multiattach)
 	o.Ceph, cephErr = ceph(in, c)
-	return o, errors.Join(err, cephErr)
+	return o, errors.Join(err, multiErr, cephErr)
 }
 
 func ceph(in Sources, c class) (mapper.Ceph, error) {

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -23,7 +22,10 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 		return volume.Spec{}, fault(contract.ExitBadRequest, err)
 	}
 	how, howErr := access(in, c)
-	hints, hintsErr := schedulerHints(c.hints)
+	hints, err := schedulerHints(r, c)
+	if err != nil {
+		return volume.Spec{}, err
+	}
 	name, nameErr := volumeName(r, c)
 	extra, extraErr := metadata(r, c)
 	adopt, adoptErr := adopted(r, c)
@@ -39,7 +41,7 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 		Source:   volume.Source{SnapshotID: c.snapshot},
 		Adopt:    adopt,
 		Access:   how,
-	}, fault(contract.ExitConfig, errors.Join(howErr, hintsErr, nameErr, extraErr, adoptErr))
+	}, fault(contract.ExitConfig, errors.Join(howErr, nameErr, extraErr, adoptErr))
 }
 
 // maxGiB is the largest size that storages and their clients can count.
@@ -52,16 +54,4 @@ func gibibytes(size int64) (int, error) {
 		return 0, fmt.Errorf("a size of %d bytes cannot be served", size)
 	}
 	return int(gib), nil
-}
-
-// schedulerHints reads a JSON object for Cinder's scheduler.
-func schedulerHints(text string) (map[string]any, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var hints map[string]any
-	if err := json.Unmarshal([]byte(text), &hints); err != nil {
-		return nil, fmt.Errorf("property scheduler-hints: not an object in JSON: %w", err)
-	}
-	return hints, nil
 }

@@ -1,7 +1,7 @@
 package mapper
 
 import (
-	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,53 +16,62 @@ type fibreChannel struct{}
 // fabric is Cinder's description of a Fibre Channel connection.
 type fabric struct {
 	WWN  stringOrList `json:"target_wwn"`
-	LUN  int32        `json:"target_lun"`
+	LUN  number       `json:"target_lun"`
 	WWNs []string     `json:"target_wwns"`
-	LUNs []int32      `json:"target_luns"`
+	LUNs []number     `json:"target_luns"`
 	// WWID identifies the disk itself. Only some backends send it.
 	WWID string `json:"wwn"`
 }
 
-// Check allows many readers, since the volume is exported to the ports of all nodes.
+// Check allows many nodes, since the volume is exported to the ports of all of them.
 func (fibreChannel) Check(w Want) error {
-	return promises{name: "a Fibre Channel disk", manyRead: true}.check(w)
+	return promises{name: w.disk("a Fibre Channel disk"), manyRead: true, manyWrite: w.Multiattach}.check(w)
 }
 
 // Map builds an fc source.
 func (fibreChannel) Map(c volume.Connection, w Want) (Mapping, error) {
 	var f fabric
-	if err := c.Decode(&f); err != nil {
+	if err := decode(c, &f); err != nil {
 		return Mapping{}, err
 	}
 	source := &corev1.FCVolumeSource{FSType: w.fsType(), ReadOnly: w.ReadOnly}
 	if err := f.name(source); err != nil {
 		return Mapping{}, err
 	}
-	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}}, nil
+	return Mapping{Source: corev1.PersistentVolumeSource{FC: source}, Warnings: f.warnings(source)}, nil
 }
 
 // name identifies the disk: by its ports and their LUN, or by its WWID where the ports have different LUNs or a LUN
 // that Kubernetes does not mount. Kubernetes has one LUN for all ports.
 func (f fabric) name(s *corev1.FCVolumeSource) error {
 	ports, lun := f.ports()
-	fits := lun >= 0 && lun <= maxLUN
+	fits := lun.known && lun.value >= 0 && lun.value <= maxLUN
 	switch {
 	case f.WWID != "" && (!f.hasOneLUN() || !fits):
 		s.WWIDs = []string{f.WWID}
 		return nil
-	case len(ports) == 0:
-		return unsupported("the storage names no port of the volume")
+	case len(ports) == 0 || !lun.known:
+		return unsupported("the storage names no port or no LUN of the volume")
 	case !fits:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", lun, maxLUN)
+		return highLUN(lun.value, "other wwpns and another host")
 	default:
-		s.TargetWWNs, s.Lun = ports, &lun
+		s.TargetWWNs, s.Lun = ports, new(int32(lun.value)) //nolint:gosec // it fits
 		return nil
 	}
 }
 
+// warnings returns a warning if some ports cannot be named in the source.
+func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
+	if len(s.WWIDs) > 0 || f.hasOneLUN() {
+		return nil
+	}
+	return []string{fmt.Sprintf("ports that export the volume by another LUN than %d are not used: an FC PersistentVolume has one LUN"+
+		" for all its ports, so that the volume cannot be reached when the others fail", *s.Lun)}
+}
+
 // ports returns the ports that export the volume with the same LUN as the first port, and that LUN.
-func (f fabric) ports() ([]string, int32) {
-	ports, luns := []string(f.WWN), slices.Repeat([]int32{f.LUN}, len(f.WWN))
+func (f fabric) ports() ([]string, number) {
+	ports, luns := []string(f.WWN), slices.Repeat([]number{f.LUN}, len(f.WWN))
 	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
 		ports, luns = f.WWNs, f.LUNs
 	}
@@ -83,24 +92,5 @@ func (f fabric) ports() ([]string, int32) {
 func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
 func (f fabric) hasOneLUN() bool {
-	return !slices.ContainsFunc(f.LUNs, func(lun int32) bool { return lun != f.LUNs[0] })
-}
-
-// stringOrList is a field that some backends send as a string and others as a list.
-type stringOrList []string
-
-// UnmarshalJSON accepts both.
-func (s *stringOrList) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*s = nil
-		if one != "" {
-			*s = []string{one}
-		}
-		return nil
-	}
-	var many []string
-	err := json.Unmarshal(data, &many)
-	*s = many
-	return err
+	return !slices.ContainsFunc(f.LUNs, func(lun number) bool { return lun != f.LUNs[0] })
 }

@@ -29,7 +29,7 @@ var secretName = regexp.MustCompile(`(?i)pass|secret|key|token|auth|credential`)
 // Map passes every detail of the connection to the driver as an option, and those that may be secret in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	var details map[string]any
-	if err := c.Decode(&details); err != nil {
+	if err := decode(c, &details); err != nil {
 		return Mapping{}, err
 	}
 	source := &corev1.FlexPersistentVolumeSource{

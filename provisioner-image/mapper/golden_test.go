@@ -47,7 +47,15 @@ func modes(all ...corev1.PersistentVolumeAccessMode) func(*mapper.Want) {
 var goldens = map[string]golden{
 	"iscsi":             {from: "iscsi"},
 	"iscsi-block":       {from: "iscsi", edit: func(w *mapper.Want) { w.VolumeMode = corev1.PersistentVolumeBlock }},
-	"iscsi-two-portals": {from: "iscsi-two-portals"},
+	"iscsi-two-portals": {from: "iscsi-two-portals", edit: func(w *mapper.Want) { w.VolumeID = "906d8812-6763-472a-a611-475d00ffb64b" }},
+	"iscsi-shared-target": {
+		from: "iscsi", change: map[string]any{"target_iqn": "iqn.2010-06.com.purestorage:flasharray.1234", "target_lun": 7, "auth_method": nil},
+		edit: func(w *mapper.Want) { w.Initiator = "" },
+	},
+	"iscsi-ipv6-without-brackets": {
+		from: "iscsi", change: map[string]any{"target_portal": "2001:db8::1:3260"},
+		edit: func(w *mapper.Want) { w.Initiator = "" },
+	},
 	"iscsi-discovery-chap": {from: "iscsi", change: map[string]any{
 		"discovery_auth_method": "CHAP", "discovery_auth_username": "finder", "discovery_auth_password": "sesame-open-it",
 	}},
@@ -74,12 +82,19 @@ var goldens = map[string]golden{
 		w.Ceph.Key, w.Ceph.Secret = "", corev1.SecretReference{Namespace: "ceph-csi", Name: "csi-rbd-secret"}
 	}},
 	"rbd-native": {from: "rbd", edit: func(w *mapper.Want) { ceph(w); w.Ceph.Native = true }},
-	"nvmeof": {from: "nvmeof", edit: func(w *mapper.Want) {
-		// A subsystem with one volume: its name is the handle.
-		w.VolumeID = "0272bd1b-ccfa-4d86-aa9c-5b61778c9bad"
+	"nvmeof":     {from: "nvmeof", edit: subsystemsVolume},
+	"nvmeof-host": {from: "nvmeof", edit: func(w *mapper.Want) {
+		subsystemsVolume(w)
+		w.Host = mapper.NVMeHost{NQN: "nqn.2014-08.org.nvmexpress:uuid:5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11", ID: "5f7a1a52-7a4c-4c51-9d07-0d0c4b1f9b11"}
 	}},
-	"nvmeof-nguid":     {from: "nvmeof", change: map[string]any{"volume_nguid": "68CCF098-0012-3456-789A-BCDEF0123456", "target_port": 4420}},
-	"nvmeof-two-ports": {from: "nvmeof", change: nvmeofV2},
+	"nvmeof-nguid": {
+		from: "nvmeof", change: map[string]any{"volume_nguid": "68CCF098-0012-3456-789A-BCDEF0123456", "target_port": 4420},
+		edit: subsystemsVolume,
+	},
+	"nvmeof-own-uuid": {from: "nvmeof", change: map[string]any{
+		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
+	}},
+	"nvmeof-two-ports": {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
 	"flex-volume":      {from: "nfs", edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
 	"flex-volume-secret": {
 		from: "nfs", change: map[string]any{"password": "hush", "tries": 3},
@@ -87,10 +102,13 @@ var goldens = map[string]golden{
 	},
 }
 
-// nvmeofV2 is the second form of an NVMe-oF connection, as Pure's driver sends it.
+// subsystemsVolume is the volume of the captured subsystem.
+func subsystemsVolume(w *mapper.Want) { w.VolumeID = "0272bd1b-ccfa-4d86-aa9c-5b61778c9bad" }
+
+// nvmeofV2 is the second form of an NVMe-oF connection, of a target with a subsystem for each volume.
 var nvmeofV2 = map[string]any{
 	"target_portal": nil, "target_port": nil, "nqn": nil, "transport_type": nil, "ns_id": nil,
-	"target_nqn": "nqn.2010-06.com.purestorage:flasharray.1234", "discard": true,
+	"target_nqn": "nqn.2014-08.org.nvmexpress:uuid-0272bd1b-ccfa-4d86-aa9c-5b61778c9bad", "discard": true,
 	"portals":      [][]any{{"192.0.2.9", "4420", "fc"}, {"192.0.2.10", "4420", "tcp"}, {"192.0.2.11", 4420, "RoCEv2"}},
 	"volume_nguid": "00b9c8d7e6f5a40124a9370012345678",
 }

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,10 +16,10 @@ type iscsi struct{}
 type target struct {
 	Portal            string   `json:"target_portal"`
 	IQN               string   `json:"target_iqn"`
-	LUN               int32    `json:"target_lun"`
+	LUN               number   `json:"target_lun"`
 	Portals           []string `json:"target_portals"`
 	IQNs              []string `json:"target_iqns"`
-	LUNs              []int32  `json:"target_luns"`
+	LUNs              []number `json:"target_luns"`
 	AuthMethod        string   `json:"auth_method"`
 	AuthUsername      string   `json:"auth_username"`
 	AuthPassword      string   `json:"auth_password"`
@@ -27,27 +28,36 @@ type target struct {
 	DiscoveryPassword string   `json:"discovery_auth_password"`
 }
 
-// Check allows many readers only where each node has an initiator name of its own: two nodes with the same name would
-// end each other's sessions.
+// path is one way to the disk.
+type path struct {
+	portal, iqn string
+	lun         int64
+}
+
+// Check allows many nodes only where each has an initiator name of its own: two nodes with the same name would end each
+// other's sessions.
 func (iscsi) Check(w Want) error {
 	if w.Initiator != "" {
 		return promises{name: "an iSCSI disk that all nodes reach by one initiator name"}.check(w)
 	}
-	return promises{name: "an iSCSI disk", manyRead: true}.check(w)
+	return promises{name: w.disk("an iSCSI disk"), manyRead: true, manyWrite: w.Multiattach}.check(w)
 }
 
 // Map builds an iscsi source, and the Secret of its CHAP credentials.
 func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	var t target
-	if err := c.Decode(&t); err != nil {
+	if err := decode(c, &t); err != nil {
 		return Mapping{}, err
 	}
-	t.complete()
-	if err := t.mountable(w); err != nil {
+	paths := t.paths()
+	if len(paths) == 0 {
+		return Mapping{}, unsupported("the storage names no portal, no target or no LUN of the volume")
+	}
+	if err := t.mountable(paths[0], w); err != nil {
 		return Mapping{}, err
 	}
-	source := t.source(w)
-	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}}
+	source := t.source(paths, w)
+	mapping := Mapping{Source: corev1.PersistentVolumeSource{ISCSI: source}, Warnings: t.warnings(paths, w)}
 	if source.SessionCHAPAuth || source.DiscoveryCHAPAuth {
 		source.SecretRef = &w.SecretRef
 		mapping.Secret = t.secret(w)
@@ -55,15 +65,19 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	return mapping, nil
 }
 
-// complete uses the first portal of the lists where a backend sends only the lists.
-func (t *target) complete() {
-	if t.Portal == "" && t.hasLists() {
-		t.Portal, t.IQN, t.LUN = t.Portals[0], t.IQNs[0], t.LUNs[0]
+// paths returns the ways to the disk that are fully described. The first one is the backend's own choice, if it makes one.
+func (t *target) paths() []path {
+	portals, iqns, luns := []string{t.Portal}, []string{t.IQN}, []number{t.LUN}
+	if len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals) {
+		portals, iqns, luns = append(portals, t.Portals...), append(iqns, t.IQNs...), append(luns, t.LUNs...)
 	}
-}
-
-func (t *target) hasLists() bool {
-	return len(t.Portals) > 0 && len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals)
+	var paths []path
+	for i, portal := range portals {
+		if portal != "" && iqns[i] != "" && luns[i].known {
+			paths = append(paths, path{bracketed(portal), iqns[i], luns[i].value})
+		}
+	}
+	return paths
 }
 
 // maxInterface is open-iscsi's limit for the name of the interface that the kubelet creates for an initiator name.
@@ -71,16 +85,18 @@ const maxInterface = 64
 
 // mountable refuses what the kubelet or the API server would refuse only later, where the claim would not show the
 // reason.
-func (t *target) mountable(w Want) error {
+func (t *target) mountable(p path, w Want) error {
 	switch {
-	case t.Portal == "" || t.IQN == "":
-		return unsupported("the storage names no portal or no target of the volume")
-	case t.LUN < 0 || t.LUN > maxLUN:
-		return unsupported("the storage exported LUN %d, Kubernetes mounts 0 to %d", t.LUN, maxLUN)
-	case w.Initiator != "" && len(w.PVName)+1+len(t.Portal) > maxInterface:
+	case p.lun < 0 || p.lun > maxLUN:
+		return highLUN(p.lun, "another initiator and host")
+	case w.Initiator != "" && !isOwn(p.iqn, w.VolumeID):
+		return unsupported("target %s serves more than this volume, and nodes that log in to it by one initiator name end each"+
+			" other's sessions: set write-initiator to false in the class or its config, so that each node logs in by its own name,"+
+			" and let the array admit the names of all nodes", p.iqn)
+	case w.Initiator != "" && len(w.PVName)+1+len(p.portal) > maxInterface:
 		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
 			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
-			t.Portal, maxInterface)
+			p.portal, maxInterface)
 	case !isCHAPOrNone(t.AuthMethod):
 		return unsupported("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
 	case !isCHAPOrNone(t.DiscoveryMethod):
@@ -90,17 +106,15 @@ func (t *target) mountable(w Want) error {
 	}
 }
 
-// maxLUN is the largest LUN that Kubernetes allows.
-const maxLUN = 255
-
 func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
 
-func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
+func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSource {
+	first := paths[0]
 	s := &corev1.ISCSIPersistentVolumeSource{
-		TargetPortal:      t.Portal,
-		IQN:               t.IQN,
-		Lun:               t.LUN,
-		Portals:           t.otherPortals(),
+		TargetPortal:      first.portal,
+		IQN:               first.iqn,
+		Lun:               int32(first.lun), //nolint:gosec // mountable has checked it
+		Portals:           otherPortals(paths),
 		FSType:            w.fsType(),
 		ReadOnly:          w.ReadOnly,
 		SessionCHAPAuth:   t.AuthMethod == "CHAP",
@@ -113,18 +127,35 @@ func (t *target) source(w Want) *corev1.ISCSIPersistentVolumeSource {
 }
 
 // otherPortals returns further portals of the same disk. Kubernetes has one IQN and one LUN for all of them.
-func (t *target) otherPortals() []string {
-	if !t.hasLists() {
-		return nil
-	}
+func otherPortals(paths []path) []string {
 	var others []string
-	for i, portal := range t.Portals {
-		same := t.IQNs[i] == t.IQN && t.LUNs[i] == t.LUN
-		if same && portal != t.Portal && !slices.Contains(others, portal) {
-			others = append(others, portal)
+	for _, p := range paths[1:] {
+		if p.isBeside(paths[0]) && p.portal != paths[0].portal && !slices.Contains(others, p.portal) {
+			others = append(others, p.portal)
 		}
 	}
 	return others
+}
+
+// isBeside reports whether both paths have one target and one LUN.
+func (p path) isBeside(other path) bool { return p.iqn == other.iqn && p.lun == other.lun }
+
+// warnings returns a warning for portals that the source cannot name, and one for credentials that may not be this volume's
+// own.
+func (t *target) warnings(paths []path, w Want) []string {
+	var warnings []string
+	unused := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return p.isBeside(paths[0]) })
+	if len(unused) > 0 {
+		warnings = append(warnings, fmt.Sprintf("not every path to the volume is used, for example not %s by %s: an iSCSI"+
+			" PersistentVolume has one target for all its portals, so that the volume cannot be reached when that target fails",
+			unused[0].iqn, unused[0].portal))
+	}
+	if t.AuthMethod != "" && !isOwn(paths[0].iqn, w.VolumeID) {
+		warnings = append(warnings, fmt.Sprintf("target %s serves more than this volume, so its CHAP credentials belong to an initiator"+
+			" or a host: they must admit every node, and an array that makes new ones for each volume shuts out the volumes before",
+			paths[0].iqn))
+	}
+	return warnings
 }
 
 // secret returns the credentials under the keys that the kubelet reads.

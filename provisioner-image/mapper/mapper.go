@@ -14,6 +14,8 @@ import (
 type Mapping struct {
 	Source corev1.PersistentVolumeSource
 	Secret *corev1.Secret
+	// Warnings are for the administrator: what the source cannot use of what the storage offers.
+	Warnings []string
 }
 
 // Mapper knows one kind of connection.
@@ -85,7 +87,7 @@ func Map(c volume.Connection, w Want) (Mapping, error) {
 // cannot read.
 func isReadOnly(c volume.Connection) (bool, error) {
 	var facts common
-	if err := c.Decode(&facts); err != nil {
+	if err := decode(c, &facts); err != nil {
 		return false, err
 	}
 	if facts.Encrypted {

@@ -27,6 +27,7 @@ const iqn = "iqn.2010-10.org.openstack:volume-6feffd2e-407e-4ab6-b316-4cc0218d46
 func want() mapper.Want {
 	return mapper.Want{
 		PVName:      "pvc-8d5a6f3c-1f0e-4c11-9a55-0d8f6a3c1b2e",
+		VolumeID:    volumeID,
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		VolumeMode:  corev1.PersistentVolumeFilesystem,
 		Options:     mapper.Options{FSType: "xfs", Initiator: "iqn.2026-11.io.flex-provisioner:nodes"},
@@ -142,7 +143,13 @@ func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 	}{
 		"many nodes": {connection(t, nil), corev1.ReadWriteMany, true, "ReadWriteMany is not possible"},
 		"encrypted":  {connection(t, map[string]any{"encrypted": true}), "", false, "encrypts its volumes"},
-		"a high LUN": {connection(t, map[string]any{"target_lun": 256}), "", false, "LUN 256"},
+		"a high LUN": {
+			connection(t, map[string]any{"target_lun": 256}), "", false, "a class whose config has another initiator and host",
+		},
+		"a target of many volumes": {
+			connection(t, map[string]any{"target_iqn": "iqn.2010-06.com.purestorage:flasharray.1234"}), "", false,
+			"set write-initiator to false in the class or its config",
+		},
 		"a long portal": {
 			connection(t, map[string]any{"target_portal": "[2001:db8::1234:5678]:3260"}), "", false, "set write-initiator to false",
 		},

@@ -1,7 +1,7 @@
 package mapper
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +34,7 @@ func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(
 // Map builds a csi source for csi-driver-nvmf.
 func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	var s subsystem
-	if err := c.Decode(&s); err != nil {
+	if err := decode(c, &s); err != nil {
 		return Mapping{}, err
 	}
 	s, err := s.single()
@@ -45,13 +45,28 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
 		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
 	}
+	if !isOwn(s.NQN, w.VolumeID) && !isOwn(s.NQN, s.UUID) {
+		return Mapping{}, unsupported("subsystem %s serves more than this volume, and csi-driver-nvmf cannot tell the volumes of one"+
+			" subsystem apart: a node could not connect a second one, and would disconnect all of them with the first that is unmounted;"+
+			" use iSCSI or Fibre Channel of that array, or a backend with a subsystem for each volume", s.NQN)
+	}
 	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-		Driver:           nvmeDriver,
-		VolumeHandle:     s.handle(w),
+		Driver: nvmeDriver,
+		// Old versions of the plugin take the handle for the subsystem's name.
+		VolumeHandle:     s.NQN,
 		FSType:           w.fsType(),
 		ReadOnly:         w.ReadOnly,
 		VolumeAttributes: s.attributes(w),
-	}}}, nil
+	}}, Warnings: s.warnings()}, nil
+}
+
+// warnings returns a warning if some portals cannot be named in the source.
+func (s *subsystem) warnings() []string {
+	if len(s.Portals) < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("of %d portals only %s is used: csi-driver-nvmf connects to one, so that the volume cannot be reached when"+
+		" it fails", len(s.Portals), s.Portal)}
 }
 
 // single returns the only replica, where the storage describes replicas.
@@ -91,23 +106,21 @@ func transport(name string) string {
 	}
 }
 
-// handle returns the ID by which the kubelet tells volumes apart. Some versions of the plugin also take it for the
-// subsystem's name, so it is that name where the subsystem holds only this volume.
-func (s *subsystem) handle(w Want) string {
-	if w.VolumeID != "" && !strings.Contains(s.NQN, w.VolumeID) {
-		return w.VolumeID
-	}
-	return s.NQN
-}
-
 // attributes identify the device by its name under /dev/disk/by-id on the node. A backend that sends no identifier is
-// expected to have given the device the volume's own ID.
+// expected to have given the device the volume's own ID. A node connects by the name that the volume is exported to, and
+// not by its own, if the config has one: a storage that looks at names refuses every other.
 func (s *subsystem) attributes(w Want) map[string]string {
 	a := map[string]string{
 		"targetTrAddr": strings.Trim(s.Portal, "[]"),
 		"targetTrPort": string(s.Port),
 		"targetTrType": s.Transport,
 		"nqn":          s.NQN,
+	}
+	if w.Host.NQN != "" {
+		a["hostNqn"] = w.Host.NQN
+	}
+	if w.Host.ID != "" {
+		a["hostId"] = w.Host.ID
 	}
 	switch {
 	case s.UUID != "":
@@ -118,20 +131,4 @@ func (s *subsystem) attributes(w Want) map[string]string {
 		a["deviceUUID"] = w.VolumeID
 	}
 	return a
-}
-
-// textOrNo is a field that some backends send as text and others as a number.
-type textOrNo string
-
-// UnmarshalJSON accepts both.
-func (t *textOrNo) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*t = textOrNo(text)
-		return nil
-	}
-	var number json.Number
-	err := json.Unmarshal(data, &number)
-	*t = textOrNo(number)
-	return err
 }

@@ -16,12 +16,12 @@ type rbd struct{}
 
 // image is Cinder's description of an rbd connection. Cinder never sends the key.
 type image struct {
-	Name     string   `json:"name"`
-	Hosts    []string `json:"hosts"`
-	Ports    []string `json:"ports"`
-	Auth     bool     `json:"auth_enabled"`
-	Username string   `json:"auth_username"`
-	Keyring  string   `json:"keyring"`
+	Name     string     `json:"name"`
+	Hosts    []string   `json:"hosts"`
+	Ports    []textOrNo `json:"ports"`
+	Auth     bool       `json:"auth_enabled"`
+	Username string     `json:"auth_username"`
+	Keyring  string     `json:"keyring"`
 }
 
 // Names of the CSI drivers.
@@ -49,7 +49,7 @@ func (rbd) Check(w Want) error {
 // Map builds the source, and the Secret with its key.
 func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	var i image
-	if err := c.Decode(&i); err != nil {
+	if err := decode(c, &i); err != nil {
 		return Mapping{}, err
 	}
 	pool, name, ok := strings.Cut(i.Name, "/")
@@ -104,7 +104,7 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 	for n, host := range i.Hosts {
 		port := "6789"
 		if n < len(i.Ports) {
-			port = i.Ports[n]
+			port = string(i.Ports[n])
 		}
 		s.CephMonitors = append(s.CephMonitors, net.JoinHostPort(strings.Trim(host, "[]"), port))
 	}

@@ -17,10 +17,17 @@ type Options struct {
 	FSType string
 	// Initiator is the name that every node logs in with, or "" where each node has its own.
 	Initiator string
+	// Multiattach is true if the class says that its volume type lets many clients write.
+	Multiattach bool
+	// Host is by whom every node connects over NVMe-oF. Without it each node has names of its own.
+	Host NVMeHost
 	// FlexDriver mounts the kinds of connection that have no mapper.
 	FlexDriver string
 	Ceph       Ceph
 }
+
+// NVMeHost is what an NVMe subsystem knows a host by.
+type NVMeHost struct{ NQN, ID string }
 
 // Ceph is what a node needs for an rbd image and Cinder does not send.
 type Ceph struct {
@@ -53,6 +60,15 @@ type Want struct {
 	SecretRef corev1.SecretReference
 }
 
+// CheckMultiattach refuses a volume that many nodes are to write to, of a kind that needs the storage's consent, if its
+// type does not let many clients write.
+func (w Want) CheckMultiattach(allowed bool) error {
+	if allowed || !w.Multiattach || !slices.Contains(w.AccessModes, corev1.ReadWriteMany) {
+		return nil
+	}
+	return unsupported("the class says multiattach, but its volume type does not: set the type's extra spec multiattach=\"<is> True\"")
+}
+
 // IsBlock reports whether the claim wants a raw device.
 func (w Want) IsBlock() bool { return w.VolumeMode == corev1.PersistentVolumeBlock }
 
@@ -72,6 +88,14 @@ func (w Want) secretMeta() metav1.ObjectMeta {
 func (w Want) onlyReads() bool {
 	return len(w.AccessModes) > 0 && !slices.ContainsFunc(w.AccessModes,
 		func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadOnlyMany })
+}
+
+// disk names a kind of disk that many nodes can write to only if its volume type says so.
+func (w Want) disk(kind string) string {
+	if w.Multiattach {
+		return kind
+	}
+	return kind + " of a class without multiattach"
 }
 
 // promises is what a kind of source supports, beyond one node that reads and writes.

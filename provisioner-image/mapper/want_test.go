@@ -38,6 +38,10 @@ func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 		"fc, many read what nobody wrote":  {"fibre_channel", all(rox), nil, "on a new, empty volume"},
 		"fc, readers beside a writer":      {"fibre_channel", all(rwo, rox), filled, "together with one that writes"},
 		"fc, many write":                   {"fibre_channel", all(rwx), block, "on a Fibre Channel disk"},
+		"fc, many write to a file system":  {"fibre_channel", all(rwx), func(w *mapper.Want) { w.Multiattach = true }, "with a file system on a Fibre Channel disk"},
+		"fc, many write, multiattach":      {"fibre_channel", all(rwx), func(w *mapper.Want) { block(w); w.Multiattach = true }, ""},
+		"iscsi, many write by their names": {"iscsi", all(rwx), func(w *mapper.Want) { block(w); w.Initiator, w.Multiattach = "", true }, ""},
+		"iscsi, many write by one name":    {"iscsi", all(rwx), func(w *mapper.Want) { block(w); w.Multiattach = true }, "by one initiator name"},
 		"rbd, many write to a device":      {"rbd", all(rwx), block, ""},
 		"rbd, many write to a file system": {"rbd", all(rwx), nil, "with a file system on an rbd image"},
 		"native rbd, many write":           {"rbd", all(rwx), func(w *mapper.Want) { block(w); w.Ceph.Native = true }, "on an rbd image"},
@@ -88,9 +92,10 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"no key":                             {from: "rbd", edit: func(w *mapper.Want) { kind("rbd")(w); w.Ceph.ClusterID = "c" }, early: true, reason: "ceph-secret: NAMESPACE/NAME"},
 		"no pool":                            {from: "rbd", change: map[string]any{"name": "image"}, edit: ceph, reason: "POOL/IMAGE"},
 		"no port":                            {from: "fibre-channel", change: map[string]any{"target_wwn": "", "target_wwns": nil, "wwn": nil}, reason: "no port"},
-		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300"},
+		"a high LUN without a name":          {from: "fibre-channel", change: map[string]any{"target_luns": []int{300, 300}, "wwn": nil}, reason: "LUN 300, and a PersistentVolume has LUNs of 0 to 255: arrays number the LUNs of a host"},
 		"replicas":                           {from: "nvmeof", change: map[string]any{"volume_replicas": []any{map[string]any{}, map[string]any{}}}, reason: "2 replicas"},
 		"no NVMe transport that nodes speak": {from: "nvmeof", change: map[string]any{"transport_type": "fc"}, reason: "over tcp or rdma"},
+		"a subsystem of many volumes":        {from: "nvmeof", change: map[string]any{"nqn": "nqn.2010-06.com.purestorage:flasharray.1234"}, edit: subsystemsVolume, reason: "cannot tell the volumes of one subsystem apart"},
 		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "names no portal"},
 		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery wants authentication by "KRB5"`},
 		"encrypted":                          {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
@@ -118,9 +123,72 @@ func kind(k string) func(*mapper.Want) { return func(w *mapper.Want) { w.Kind = 
 // Some backends send only the lists.
 func TestISCSIPortalIsTakenFromTheLists(t *testing.T) {
 	c := capture(t, "iscsi-two-portals", map[string]any{"target_portal": nil, "target_iqn": nil, "target_lun": nil})
-	m, err := mapper.Map(c, want())
+	w := want()
+	w.Initiator = ""
+	m, err := mapper.Map(c, w)
 	if err != nil || m.Source.ISCSI.TargetPortal != "127.0.0.1:3260" || len(m.Source.ISCSI.Portals) != 1 {
 		t.Errorf("%+v, %v", m.Source.ISCSI, err)
+	}
+}
+
+// LUNs come as numbers, as text and as null; a path without one is no path.
+func TestLUNIsReadInEveryFormThatBackendsSend(t *testing.T) {
+	two := []string{"127.0.0.1:3260", "127.0.0.2:3260"}
+	tests := map[string]map[string]any{
+		"text":               {"target_lun": "7"},
+		"text in lists":      {"target_lun": "7", "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []string{"7", "7"}},
+		"lists only, text":   {"target_lun": nil, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []string{"7", "7"}},
+		"null in a list":     {"target_lun": 7, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []any{7, nil}},
+		"first of list null": {"target_portal": nil, "target_portals": two, "target_iqns": []string{iqn, iqn}, "target_luns": []any{nil, 7}},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			m, err := mapper.Map(connection(t, change), want())
+			if err != nil || m.Source.ISCSI.Lun != 7 || m.Source.ISCSI.TargetPortal == "" {
+				t.Errorf("%+v, %v", m.Source.ISCSI, err)
+			}
+		})
+	}
+	for name, change := range map[string]map[string]any{
+		"text": {"target_lun": "7", "target_luns": []string{"7", "7"}}, "no list": {"target_lun": "7", "target_luns": nil, "target_wwns": nil},
+	} {
+		t.Run("fc "+name, func(t *testing.T) {
+			m, err := mapper.Map(capture(t, "fibre-channel", change), want())
+			if err != nil || *m.Source.FC.Lun != 7 || len(m.Source.FC.TargetWWNs) != 2 {
+				t.Errorf("%+v, %v", m.Source.FC, err)
+			}
+		})
+	}
+}
+
+// What cannot be read is a fault of the class, so that the claim says so and the volume is not kept by a run that is
+// repeated for ever. The fault shows no value.
+func TestUnreadableConnectionIsAFaultOfTheClass(t *testing.T) {
+	tests := map[string]struct {
+		from   string
+		change map[string]any
+		reason string
+	}{
+		"a LUN that is no number":    {"iscsi", map[string]any{"target_lun": "hush"}, "a LUN is no number"},
+		"a LUN that is an object":    {"iscsi", map[string]any{"target_lun": map[string]any{"hush": 1}}, "a LUN is no number"},
+		"no LUN":                     {"iscsi", map[string]any{"target_lun": nil}, "no LUN of the volume"},
+		"a portal that is a list":    {"iscsi", map[string]any{"target_portal": []string{"hush"}}, "target_portal"},
+		"fc, no LUN":                 {"fibre-channel", map[string]any{"target_lun": nil, "target_luns": nil, "wwn": nil}, "no LUN of the volume"},
+		"fc, ports that are numbers": {"fibre-channel", map[string]any{"target_wwns": []int{1}}, "target_wwns"},
+		"rbd, a name that is a list": {"rbd", map[string]any{"name": []string{"hush"}}, "name"},
+		"nvme, a port that is true":  {"nvmeof", map[string]any{"target_port": true}, "target_port"},
+		"encrypted in text":          {"iscsi", map[string]any{"encrypted": "hush"}, "encrypted"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			ceph(&w)
+			_, err := mapper.Map(capture(t, tc.from, tc.change), w)
+			u, ok := errors.AsType[*mapper.UnsupportedError](err)
+			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) || strings.Contains(u.Reason, "hush") {
+				t.Errorf("got %v, want %q", err, tc.reason)
+			}
+		})
 	}
 }
 
@@ -132,5 +200,84 @@ func TestUnenforcedNamesTheFrontEndQoS(t *testing.T) {
 	limited := capture(t, "iscsi", map[string]any{"qos_specs": map[string]any{"total_iops_sec": "100"}})
 	if got := mapper.Unenforced(limited); !strings.Contains(got, "QoS") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Nodes log in by one initiator name only to a target that is the volume's own. On a target of many volumes they log in
+// by their own names, if the config says so.
+func TestInitiatorNameIsOnlyForTheVolumesOwnTarget(t *testing.T) {
+	const shared = "iqn.1992-08.com.netapp:sn.1234:vs.3"
+	for name, tc := range map[string]struct {
+		iqn, initiator string
+		refused        bool
+	}{
+		"own target":                      {iqn, "iqn.2026-11.io.example:nodes", false},
+		"own target, capitals":            {strings.ToUpper(iqn), "iqn.2026-11.io.example:nodes", false},
+		"own target, ID without dashes":   {"iqn.2010-01.com.example:" + strings.ReplaceAll(volumeID, "-", ""), "iqn.2026-11.io.example:nodes", false},
+		"shared target":                   {shared, "iqn.2026-11.io.example:nodes", true},
+		"shared target, nodes' own names": {shared, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			w.Initiator = tc.initiator
+			m, err := mapper.Map(connection(t, map[string]any{"target_iqn": tc.iqn}), w)
+			if (err != nil) != tc.refused {
+				t.Fatalf("got %v", err)
+			}
+			if err == nil && (m.Source.ISCSI.InitiatorName != nil) != (tc.initiator != "") {
+				t.Errorf("the PV's initiator name is %v", m.Source.ISCSI.InitiatorName)
+			}
+		})
+	}
+}
+
+// What a source cannot use of what the storage offers is reported, and only that.
+func TestMapWarnsOfWhatTheSourceCannotUse(t *testing.T) {
+	two := map[string]any{"target_portals": []string{"127.0.0.1:3260", "127.0.0.2:3260"}, "target_iqns": []string{iqn, iqn + "-b"}, "target_luns": []int{1, 1}}
+	tests := map[string]struct {
+		from    string
+		change  map[string]any
+		warning string
+	}{
+		"one portal":                      {"iscsi", nil, ""},
+		"a portal of another target":      {"iscsi", two, "not every path to the volume is used, for example not " + iqn + "-b by 127.0.0.2:3260"},
+		"CHAP of a target of many":        {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1"}, "CHAP credentials belong to an initiator or a host"},
+		"no CHAP, a target of many":       {"iscsi", map[string]any{"target_iqn": "iqn.1992-08.com.netapp:sn.1", "auth_method": nil}, ""},
+		"nvme, one portal":                {"nvmeof", nil, ""},
+		"nvme, three portals":             {"nvmeof", nvmeofV2, "of 3 portals only 192.0.2.10 is used"},
+		"fc, one LUN":                     {"fibre-channel", nil, ""},
+		"fc, two LUNs":                    {"fibre-channel", map[string]any{"target_luns": []int{1, 2}, "wwn": nil}, "by another LUN than 1"},
+		"fc, two LUNs, a name of its own": {"fibre-channel", map[string]any{"target_luns": []int{1, 2}}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			w.Initiator = ""
+			if tc.from == "nvmeof" {
+				subsystemsVolume(&w)
+			}
+			m, err := mapper.Map(capture(t, tc.from, tc.change), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(m.Warnings, "\n"); (got == "") != (tc.warning == "") || !strings.Contains(got, tc.warning) {
+				t.Errorf("got %q, want %q", got, tc.warning)
+			}
+		})
+	}
+}
+
+// A portal without brackets around its IPv6 address, as Storwize sends it, is one that the kubelet can read.
+func TestIPv6PortalIsBracketed(t *testing.T) {
+	for portal, bracketed := range map[string]string{
+		"2001:db8::1:3260": "[2001:db8::1]:3260", "[2001:db8::1]:3260": "[2001:db8::1]:3260", "192.0.2.1:3260": "192.0.2.1:3260",
+		"storage.example:3260": "storage.example:3260", "192.0.2.1": "192.0.2.1",
+	} {
+		w := want()
+		w.Initiator = ""
+		m, err := mapper.Map(connection(t, map[string]any{"target_portal": portal}), w)
+		if err != nil || m.Source.ISCSI.TargetPortal != bracketed {
+			t.Errorf("%s became %v, %v", portal, m.Source.ISCSI, err)
+		}
 	}
 }

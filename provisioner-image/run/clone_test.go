@@ -51,6 +51,20 @@ func (w *world) own(t *testing.T) cindertest.View {
 	return cindertest.View{}
 }
 
+// A class makes clones if it has the parameter at all, as in the older provisioner, unless that says no.
+func TestClassWithTheParameterSmartcloneMakesClones(t *testing.T) {
+	for _, value := range []string{"", "true", "enabled", "1"} {
+		t.Run(value, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.addSource(t, nil)
+			w.wantCode(t, w.run(t, w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": value})), skeleton()), contract.ExitDone)
+			if got := w.own(t).Source; got != id {
+				t.Errorf("the volume is a clone of %q", got)
+			}
+		})
+	}
+}
+
 // The volume of the source claim's PV is cloned, and the new PV says so.
 func TestCloneIsRecordedOnThePV(t *testing.T) {
 	w := newWorld(t)
@@ -92,11 +106,9 @@ func TestCloneIsRefused(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"no smartclone":       {fromOriginal(nil), nil, contract.ExitBadRequest, "smartclone is not true"},
-		"smartclone is false": {fromOriginal(map[string]string{"smartclone": "false"}), nil, contract.ExitBadRequest, "smartclone is not true"},
-		"smartclone is no truth": {
-			fromOriginal(map[string]string{"smartclone": "maybe"}), nil, contract.ExitConfig, "not set up correctly",
-		},
+		"no smartclone":       {fromOriginal(nil), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
+		"smartclone is no":    {fromOriginal(map[string]string{"smartclone": "No"}), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
+		"smartclone is false": {fromOriginal(map[string]string{"smartclone": "false"}), nil, contract.ExitBadRequest, "smartclone is missing, or false"},
 		"asked by annotation, not resolved": {
 			func(r *contract.Request) {
 				maps.Copy(r.Properties, yes)

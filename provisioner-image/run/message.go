@@ -82,7 +82,7 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, typeOf(task), e.Doing)
 	switch e.Kind {
 	case volume.Denied:
-		return what + said + "; the credentials were refused and an administrator has to correct them"
+		return what + said + "; it is refused, and an administrator has to correct the login"
 	case volume.Full:
 		return what + said + "; ask for less, or delete volumes, or have an administrator add capacity or quota"
 	case volume.Misconfigured:

@@ -49,6 +49,9 @@ func (r *Runner) provision(ctx context.Context, task input.Task) error {
 // publish exports the volume and creates first the Secret and then the PV: a PV without its Secret would be taken for
 // a finished provision. It returns the PV that exists then.
 func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) (*corev1.PersistentVolume, error) {
+	if err := want(task, v.ID).CheckMultiattach(v.Shareable); err != nil {
+		return nil, err
+	}
 	c, access, err := r.keeper.Export(ctx, v, task.Volume.Access)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,9 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 		r.log.WarnContext(ctx, "Nodes do not enforce what the volume type requires", "required", required)
 	}
 	m, err := mapper.Map(c, want(task, id))
+	for _, warning := range m.Warnings {
+		r.log.WarnContext(ctx, "The PersistentVolume cannot use all that the storage offers", "warning", warning)
+	}
 	if err != nil || m.Secret == nil {
 		return m, err
 	}

@@ -209,7 +209,7 @@ func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 			return cindertest.Answer
 		}
 		result := w.provision(t)
-		if result.Code != code || !strings.Contains(contract.ForClaim(result.Message), "credentials were refused") {
+		if result.Code != code || !strings.Contains(contract.ForClaim(result.Message), "it is refused, and an administrator has to correct the login") {
 			t.Errorf("from request %d: %+v", from, result)
 		}
 		if made := len(w.cinder.Volumes()) > 0; made && code == contract.ExitNoPerm {

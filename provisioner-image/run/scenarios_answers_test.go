@@ -31,8 +31,8 @@ func TestAnswerToCreateBecomesExitCodeAndSentence(t *testing.T) {
 		phrase string
 	}{
 		"400":                             {said(400, "badRequest", "no good"), 0, "", contract.ExitConfig, "no good (request " + id + "); an administrator has to correct the class"},
-		"401":                             {said(401, "error", "who"), 0, "", contract.ExitNoPerm, "who (request " + id + "); the credentials were refused"},
-		"403":                             {said(403, "forbidden", "policy"), 0, "", contract.ExitNoPerm, "policy (request " + id + "); the credentials"},
+		"401":                             {said(401, "error", "who"), 0, "", contract.ExitNoPerm, "who (request " + id + "); it is refused"},
+		"403":                             {said(403, "forbidden", "policy"), 0, "", contract.ExitNoPerm, "policy (request " + id + "); it is refused"},
 		"404":                             {said(404, "itemNotFound", "no type"), 0, "", contract.ExitConfig, "no type (request " + id + ")"},
 		"406":                             {said(406, "computeFault", "too new"), 0, "", contract.ExitConfig, "too new (request " + id + ")"},
 		"409":                             {said(409, "conflictingRequest", "busy"), 0, "", contract.ExitTempFail, "busy (request " + id + "); it is tried again"},

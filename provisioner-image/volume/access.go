@@ -1,5 +1,11 @@
 package volume
 
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+)
+
 // Access is how a volume is made reachable. At first it is what the class asks for; of an exported volume it is what
 // is needed to remove the export. It is recorded on the PV.
 type Access struct {
@@ -16,7 +22,8 @@ type Access struct {
 // Method is one of a backend's ways to export a volume, by the backend's name for it.
 type Method string
 
-// Client is how the nodes present themselves to the storage. Its JSON is recorded on the PV.
+// Client is how the nodes present themselves to the storage. Its JSON is what the storage is sent, and is recorded on the
+// PV.
 type Client struct {
 	Initiator string   `json:"initiator,omitempty"`
 	Host      string   `json:"host,omitempty"`
@@ -27,4 +34,46 @@ type Client struct {
 	WWPNs     []string `json:"wwpns,omitempty"`
 	WWNNs     []string `json:"wwnns,omitempty"`
 	NQN       string   `json:"nqn,omitempty"`
+	HostID    string   `json:"nvme_hostid,omitempty"`
+	// Extra holds what only some storages ask for, by their own names for it. Its JSON is beside the other fields.
+	Extra map[string]any `json:"-"`
+}
+
+// fields is a Client without its methods.
+type fields Client
+
+// MarshalJSON writes the fields and what is in Extra. No key of Extra replaces a field.
+func (c Client) MarshalJSON() ([]byte, error) {
+	data, err := json.Marshal(fields(c))
+	if err != nil || len(c.Extra) == 0 {
+		return data, err
+	}
+	all := maps.Clone(c.Extra)
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON reads the fields, and the other keys into Extra.
+func (c *Client) UnmarshalJSON(data []byte) error {
+	var extra map[string]any
+	if err := errors.Join(json.Unmarshal(data, (*fields)(c)), json.Unmarshal(data, &extra)); err != nil {
+		return err
+	}
+	maps.DeleteFunc(extra, func(key string, _ any) bool { return IsClientField(key) })
+	if c.Extra = nil; len(extra) > 0 {
+		c.Extra = extra
+	}
+	return nil
+}
+
+// IsClientField reports whether a key of a Client's JSON is one of its fields.
+func IsClientField(key string) bool {
+	switch key {
+	case "initiator", "host", "ip", "platform", "os_type", "multipath", "wwpns", "wwnns", "nqn", "nvme_hostid":
+		return true
+	default:
+		return false
+	}
 }

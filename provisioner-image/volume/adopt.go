@@ -19,6 +19,9 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 	if err != nil {
 		return Volume{}, err
 	}
+	if spec, err = k.withTypeName(ctx, spec, v); err != nil {
+		return Volume{}, err
+	}
 	if reason := v.whyNotAdopted(spec); reason != "" {
 		return Volume{}, refuseAdoption(spec, reason)
 	}

@@ -11,6 +11,8 @@ type Backend interface {
 	List(ctx context.Context, filter Filter) ([]Volume, error)
 	// Get returns one volume.
 	Get(ctx context.Context, id string) (Volume, error)
+	// TypeName returns the name of a volume type, which may be given by its ID.
+	TypeName(ctx context.Context, nameOrID string) (string, error)
 	// Create requests a new volume. The volume need not be usable yet.
 	Create(ctx context.Context, spec Spec) (Volume, error)
 	// Ready waits until the volume can be exported, and returns it as it is then. The error says why it never can,

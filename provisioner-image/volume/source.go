@@ -18,6 +18,8 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
 	if Is(err, Gone) {
 		err = cmp.Or(k.elsewhere(spec.Source.VolumeID, "copy volume", spec.Source.Place), err)
+	} else if err == nil {
+		spec, err = k.withTypeName(ctx, spec, v)
 	}
 	switch {
 	case Is(err, Gone):
@@ -35,4 +37,16 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	default:
 		return nil
 	}
+}
+
+// withTypeName returns the spec with its type by name, as the volume v has it: a class may give the type's ID.
+func (k *Keeper) withTypeName(ctx context.Context, spec Spec, v Volume) (Spec, error) {
+	if spec.Type == "" || spec.Type == v.Type {
+		return spec, nil
+	}
+	name, err := k.backend.TypeName(ctx, spec.Type)
+	if err == nil {
+		spec.Type = name
+	}
+	return spec, IgnoreGone(err)
 }

@@ -124,6 +124,17 @@ func (s *storage) Get(_ context.Context, id string) (v volume.Volume, err error)
 	return v, err
 }
 
+// TypeName knows one type by its ID.
+func (s *storage) TypeName(_ context.Context, nameOrID string) (name string, err error) {
+	err = s.do("TypeName", func() error {
+		if name = nameOrID; nameOrID == "ID of plain" {
+			name = "plain"
+		}
+		return nil
+	})
+	return name, err
+}
+
 func (s *storage) Create(_ context.Context, spec volume.Spec) (v volume.Volume, err error) {
 	err = s.do("Create", func() error {
 		v = s.volumes[s.add(volume.Free, maps.Clone(spec.Metadata))]

@@ -26,6 +26,8 @@ type Volume struct {
 	Created  time.Time
 	// Users are who uses the volume: "server ID", or "host NAME" where there is no server.
 	Users []string
+	// Shareable is true if the storage lets many clients write to the volume.
+	Shareable bool
 }
 
 // UID returns the UID of the claim that the volume was made for.

@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 BACKENDS=${BACKENDS:-lvm,lvmmp}
-SUITE=bookworm # the Debian release that carries Cinder 21.3 (Zed)
+SUITE=$CINDER_SUITE
 NEW=$CINDER_ROOTFS.new
 OLD=$CINDER_ROOTFS.old
 LOG=$LAB_CACHE/cinder-rootfs.log
@@ -23,12 +23,27 @@ machine_sources() {
     $0 ~ suites && /(^|\n)Types:([^\n]*[ \t])?deb([ \t\n]|$)/ && /(^|\n)Components:([^\n]*[ \t])?main([ \t\n]|$)/ &&
     !/(^|\n)Enabled:[ \t]*no/' /dev/null /etc/apt/sources.list.d/*.sources 2>/dev/null >"$1/machine.sources" || true
   find "$1" -name 'machine.*' -empty -delete
+  compgen -G "$1/machine.*" >/dev/null || other_release "$1"
+}
+
+# other_release DIR: the main archive of another release, from the machine's own mirror. Its security archive is left out: what the index of an old
+# one names may be gone.
+other_release() {
+  local own
+  own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  [ -n "$own" ] && [ "$own" != "$SUITE" ] || return 0
+  SUITE=$own machine_sources "$1"
+  [ ! -e "$1/machine.list" ] || sed -i -E "/\s$own-/d; s/\s$own\s/ $SUITE /" "$1/machine.list"
+  [ ! -e "$1/machine.sources" ] || sed -i -E "/^Suites:/ { s/\b$own-[a-z-]+//g; s/\b$own\b/$SUITE/ }" "$1/machine.sources"
+  awk -v RS= -v ORS='\n\n' '!/(^|\n)Suites:[ \t]*(\n|$)/' "$1/machine.sources" >"$1/kept" 2>/dev/null && mv "$1/kept" "$1/machine.sources"
+  find "$1" -name 'machine.*' -empty -delete
 }
 
 # How the machine reaches them: proxies, retries, a clock that disagrees with the mirror.
 machine_apt_conf() {
   apt-config dump | grep -E '^Acquire::(https?|Check-Valid-Until|Check-Date|Retries|ForceIPv[46])[: ]' || true
   printf '%s\n' 'Acquire::Languages "none";' 'APT::Install-Recommends "false";'
+  [ "$SUITE" != forky ] || echo 'Acquire::Check-Valid-Until "false";' # of the testing release a mirror may be weeks behind
 }
 
 # base_system CONF: policy-rc.d keeps packages from starting daemons, preseed.txt from asking questions. mmdebstrap

@@ -5,7 +5,20 @@
 
 CINDER_SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export CINDER_SRC
-export CINDER_ROOTFS=$LAB_CACHE/cinder-rootfs
+
+# CINDER: the release, as its first number; each is that of a Debian release. 21 is what make e2e runs against.
+export CINDER=${CINDER:-$(cat "$LAB_STATE/cinder/release" 2>/dev/null || echo 21)}
+case $CINDER in
+17) CINDER_SUITE=bullseye ;; # Wallaby's beginnings
+21) CINDER_SUITE=bookworm ;; # Zed
+26) CINDER_SUITE=trixie ;;   # Epoxy
+28) CINDER_SUITE=forky ;;    # Gazpacho
+*) die "CINDER=$CINDER: 17, 21, 26 or 28" ;;
+esac
+export CINDER_SUITE
+CINDER_ROOTFS=$LAB_CACHE/cinder-rootfs
+[ "$CINDER" = 21 ] || CINDER_ROOTFS+=-$CINDER
+export CINDER_ROOTFS
 export CINDER_STATE=$LAB_STATE/cinder
 
 # in_rootfs CMD...: in the chroot, on the lab's network. Everything execs, so run behind `exec` or lab_start the PID is
@@ -27,7 +40,7 @@ load_settings() {
 
 # settings_now: what this lab would be if it were started now. Equal settings = nothing to do.
 settings_now() {
-  printf 'MODE=%s BACKENDS=%s ' "$MODE" "$BACKENDS"
+  printf 'MODE=%s BACKENDS=%s CINDER=%s ' "$MODE" "$BACKENDS" "$CINDER"
   cat "$CINDER_SRC"/{rootfs,conf,drivers,tools}/* "$CINDER_SRC"/{build,enter,services,ceph}.sh | sha256sum | cut -c1-16
 }
 

@@ -25,5 +25,5 @@ exec chroot . /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr
   HOME=/tmp LANG=C.UTF-8 TERM="${TERM:-dumb}" \
   PYTHONPATH=/lab/src/drivers:/lab/src/tools PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PYTHONWARNINGS=ignore \
   OS_KEYSTONE_CONFIG_FILES=/lab/state/conf/keystone.conf CEPH_CONF=/lab/state/ceph/ceph.conf \
-  LAB_ADDR="$LAB_ADDR" LAB_ADDR2="$LAB_ADDR2" MODE="${MODE:-}" BACKENDS="${BACKENDS:-}" \
+  LAB_ADDR="$LAB_ADDR" LAB_ADDR2="$LAB_ADDR2" MODE="${MODE:-}" BACKENDS="${BACKENDS:-}" CINDER="$CINDER" \
   /bin/sh -c 'umount -l /old-root && exec "$@"' sh "$@"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # up.sh: a real Cinder on the lab's network, from nothing; the first time it builds what it needs (build.sh).
 #   MODE=noauth|keystone           default noauth
+#   CINDER=17|21|26|28             the release (21), each from the Debian release that has it
 #   BACKENDS=lvm,lvmmp,...         of lvm lvmmp fc nvme nfs ceph; default lvm,lvmmp; the first is the default type
 #   KEEP_STATE=1                   volumes and accounts of the last time are kept (same MODE and BACKENDS)
 # A Cinder that is up with these settings is left alone. One with others, or half up, is taken down first.
@@ -49,14 +50,15 @@ check_settings
 need_tools ip:iproute2 nsenter:util-linux unshare:util-linux curl:curl
 lab_lock
 if healthy; then
-  say "Cinder is up already ($MODE, $BACKENDS): $CINDER_API"
+  say "Cinder $CINDER is up already ($MODE, $BACKENDS): $CINDER_API"
   exit 0
 fi
 KEEP_STATE=${KEEP_STATE:-} "$CINDER_SRC/down.sh"
 "$CINDER_SRC/build.sh"
 lab_net_hold cinder
 make_state
+echo "$CINDER" >"$CINDER_STATE/release"
 start_all
 in_rootfs python3 /lab/src/tools/write_openrc.py
 settings_now >"$CINDER_STATE/settings"
-say "Cinder is up ($MODE, $BACKENDS): $CINDER_API, how to reach it: $CINDER_STATE/openrc"
+say "Cinder $CINDER is up ($MODE, $BACKENDS): $CINDER_API, how to reach it: $CINDER_STATE/openrc"

@@ -36,6 +36,13 @@ own_folders() {
   mount --bind "$DIR/volumes" "$KUBE_MOUNTS"
 }
 
+# own_iscsi: the initiator in user space, before the machine's own if it has one.
+own_iscsi() {
+  mkdir -p "$DIR/iscsi"
+  export ISCSI_STATE=$DIR/iscsi PATH=$CLUSTER/iscsi:$PATH
+  "$CLUSTER/iscsi/prepare.sh" /run/iscsi
+}
+
 # shield_sysctls: the kubelet sets these where they differ, and they are the whole machine's (it would
 # have it reboot after an oops). On the node they read as it wants them, and nothing is written.
 shield_sysctls() {
@@ -80,6 +87,7 @@ start_proxy() {
 hostname "node$NODE"
 forget_lab_mounts
 own_folders
+own_iscsi
 shield_sysctls
 set_sysctls
 join_cgroups "$NODE"

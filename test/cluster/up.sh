@@ -13,7 +13,7 @@ set -euo pipefail
 . "$CLUSTER/node-config.sh"
 
 NODES=${1:-2}
-FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni "$KUBE_MOUNTS")
+FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni /dev/disk "$KUBE_MOUNTS")
 
 # wanted: the settings with which a cluster is started. A running one with others is not the one wanted.
 wanted() {
@@ -89,7 +89,8 @@ start() {
 main() {
   case $NODES in [0-9]) ;; *) die "0 to 9 nodes, not $NODES" ;; esac
   need_tools ip:iproute2 nsenter:util-linux unshare:util-linux pgrep:procps sysctl:procps curl:curl openssl:openssl \
-    runc:runc nft:nftables iptables:iptables conntrack:conntrack ethtool:ethtool socat:socat buildah:buildah
+    runc:runc nft:nftables iptables:iptables conntrack:conntrack ethtool:ethtool socat:socat buildah:buildah \
+    qemu-storage-daemon:qemu-system-common iscsi-inq:libiscsi-bin fusermount3:fuse3 mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs losetup:mount
   cni_plugins >/dev/null
   lab_lock
   "$CLUSTER/build.sh"

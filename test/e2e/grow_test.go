@@ -3,14 +3,9 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // After a volume has grown, an initiator that logs in sees its new size, by either workflow of exporting it.
@@ -31,19 +26,4 @@ func TestInitiatorSeesTheGrownDisk(t *testing.T) {
 			contains(t, "what the initiator sees", w.checkStorage(pv.Spec.ISCSI, user, password), "the disk has 2 GiB")
 		})
 	}
-}
-
-// grow asks for more, and waits until the PV has it.
-func (w *world) grow(claim *corev1.PersistentVolumeClaim, size string) {
-	w.t.Helper()
-	patch := []byte(`{"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`)
-	_, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(w.ctx(), claim.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.must(err, "ask for "+size)
-	w.eventually(toBind, "the PV to have "+size, func(ctx context.Context) error {
-		pv, err := kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+string(claim.UID), metav1.GetOptions{})
-		if has := pv.Spec.Capacity.Storage().String(); err == nil && has != size {
-			return fmt.Errorf("it has %s", has)
-		}
-		return err
-	})
 }

@@ -171,9 +171,9 @@ func (v *disk) export(connector map[string]any) (kind string, data map[string]an
 	case v.Type == TypeRBD:
 		v.exported = true
 		return "rbd", v.rbd(), ""
-	case v.Type == TypeFibre && connector["wwpns"] == nil:
+	case v.isFibre() && connector["wwpns"] == nil:
 		return "", nil, lacks + "wwpns"
-	case v.Type == TypeFibre:
+	case v.isFibre():
 		v.exported = true
 		return "fibre_channel", v.fibre(), ""
 	case needed == "":

@@ -23,13 +23,15 @@ const (
 	TypeFibre = "fibre"
 	TypeRBD   = "ceph"
 	TypeNVMe  = "nvme"
+	// TypeMultiattach is reached by Fibre Channel, by many clients.
+	TypeMultiattach = "multiattach"
 	// TypeNFS is reached by a kind of connection that no mapper supports.
 	TypeNFS = "nfs"
 )
 
 // types lists all types, and the empty name for none.
 func types() []string {
-	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeNFS}
+	return []string{"", TypePlain, TypeFull, TypeEncrypted, TypeFibre, TypeRBD, TypeNVMe, TypeMultiattach, TypeNFS}
 }
 
 // disk is a volume, in Cinder's JSON.
@@ -67,6 +69,8 @@ type disk struct {
 	before string
 	grow   int
 }
+
+func (v *disk) isFibre() bool { return v.Type == TypeFibre || v.Type == TypeMultiattach }
 
 // View is a volume as a test sees it.
 type View struct {
@@ -188,7 +192,7 @@ func (s *Server) add(name, kind string, size int, metadata map[string]string) *d
 	v := &disk{
 		ID: fmt.Sprintf("%08d-0000-4000-8000-000000000000", s.made), Status: "creating", Size: size,
 		Zone: "nova", Created: created.Format("2006-01-02T15:04:05.000000"), Name: name,
-		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted, User: "admin", Bootable: "false", release: s.Release,
+		Type: kind, Metadata: metadata, Encrypted: kind == TypeEncrypted, User: "admin", Bootable: "false", release: s.Release, Multiattach: kind == TypeMultiattach,
 	}
 	s.volumes[v.ID] = v
 	return v

@@ -39,13 +39,17 @@ def through_json(value):
 
 
 def make_transport_honest():
-    """The in-memory transport hands objects over as they are; get_pools, for one, fails on a ReadOnlyDict."""
+    """The in-memory transport hands objects over as they are; get_pools, for one, fails on a ReadOnlyDict.
+
+    The context is an object, too, where Cinder 28 asks itself before a heartbeat whether it works.
+    """
     reply, send = impl_fake.FakeIncomingMessage.reply, impl_fake.FakeDriver._send
 
     def json_reply(self, value=None, failure=None):
         return reply(self, through_json(value), failure)
 
     def json_send(self, target, ctxt, message, *args, **kwargs):
+        ctxt = ctxt if isinstance(ctxt, dict) else ctxt.to_dict()
         return send(self, target, ctxt, through_json(message), *args, **kwargs)
 
     impl_fake.FakeIncomingMessage.reply = json_reply
@@ -56,13 +60,15 @@ def make_heartbeats_own():
     """Service.service_id is an attribute of the class, as there is one service a process.
 
     Without this all services would report the row of the last one, and cinder-volume be "down" after
-    service_down_time: every later create ends in "error".
+    service_down_time: every later create ends in "error". One service reports at a time: in a report Cinder 28 waits for an
+    answer, and what the class says must be the same afterwards.
     """
-    report = service.Service.report_state
+    report, reporting = service.Service.report_state, threading.Lock()
 
     def report_own_state(self):
-        service.Service.service_id = self.origin_service_id
-        return report(self)
+        with reporting:
+            service.Service.service_id = self.origin_service_id
+            return report(self)
 
     service.Service.report_state = report_own_state
 
@@ -74,7 +80,8 @@ def configure(argv):
     logging.setup(CONF, 'cinder')
     python_logging.captureWarnings(True)
     utils.monkey_patch()
-    os_brick.setup(CONF)
+    if hasattr(os_brick, 'setup'):  # that of Cinder 17 has none
+        os_brick.setup(CONF)
     coordination.COORDINATOR.start()
     rpc.init(CONF)
 

@@ -1,0 +1,73 @@
+package input_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+)
+
+// Every example class of Cinder has only parameters that the image reads. The older provisioner's example leads to its
+// volume type.
+func TestExampleClassesAreRead(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/examples/cinder-*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			class := exampleClass(t, file)
+			task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) {
+				r.Items[0].Class, r.Items[0].Properties = class.Name, class.Parameters
+			}))
+			if err != nil || task.Volume.Type != class.Parameters["type"] || task.Volume.Type == "" {
+				t.Errorf("type %q, %v", task.Volume.Type, err)
+			}
+			if filepath.Base(file) == "cinder-classic.yaml" && (class.Name != "cinder-iscsi" || task.Volume.Type != "iscsi") {
+				t.Errorf("the older example had class cinder-iscsi and type iscsi, this has %s and %s", class.Name, task.Volume.Type)
+			}
+		})
+	}
+}
+
+// exampleClass returns the class in a file of examples.
+func exampleClass(t *testing.T, file string) storagev1.StorageClass {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, _ = bytes.Cut(data, []byte("\n---\n"))
+	var class storagev1.StorageClass
+	if err := yaml.UnmarshalStrict(data, &class); err != nil || class.Kind != "StorageClass" {
+		t.Fatalf("%s, %v", class.Kind, err)
+	}
+	return class
+}
+
+// A property that the page does not name would be found by reading the code only.
+func TestThePageListsEveryProperty(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cinder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = with(t, map[string]string{"no-such-property": ""}, nil)
+	_, list, found := strings.Cut(fmt.Sprint(err), "this image reads ")
+	if !found {
+		t.Fatalf("no list in %v", err)
+	}
+	for name := range strings.SplitSeq(list, ", ") {
+		if !bytes.Contains(page, []byte("`"+name+"`")) {
+			t.Errorf("docs/cinder.md does not name `%s`", name)
+		}
+	}
+}
