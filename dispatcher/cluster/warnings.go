@@ -66,28 +66,7 @@ func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.U
 	if err != nil {
 		return nil, fmt.Errorf("look for events that tell why a Job in %s does not start: %w", namespace, err)
 	}
-	var last *corev1.Event
-	for i := range list.Items {
-		if e := &list.Items[i]; last == nil || lastSeen(e).After(lastSeen(last)) {
-			last = e
-		}
-	}
-	if last == nil {
-		return nil, nil //nolint:nilnil // no event is no error
-	}
-	return &runs.Warning{Reason: last.Reason, Note: last.Message}, nil
-}
-
-// lastSeen returns when an event was last seen. Which field says so depends on the API by which it was written.
-func lastSeen(e *corev1.Event) time.Time {
-	seen := e.LastTimestamp.Time
-	if e.EventTime.After(seen) {
-		seen = e.EventTime.Time
-	}
-	if e.Series != nil && e.Series.LastObservedTime.After(seen) {
-		seen = e.Series.LastObservedTime.Time
-	}
-	return seen
+	return runs.NewestWarning(list.Items), nil
 }
 
 // keptWarning returns the newest event about a Job that was found before, or nil.

@@ -57,9 +57,6 @@ const (
 	nodeLostAfter = 30 * time.Second
 )
 
-// Warning is the newest warning event about a Job or its pod, if there is one.
-type Warning struct{ Reason, Note string }
-
 // StuckOf returns why an unfinished Job makes no progress, or nil. It also returns when to recheck, zero if a change
 // enqueues the UID. warning is the newest event about the Job or its pod. A result without a Note asks for one. A Job whose
 // container has not started for the whole time that it may run is given up.

@@ -68,7 +68,7 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 		return nil, failure(err, "prepare requests to keystone", nil)
 	}
 	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
-	options := authOptions(login)
+	options := login.AuthOptions()
 	if err := checkLogin(options); err != nil {
 		return nil, err
 	}

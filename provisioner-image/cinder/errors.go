@@ -58,7 +58,7 @@ func failure(err error, doing string, special kinds) error {
 		return nil
 	}
 	answer, ok := answerIn(err)
-	if said := tlsFault(err); said != "" {
+	if said := credentials.TLSFault(err); said != "" {
 		return &volume.Error{Kind: volume.Denied, Doing: doing, Said: said, Err: err}
 	}
 	if !ok {

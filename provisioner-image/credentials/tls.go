@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net/http"
 )
 
 // TLS returns the TLS configuration of the login, nil where the login does not set any.
@@ -29,4 +30,32 @@ func (l Login) TLS() (*tls.Config, error) {
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
+}
+
+// TLSFault returns why TLS does not come about, and what to correct. It returns "" for all other errors.
+func TLSFault(err error) string {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "the server speaks http: name it by http://, or the port where it speaks https"
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "the server's certificate " + certificateFault(e.Err)
+	}
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return "the server refuses TLS: if it asks for a certificate of the client, name one (cert-file and key-file)"
+	}
+	return ""
+}
+
+// certificateFault repeats no name and no address of the error, since users may read it.
+func certificateFault(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "is signed by an unknown authority: name the authority's file (ca-file, OS_CACERT, cacert)"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "is for another name than that in the URL"
+	}
+	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
+		return "has expired or is not valid yet"
+	}
+	return "is not valid"
 }

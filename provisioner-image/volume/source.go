@@ -15,12 +15,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	refuse := func(format string, args ...any) error {
 		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
 	}
-	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
-	if Is(err, Gone) {
-		err = cmp.Or(k.elsewhere(spec.Source.VolumeID, "copy volume", spec.Source.Place), err)
-	} else if err == nil {
-		spec, err = k.withTypeName(ctx, spec, v)
-	}
+	v, spec, err := k.source(ctx, spec)
 	switch {
 	case Is(err, Gone):
 		return refuse("the source's volume is not in this storage")
@@ -37,6 +32,18 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	default:
 		return nil
 	}
+}
+
+// source returns the volume that is to be cloned, and the spec with its type by name.
+func (k *Keeper) source(ctx context.Context, spec Spec) (Volume, Spec, error) {
+	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
+	if Is(err, Gone) {
+		return v, spec, cmp.Or(k.elsewhere(spec.Source.VolumeID, "copy volume", spec.Source.Place), err)
+	}
+	if err == nil {
+		spec, err = k.withTypeName(ctx, spec, v)
+	}
+	return v, spec, err
 }
 
 // withTypeName returns the spec with its type by name, as the volume v has it: a class may give the type's ID.

@@ -55,7 +55,7 @@ func TestWhatIsWrittenOnOneNodeIsReadOnTheOther(t *testing.T) {
 func readOnly(spec *corev1.PodSpec) {
 	spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
 	command := &spec.Containers[0].Command[2]
-	*command = "if echo x >/data/other 2>/dev/null; then exit 1; fi; " + *command
+	*command = "if touch /data/other 2>/dev/null; then exit 1; fi; " + *command
 }
 
 func TestAPodsGroupOwnsItsVolume(t *testing.T) {

@@ -1,0 +1,61 @@
+package input_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// No property and no variable is needed.
+func TestCloudsFileInTheSecretIsEnough(t *testing.T) {
+	task, err := with(t, map[string]string{"cloud": "one"}, func(_ *contract.Requests, f fstest.MapFS) {
+		delete(f, "secret/cloud.conf")
+		f["secret/clouds.yaml"] = &fstest.MapFile{Data: []byte(
+			"clouds: {one: {auth: {auth_url: https://k/v3, application_credential_id: i, application_credential_secret: s}}, two: {auth: {}}}",
+		)}
+	})
+	if err != nil || task.Login.AuthURL != "https://k/v3" || task.Login.AppCredentialID != "i" {
+		t.Errorf("%+v, %v", task.Login, err)
+	}
+}
+
+// A cloud config that was written for another program names its files by their paths there.
+func TestPathOfALoginsFileIsItsNameInTheSecret(t *testing.T) {
+	const ca = "secret/ca.pem"
+	for name, tc := range map[string]struct{ path, says string }{
+		"of another program":  {"/etc/kubernetes/ca.pem", ""},
+		"where it is mounted": {contract.SecretDir + "/ca.pem", ""},
+		"its name":            {"ca.pem", ""},
+		"not there":           {"/etc/kubernetes/other.pem", "file /etc/kubernetes/other.pem is not in the image: put it as other.pem into the Secret"},
+		"outside":             {"../pv.json", "put it as pv.json into the Secret"},
+		"the folder above":    {"..", "file .. is not in the image"},
+		"the folder":          {"/", "read / from the config's files-from-secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := with(t, nil, func(_ *contract.Requests, f fstest.MapFS) {
+				f["secret/cloud.conf"] = &fstest.MapFile{Data: []byte("[Global]\ncinder-endpoint=https://c/v3\nca-file=" + tc.path + "\n")}
+				f[ca] = &fstest.MapFile{Data: []byte("junk")}
+			})
+			want := tc.says
+			if want == "" {
+				want = "holds no certificate in PEM" // it was read
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestPropertyCloudNamesTheSectionOfACloudConfig(t *testing.T) {
+	task, err := with(t, map[string]string{"cloud": "two"}, func(_ *contract.Requests, f fstest.MapFS) {
+		f["secret/cloud.conf"] = &fstest.MapFile{Data: []byte(
+			"[Global \"one\"]\ncinder-endpoint=http://one/v3\n[Global \"two\"]\ncinder-endpoint=http://two/v3\n",
+		)}
+	})
+	if err != nil || task.Login.Endpoint != "http://two/v3" {
+		t.Errorf("%+v, %v", task.Login, err)
+	}
+}
