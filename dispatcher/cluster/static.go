@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 )
@@ -20,7 +21,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 	c := &Caches{
 		client: client, namespaces: map[string]namespaced{},
 		claims: newIndexer(claimIndexers), pvs: newIndexer(pvIndexers), classes: newIndexer(nil), nodes: newIndexer(nodeIndexers),
-		attachments: newIndexer(attachmentIndexers),
+		attachments: newIndexer(attachmentIndexers), warnings: warnings{reads: flowcontrol.NewFakeAlwaysRateLimiter()},
 	}
 	for _, ns := range namespaces {
 		c.namespaces[ns] = namespaced{

@@ -37,6 +37,7 @@ func TestWhatIsWrittenOnOneNodeIsReadOnTheOther(t *testing.T) {
 	t.Parallel()
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "mounted-"+fsType)
 			w.class(w.ns, parameter("type", "lvm"), parameter("fsType", fsType), func(class *storagev1.StorageClass) { class.MountOptions = []string{"noatime"} })
 			w.config(ownNamespace, w.ns, cinderConfig(nil))
@@ -87,9 +88,9 @@ func TestACloneHasTheDataOfItsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "clone-data")
 	class := w.cloning()
-	source := w.claim(class, "source")
+	source := w.claim(class, "original")
 	w.read(source, "node1", "echo original >/data/file")
-	copied := w.claim(class, "copy", from("source"))
+	copied := w.claim(class, "copy", from("original"))
 	equal(t, "the file of the clone", w.read(copied, "node2", "cat /data/file; echo changed >/data/file"), "original\n")
 	equal(t, "the file of the source", w.read(source, "node1", "cat /data/file"), "original\n")
 }
