@@ -58,10 +58,7 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
 	a.Latency.Recorded(job.UID, kindOf(first.Record.Run))
-	for i, one := range all {
-		if i > 0 {
-			one.Record.Run.Output = "" // of a batch it is emitted once
-		}
+	for _, one := range all {
 		a.emitOutput(one.O, one.Record)
 		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
 		if !one.Record.Describes {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +40,14 @@ func (c *Controller) enqueueLater(uid types.UID) {
 	}
 }
 
+// enqueueing returns how the UID of an object is enqueued: later if nothing is to be done for it, as far as the object shows.
+func (c *Controller) enqueueing(atRest bool) func(types.UID) {
+	if atRest {
+		return c.enqueueLater
+	}
+	return c.enqueue
+}
+
 // enqueueRevisionNamed does the same with a config revision, "namespace/name".
 func (c *Controller) enqueueRevisionNamed(name string) {
 	if c.leading.Load() {
@@ -78,12 +85,12 @@ func (c *Controller) enqueueAll() {
 
 // enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.
 func (c *Controller) enqueueFirstPV(pv *corev1.PersistentVolume, atRest *int) {
-	uid, ours := strings.CutPrefix(pv.Name, contract.PVName(""))
+	uid, ours := uidOfPV(pv.Name)
 	if !ours || !isAtRest(pv) {
 		c.pvChanged(pv)
 		return
 	}
-	c.queue.AddAfter(types.UID(uid), time.Duration(*atRest/restLooks)*restEvery)
+	c.queue.AddAfter(uid, time.Duration(*atRest/restLooks)*restEvery)
 	*atRest++
 }
 

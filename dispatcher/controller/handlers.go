@@ -38,10 +38,7 @@ func (c *Controller) handlers() cluster.Handlers {
 // claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
 // be reconciled when the claim is deleted.
 func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
-	enqueue := c.enqueue
-	if isAtRestClaim(claim) {
-		enqueue = c.enqueueLater
-	}
+	enqueue := c.enqueueing(isAtRestClaim(claim))
 	enqueue(claim.UID)
 	if uid, ours := uidOfPV(claim.Spec.VolumeName); ours {
 		enqueue(uid)
@@ -52,10 +49,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 }
 
 func (c *Controller) pvChanged(pv *corev1.PersistentVolume) {
-	enqueue := c.enqueue
-	if isAtRest(pv) {
-		enqueue = c.enqueueLater
-	}
+	enqueue := c.enqueueing(isAtRest(pv))
 	if uid, ours := uidOfPV(pv.Name); ours {
 		enqueue(uid)
 	}

@@ -151,7 +151,7 @@ type Run struct {
 	Outcome runs.Outcome
 	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
 	LostNode string
-	// Output is the container's output. In a batch only the first claim whose outcome is recorded has it.
+	// Output is the container's output. In a batch only the first claim has it, so that it is emitted once.
 	Output string
 	// Grew is set if the volume is larger after this expand than its PV says, Short if it is smaller than it was to
 	// be, whatever the exit code.

@@ -101,11 +101,15 @@ func addVersion(api *gophercloud.ServiceClient) {
 	}
 }
 
+// loggedIn is what keystone has answered to a login, or about a token that was given.
+type loggedIn interface {
+	ExtractProject() (*tokens.Project, error)
+	ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
+}
+
 // projectOf returns the ID of the token's project, or "" if the token has none.
 func projectOf(provider *gophercloud.ProviderClient) string {
-	token, ok := provider.GetAuthResult().(interface {
-		ExtractProject() (*tokens.Project, error)
-	}) // of a login, or of a token that was given
+	token, ok := provider.GetAuthResult().(loggedIn)
 	if !ok {
 		return ""
 	}

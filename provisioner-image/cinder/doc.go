@@ -4,9 +4,9 @@
 // request, and its error is in the terms of the domain. Backend (backend.go) takes the steps of the domain with it: it
 // knows Cinder's statuses, waits for them, and exports volumes by attachments or by the older reservation.
 //
-// It is the only package that may import gophercloud, and it knows neither claims nor Kubernetes.
+// It is the only package that speaks OpenStack, and it knows neither claims nor Kubernetes.
 //
-// Releases of Cinder differ in their URLs (project.go) and in what they need for an attachment (attachments.go). Both are
+// Releases of Cinder differ in their URLs (projecturl) and in what they need for an attachment (attachments.go). Both are
 // found out by its answers, and not by its version.
 //
 // Start at Backend in backend.go; Connect in connect.go logs in.

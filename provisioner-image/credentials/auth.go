@@ -32,14 +32,14 @@ func (l Login) defaultDomain() domain {
 	return domain{id: cmp.Or(l.DefaultDomain, "default")}
 }
 
-// AuthOptions returns the login as gophercloud wants it. It identifies a user by its ID alone, or by its name and its domain, and without one by a token.
+// AuthOptions returns the login in gophercloud's form. It identifies a user by its ID alone, or by its name and its domain, and without a user by a token.
 func (l Login) AuthOptions() gophercloud.AuthOptions {
 	options := gophercloud.AuthOptions{
 		IdentityEndpoint: l.AuthURL,
 		Username:         l.Username,
 		UserID:           l.UserID,
 		Password:         l.Password.Reveal(),
-		// A token that expires in the middle of a run is renewed, unless it was given instead of a l.
+		// A token that expires in the middle of a run is renewed, unless it was given instead of a login.
 		AllowReauth:                 true,
 		ApplicationCredentialID:     l.AppCredentialID,
 		ApplicationCredentialName:   l.AppCredentialName,

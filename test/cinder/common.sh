@@ -9,7 +9,7 @@ export CINDER_SRC
 # CINDER: the release, as its first number; each is that of a Debian release. 21 is what make e2e runs against.
 export CINDER=${CINDER:-$(cat "$LAB_STATE/cinder/release" 2>/dev/null || echo 21)}
 case $CINDER in
-17) CINDER_SUITE=bullseye ;; # Wallaby's beginnings
+17) CINDER_SUITE=bullseye ;; # Victoria
 21) CINDER_SUITE=bookworm ;; # Zed
 26) CINDER_SUITE=trixie ;;   # Epoxy
 28) CINDER_SUITE=forky ;;    # Gazpacho

@@ -1,6 +1,5 @@
 #!/bin/bash
 # node.sh up|down NODE        start or end a node (NODE is its number)
-# node.sh kill NODE           end all its processes at once, as when its power fails; up starts it again with its disk
 # node.sh exec NODE CMD...    run a command inside it, as root
 set -euo pipefail
 # shellcheck source=env.sh
@@ -24,26 +23,21 @@ node_up() {
     "$CLUSTER/node-init.sh" "$node"
 }
 
-node_kill() {
-  lab_stop "$KUBE_DIR" "node$1" KILL
-  release_loops "$1"
-  remove_node_net "$1"
-  remove_cgroups "node$1"
-}
-
 node_down() {
-  node_kill "$1"
-  rm -rf --one-file-system "$(node_dir "$1")"
+  local node=$1
+  lab_stop "$KUBE_DIR" "node$node" KILL
+  release_loops "$node"
+  remove_node_net "$node"
+  remove_cgroups "node$node"
+  rm -rf --one-file-system "$(node_dir "$node")"
 }
 
 # release_loops NODE: loop devices are the machine's, and outlive the node that had the sessions.
 release_loops() {
-  local dir file
-  dir=$(node_dir "$1")/iscsi
-  for file in "$dir"/node/*/*/loop.*; do
+  local file
+  for file in "$(node_dir "$1")"/iscsi/node/*/*/loop.*; do
     [ ! -e "$file" ] || losetup --detach "$(cat "$file")" 2>/dev/null || true
   done
-  rm -rf --one-file-system "$dir"
 }
 
 # node_init NODE: the host's pid of the node's process 1, the only child of the one that was started.
@@ -62,7 +56,6 @@ node_exec() {
 case ${1:-}:${2:-} in
   up:[1-9]) lab_lock && node_up "$2" ;;
   down:[1-9]) lab_lock && node_down "$2" ;;
-  kill:[1-9]) lab_lock && node_kill "$2" ;;
   exec:[1-9]) shift && node_exec "$@" ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 64 ;;
+  *) sed -n '2,3s/^# //p' "$0" >&2; exit 64 ;;
 esac

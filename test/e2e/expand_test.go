@@ -203,9 +203,7 @@ func (w *world) growingDirectory() map[string]string {
 // grow asks for more, and waits until the PV has it.
 func (w *world) grow(claim *corev1.PersistentVolumeClaim, size string) {
 	w.t.Helper()
-	patch := []byte(`{"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`)
-	_, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(w.ctx(), claim.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.must(err, "ask for "+size)
+	w.ask(claim, size)
 	w.eventually(toBind, "the PV to have "+size, func(ctx context.Context) error {
 		pv, err := kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+string(claim.UID), metav1.GetOptions{})
 		if has := pv.Spec.Capacity.Storage().String(); err == nil && has != size {

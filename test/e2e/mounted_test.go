@@ -129,8 +129,8 @@ func TestAPodWithAWrongPasswordOfItsVolumeDoesNotStart(t *testing.T) {
 func TestAGrownVolumeIsSeenAfterThePodsRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "grown")
-	w.class(w.ns, parameter("type", "lvm"), func(class *storagev1.StorageClass) { class.AllowVolumeExpansion = new(true) })
-	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"verbs": "provision,delete,expand"}))
+	w.class(w.ns, parameter("type", "lvm"), expandable)
+	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"verbs": expandVerbs}))
 	claim := w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) })
 	const size = "dd if=/dev/data bs=1M count=1 skip=1500 2>/dev/null | wc -c"
 	equal(t, "bytes behind the end", w.read(claim, "node1", size, asDevice), "0\n")

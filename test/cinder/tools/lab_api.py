@@ -60,8 +60,8 @@ class Cinder:
             self.url = '%s/%s' % (CINDER, project)
         else:
             # The project of noauth is whatever the token says. One that is not hexadecimal is refused in a URL
-            # (project_id_regex), so it is left out there. Before Cinder 18 each URL has one, and it may be any.
-            self.token, self.url = 'admin:admin', CINDER + ('/admin' if int(os.environ['CINDER']) < 18 else '')
+            # (project_id_regex), so it is left out there. Before Yoga (20) each URL has one, and it may be any.
+            self.token, self.url = 'admin:admin', CINDER + ('/admin' if int(os.environ['CINDER']) < 20 else '')
 
     def __call__(self, method, path, body=None):
         return request(method, self.url + path, body, self.token)[1]
