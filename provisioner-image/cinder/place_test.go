@@ -16,10 +16,12 @@ const project = "00000000000000000000000000000001"
 // catalog is a keystone with a Cinder in two regions, one of them with the project in its URL.
 func catalog(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Subject-Token", "token")
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusCreated)
+		}
 		fmt.Fprintf(w, `{"token": {"expires_at": "2099-01-01T00:00:00.000000Z", "project": {"id": %q, "name": "p"}, "catalog": [
 			{"type": "volumev3", "name": "cinderv3", "endpoints": [
 				{"interface": "public", "region": "one", "region_id": "one", "url": "http://192.0.2.1:8776/v3/%s"},
@@ -39,6 +41,14 @@ func TestPlaceIsEndpointRegionAndProject(t *testing.T) {
 	}{
 		"the first region": {login, volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project}},
 		"a region by name": {two, volume.Place{Endpoint: "http://192.0.2.2:8776/v3", Region: "two", Project: project}},
+		"a token that was given, of which nothing is noted": {
+			credentials.Login{AuthURL: login.AuthURL, Token: "to:ken"},
+			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Region: "one", Project: project},
+		},
+		"a user in the URL, of whom nothing is noted": {
+			credentials.Login{Endpoint: "http://u:hush@192.0.2.1:8776/v3", Project: "admin"},
+			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
+		},
 		"without keystone": {
 			credentials.Login{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
 			volume.Place{Endpoint: "http://192.0.2.1:8776/v3", Project: "admin"},
