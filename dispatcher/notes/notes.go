@@ -73,6 +73,15 @@ func Stalled(attempts int, expand bool) string {
 	return fmt.Sprintf("no further attempt after %d, the config's max-attempts; it is tried again %s", attempts, next)
 }
 
+// NextAttempt says when the next attempt starts. It may start sooner if the node was full and the scheduler is to select another.
+func NextAttempt(pause time.Duration, selectsAgain bool) string {
+	next := "next attempt in " + pause.Round(time.Second).String()
+	if selectsAgain {
+		next += ", sooner on another node: the scheduler is to choose again"
+	}
+	return next
+}
+
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV does not exist. forget is the annotation that
 // releases its record.
 func RetainedInDoubt(job, forget string) string {

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -11,6 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
@@ -97,9 +97,6 @@ func (o *Observation) ClonedFrom() string {
 
 // NextAttempt says when the next attempt starts.
 func (o *Observation) NextAttempt(d decide.RecordOutcome) string {
-	next := "next attempt in " + d.Retry.Sub(d.Run.Outcome.Finished).Round(time.Second).String()
-	if d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity && o.View.Provision.NodeSelected {
-		next += ", sooner on another node: the scheduler is to choose again"
-	}
-	return next
+	full := d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity
+	return notes.NextAttempt(d.Retry.Sub(d.Run.Outcome.Finished), full && o.View.Provision.NodeSelected)
 }
