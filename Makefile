@@ -14,7 +14,7 @@ TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
 # kills processes, the next measures time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
 # under the race detector. make race gives it those, too.
-UNRACED := TestEveryView|TestWalk|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestAnAssignment
+UNRACED := TestEveryView|TestWalk|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment
 UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit
 SLOW := ^($(UNRACED)|$(UNRACED_SCENARIOS))
 # A test is over before its garbage matters.
@@ -132,5 +132,5 @@ e2e: deps build ## the tests against both real systems, as Go tests; minutes; KU
 	@scripts/e2e.sh
 
 .PHONY: e2e-long
-e2e-long: deps build ## every suite against Cinder in each mode, every backend, the commands of the docs, e2e on the oldest Kubernetes; PART=NAME runs one (root)
+e2e-long: deps build ## every suite against Cinder in each mode, four releases of it, every backend, the commands of the docs, e2e on the oldest Kubernetes; PART=NAME runs one (root)
 	@scripts/e2e-long.sh

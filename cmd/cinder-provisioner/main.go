@@ -31,8 +31,7 @@ func execute(ctx context.Context, args []string) run.Result {
 	// What cobra refuses before a verb begins is a wrong use of the command.
 	result := run.Result{Code: contract.ExitUsage}
 	root := command(func(verb contract.Verb, o options) {
-		task, done, err := work(ctx, verb, o)
-		result = run.WithWarnings(run.Judge(task, done, err), task.Login.Warnings)
+		result = run.JudgeAll(work(ctx, verb, o))
 	})
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {

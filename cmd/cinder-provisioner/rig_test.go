@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ type rig struct {
 	limit    int
 	process  *os.Process
 	killed   bool
+	// changes are the requests that change something, in their order.
+	changes []string
 }
 
 func newRig(t *testing.T, cinder store, api string) *rig {
@@ -100,9 +103,37 @@ func (r *rig) proxy(to string, change func([]byte) []byte) string {
 		}
 		return r.counted()
 	}
-	server := httptest.NewServer(forward)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.note(request)
+		forward.ServeHTTP(w, request)
+	}))
 	r.t.Cleanup(server.Close)
 	return server.URL + target.Path
+}
+
+// note notes a request that changes something: an action of Cinder by its name, any other by method and resource.
+func (r *rig) note(request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // the process was killed
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	change := ""
+	for _, resource := range []string{"volumes", "attachments", "secrets", "persistentvolumes"} {
+		if request.Method != http.MethodGet && slices.Contains(strings.Split(request.URL.Path, "/"), resource) {
+			change = request.Method + " " + resource
+		}
+	}
+	var action map[string]any
+	if strings.HasSuffix(request.URL.Path, "/action") && json.Unmarshal(body, &action) == nil {
+		change = strings.Join(slices.Collect(maps.Keys(action)), " ")
+	}
+	if change == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes = append(r.changes, change)
 }
 
 func rewrite(answer *http.Response, change func([]byte) []byte) error {
@@ -147,14 +178,25 @@ func (r *rig) run(verb contract.Verb) int {
 	r.t.Helper()
 	object, undo := r.kube.pv(contract.PVName(r.uid)), false
 	if object == nil {
-		object, undo = r.skeleton(), verb == contract.Delete
+		object, undo = skeleton(r.uid), verb == contract.Delete
 	}
-	requests := contract.Requests{Version: contract.Version, Verb: verb, Items: []contract.Request{{
-		UID: r.uid, PVName: contract.PVName(r.uid), Namespace: "shop", Name: "data", Class: "silver", Size: 1 << 30, Undo: undo,
-		Properties: map[string]string{"attach-api": r.api},
-	}}}
-	maps.Copy(requests.Items[0].Properties, r.also)
-	text, err := requests.Encode()
+	request := r.request(r.uid)
+	request.Undo = undo
+	return r.ask(verb, object, request)
+}
+
+func (r *rig) request(uid string) contract.Request {
+	properties := map[string]string{"attach-api": r.api}
+	maps.Copy(properties, r.also)
+	return contract.Request{
+		UID: uid, PVName: contract.PVName(uid), Namespace: "shop", Name: "data", Class: "silver", Size: 1 << 30, Properties: properties,
+	}
+}
+
+// ask executes a verb for some requests. The object is what pv.json holds.
+func (r *rig) ask(verb contract.Verb, object any, requests ...contract.Request) int {
+	r.t.Helper()
+	text, err := contract.Requests{Version: contract.Version, Verb: verb, Items: requests}.Encode()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -195,15 +237,15 @@ func (r *rig) write(name string, data []byte) {
 	}
 }
 
-func (r *rig) skeleton() map[string]any {
+func skeleton(uid string) map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "PersistentVolume",
 		"metadata": map[string]any{
-			"name": contract.PVName(r.uid), "annotations": map[string]string{contract.AnnClaimUID: r.uid},
+			"name": contract.PVName(uid), "annotations": map[string]string{contract.AnnClaimUID: uid},
 		},
 		"spec": map[string]any{
 			"capacity": map[string]string{"storage": "1Gi"}, "accessModes": []string{"ReadWriteOnce"},
-			"claimRef": map[string]string{"namespace": "shop", "name": "data", "uid": r.uid},
+			"claimRef": map[string]string{"namespace": "shop", "name": "data", "uid": uid},
 		},
 	}
 }

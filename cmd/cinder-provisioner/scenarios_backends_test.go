@@ -14,7 +14,7 @@ func TestEveryBackendIsProvisionedAndDeleted(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
 		for source, volumeType := range s.types {
-			for _, api := range []string{"attachments", "reserve"} {
+			for _, api := range s.exports() {
 				t.Run(volumeType+", "+api, func(t *testing.T) { provisionBackend(t, s, api, source, volumeType) })
 			}
 		}

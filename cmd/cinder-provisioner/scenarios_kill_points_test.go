@@ -30,7 +30,7 @@ func build(t *testing.T) string {
 func TestRunKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	eachCinder(t, func(t *testing.T, s store) {
 		t.Helper()
-		for _, api := range []string{"attachments", "reserve"} {
+		for _, api := range s.exports() {
 			t.Run(api+"/provision", func(t *testing.T) { killProvision(t, s, api) })
 			t.Run(api+"/delete", func(t *testing.T) { killDelete(t, s, api) })
 		}

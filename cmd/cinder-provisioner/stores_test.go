@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -25,8 +26,21 @@ type store struct {
 	env []string
 	// binary of the command.
 	binary string
+	// tokens counts those that a fake keystone has issued. It is nil for the others.
+	tokens *atomic.Int32
 	// types by the source that their volumes are mapped to.
 	types map[string]string
+	// release is Cinder's, as its first number.
+	release string
+}
+
+// exports returns the values of attach-api by which a volume of this Cinder is exported in each of the two ways. Cinder 17 makes attachments only for
+// servers: there the first answer leads to the second way.
+func (s store) exports() []string {
+	if s.release == "17" {
+		return []string{"auto", "reserve"}
+	}
+	return []string{"attachments", "reserve"}
 }
 
 // cinders returns two fake Cinders, without and with keystone, and the real one of the openrc file that
@@ -66,15 +80,19 @@ func fakeKeystoneStore(t *testing.T) store {
 	t.Cleanup(keystone.Close)
 	return store{
 		endpoint: server.Endpoint() + "/" + cindertest.Project, keystone: keystone.URL + "/v3", token: "test:" + cindertest.Project,
-		env:   []string{"OS_USERNAME=u", "OS_PASSWORD=" + keystone.Password, "OS_PROJECT_NAME=p"},
-		types: fakeTypes(),
+		env:    []string{"OS_USERNAME=u", "OS_PASSWORD=" + keystone.Password, "OS_PROJECT_NAME=p"},
+		tokens: &keystone.Tokens,
+		types:  fakeTypes(),
 	}
 }
 
 func realStore(t *testing.T, openrc string) store {
 	t.Helper()
 	env := readOpenrc(t, openrc)
-	actual := store{endpoint: env["OS_CINDER_ENDPOINT"], keystone: env["OS_AUTH_URL"], token: "admin:admin", types: map[string]string{}}
+	actual := store{
+		endpoint: env["OS_CINDER_ENDPOINT"], keystone: env["OS_AUTH_URL"], token: "admin:admin", types: map[string]string{},
+		release: os.Getenv("FLEX_TEST_CINDER_RELEASE"),
+	}
 	if actual.endpoint == "" {
 		actual.token, actual.endpoint = logIn(t, env)
 	}
@@ -110,7 +128,7 @@ func readOpenrc(t *testing.T, openrc string) map[string]string {
 // get reads one of Cinder's resources.
 func (s store) get(t *testing.T, path string, into any) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+path, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+s.project()+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +144,14 @@ func (s store) get(t *testing.T, path string, into any) {
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// project is what stands in the URL before each resource: before Yoga (20) the project, which keystone's catalog has there already.
+func (s store) project() string {
+	if s.release == "17" && s.keystone == "" {
+		return "/admin"
+	}
+	return ""
 }
 
 // volumes counts those whose metadata carry one of the UIDs.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,37 +29,55 @@ const (
 	// storageTimeout limits one request. Cinder itself allows a backend a minute to export a volume.
 	storageTimeout = 2 * time.Minute
 	kubeTimeout    = 30 * time.Second
+	// kubeRate and kubeBurst limit requests a second. A batch makes three for each claim, for which client-go's own limit of
+	// five a second would be slower than Cinder.
+	kubeRate, kubeBurst = 100, 200
 )
 
-// work wires the packages and executes the verb. It returns the task as far as it was read.
-func work(ctx context.Context, verb contract.Verb, opts options) (task input.Task, done run.Report, err error) {
-	if task, err = readTask(verb, opts); err != nil {
-		return task, done, err
+// work wires the packages and executes the verb for every request.
+func work(ctx context.Context, verb contract.Verb, opts options) []run.Ended {
+	tasks, err := readTasks(verb, opts)
+	if err != nil {
+		return run.End([]input.Task{{Verb: verb}}, err)
+	}
+	first := slices.IndexFunc(tasks, func(t input.Task) bool { return t.Fault == nil })
+	if first < 0 {
+		return run.End(tasks, nil)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	runner, err := connect(ctx, tasks[first], opts, log)
+	if err != nil {
+		return run.End(tasks, err)
+	}
+	build, now := version.Get(), time.Now()
+	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go, "requests", len(tasks))
+	for i := range tasks {
+		tasks[i].Volume.Asked = now
+	}
+	return runner.RunAll(ctx, tasks)
+}
+
+// connect logs in to Kubernetes and to the storage.
+func connect(ctx context.Context, task input.Task, opts options, log *slog.Logger) (*run.Runner, error) {
 	for _, warning := range task.Login.Warnings {
 		log.Warn("The login was read in part", "warning", warning)
 	}
-	kube, err := kubeFor(verb, opts)
+	kube, err := kubeFor(task.Verb, opts)
 	if err != nil {
-		return task, done, err
+		return nil, err
 	}
 	storage, err := cinder.Connect(ctx, task.Login, http.Client{Timeout: storageTimeout}, wait)
 	if err != nil {
-		return task, done, err
+		return nil, err
 	}
-	build := version.Get()
-	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go)
-	task.Volume.Asked = time.Now()
-	keeper := volume.NewKeeper(cinder.NewBackend(storage, wait), wait)
-	done, err = run.New(keeper, pv.NewStore(kube), log).Run(ctx, task)
-	return task, done, err
+	storage.Limit(task.Parallel)
+	return run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log), nil
 }
 
-func readTask(verb contract.Verb, opts options) (input.Task, error) {
+func readTasks(verb contract.Verb, opts options) ([]input.Task, error) {
 	namespace, err := namespaceFor(verb, opts)
 	if err != nil {
-		return input.Task{}, err
+		return nil, err
 	}
 	return input.Read(input.Sources{
 		Verb:      verb,
@@ -105,7 +124,7 @@ func connectKube(kubeconfig string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf("find the Kubernetes API: %w", err)}
 	}
-	config.Timeout = kubeTimeout
+	config.Timeout, config.QPS, config.Burst = kubeTimeout, kubeRate, kubeBurst
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf("prepare requests to Kubernetes: %w", err)}

@@ -54,13 +54,41 @@ func sources(t *testing.T, job *batchv1.Job) input.Sources {
 	}
 }
 
-func read(t *testing.T, job *batchv1.Job) input.Task {
+func readAll(t *testing.T, job *batchv1.Job) []input.Task {
 	t.Helper()
-	task, err := input.Read(sources(t, job))
+	tasks, err := input.Read(sources(t, job))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return task
+	for _, task := range tasks {
+		if task.Fault != nil {
+			t.Fatal(task.Fault)
+		}
+	}
+	return tasks
+}
+
+func read(t *testing.T, job *batchv1.Job) input.Task {
+	t.Helper()
+	tasks := readAll(t, job)
+	if len(tasks) != 1 {
+		t.Fatalf("%d tasks", len(tasks))
+	}
+	return tasks[0]
+}
+
+// Each request of a batch has its own PV, and what the class and the login say.
+func TestImageReadsTheBatchThatJobsBuilds(t *testing.T) {
+	plan := batchOf(cinder(t), "u1", "u2", "u3")
+	for i, got := range readAll(t, fixture.Build(t, plan)) {
+		want := append([]jobs.Plan{plan}, plan.With...)[i]
+		if diff := cmp.Diff(want.Request, got.Request) + cmp.Diff(want.PV, got.PV); diff != "" {
+			t.Errorf("request %d (-built +read):\n%s", i, diff)
+		}
+		if got.Volume.UID != want.Request.UID || got.Secret.Name != want.PV.Name || !got.Shared || got.Parallel != 8 || !got.Login.IsNoauth() {
+			t.Errorf("read %+v", got)
+		}
+	}
 }
 
 func TestImageReadsWhatJobsBuilds(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/place"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -14,6 +16,10 @@ import (
 type Backend struct {
 	cinder *Cinder
 	wait   volume.Wait
+
+	// knows is whether this Cinder can complete attachments. It is nil until Cinder was asked.
+	asking sync.Mutex
+	knows  *bool
 }
 
 var _ volume.Backend = (*Backend)(nil)
@@ -29,6 +35,14 @@ func (b *Backend) List(ctx context.Context, f volume.Filter) ([]volume.Volume, e
 		return b.cinder.Find(ctx, f.UID)
 	}
 	return b.cinder.List(ctx, f.Cluster)
+}
+
+// Place returns which Cinder answers, and for which project.
+func (b *Backend) Place() volume.Place { return place.Of(b.cinder.api) }
+
+// ListFirst lists volumes of a cluster.
+func (b *Backend) ListFirst(ctx context.Context, clusterUID string, most int) ([]volume.Volume, bool, error) {
+	return b.cinder.ListFirst(ctx, clusterUID, most)
 }
 
 // Get asks for one volume.

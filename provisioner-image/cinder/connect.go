@@ -10,9 +10,10 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
-	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/place"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/projecturl"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/transport"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -24,10 +25,8 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 	if err != nil {
 		return nil, &volume.Error{Kind: volume.Misconfigured, Doing: "prepare TLS", Err: err}
 	}
-	if config != nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone() // the standard library's own
-		transport.TLSClientConfig = config
-		client.Transport = transport
+	if config != nil || client.Transport == nil {
+		client.Transport = transport.New(config)
 	}
 	if login.IsNoauth() {
 		return connectNoauth(login, client, wait)
@@ -86,6 +85,11 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	return &Cinder{api: api}, nil
 }
 
+// Limit makes requests wait while so many others are on their way. It is called before the first request.
+func (c *Cinder) Limit(parallel int) {
+	c.api.HTTPClient.Transport = transport.Limit(c.api.HTTPClient.Transport, parallel)
+}
+
 // versionInPath matches the endpoints of a catalog that name the version of the API. In others it is to be added, and
 // the project where this Cinder wants it.
 var versionInPath = regexp.MustCompile(`/v[0-9][0-9.]*/`)
@@ -96,26 +100,7 @@ func addVersion(api *gophercloud.ServiceClient) {
 		return
 	}
 	api.Endpoint += "v3/"
-	if project := projectOf(api.ProviderClient); project != "" {
+	if project := place.Project(api.ProviderClient); project != "" {
 		api.HTTPClient.Transport = projecturl.New(api.HTTPClient.Transport, api.Endpoint, project)
 	}
-}
-
-// loggedIn is what keystone has answered to a login, or about a token that was given.
-type loggedIn interface {
-	ExtractProject() (*tokens.Project, error)
-	ExtractServiceCatalog() (*tokens.ServiceCatalog, error)
-}
-
-// projectOf returns the ID of the token's project, or "" if the token has none.
-func projectOf(provider *gophercloud.ProviderClient) string {
-	token, ok := provider.GetAuthResult().(loggedIn)
-	if !ok {
-		return ""
-	}
-	project, err := token.ExtractProject()
-	if err != nil || project == nil {
-		return ""
-	}
-	return project.ID
 }

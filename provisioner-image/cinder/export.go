@@ -100,7 +100,7 @@ func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, 
 	if a.Method == Attachments || a.Method == Reserve {
 		return a, nil
 	}
-	known, err := b.cinder.KnowsAttachments(ctx)
+	known, err := b.knowsAttachments(ctx)
 	if err != nil {
 		return a, err
 	}
@@ -109,6 +109,20 @@ func (b *Backend) resolve(ctx context.Context, a volume.Access) (volume.Access, 
 		a.Method = Attachments
 	}
 	return a, nil
+}
+
+// knowsAttachments asks Cinder once for all volumes of a run.
+func (b *Backend) knowsAttachments(ctx context.Context) (bool, error) {
+	b.asking.Lock()
+	defer b.asking.Unlock()
+	if b.knows == nil {
+		known, err := b.cinder.KnowsAttachments(ctx)
+		if err != nil {
+			return false, err
+		}
+		b.knows = &known
+	}
+	return *b.knows, nil
 }
 
 // reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may

@@ -3,6 +3,7 @@ package cinder_test
 import (
 	"crypto/rand"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
@@ -82,6 +83,26 @@ func TestCloneOfVolumeInUse(t *testing.T) {
 			if _, err := keeper.Remove(t.Context(), target); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// A volume that the older workflow has exported stays attaching, and no release clones such a volume.
+func TestCloneOfAReservedVolumeIsRefusedByEveryRelease(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		one, two := spec(t, c), spec(t, c)
+		one.Access.Method = cinder.Reserve
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		from, _, err := keeper.Ensure(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		export(t, keeper, from, one)
+		two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
+		if made, _, err := keeper.Ensure(t.Context(), two); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "attach-api attachments") {
+			t.Errorf("%+v, %v", made, err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package cinder_test
 
 import (
+	"crypto/rand"
 	"sync"
 	"testing"
 
@@ -40,6 +41,30 @@ func TestThirtyClaimsInParallel(t *testing.T) {
 		}
 		if len(distinct) != claims || distinct[""] {
 			t.Errorf("%d volumes of %d claims", len(distinct), claims)
+		}
+	})
+}
+
+// The volumes of one cluster are listed, and no others. A page that is full may not be the last.
+func TestVolumesOfAClusterAreListedIfTheyFitOnAPage(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c, cluster := connect(t, login), rand.Text()
+		for _, uid := range []string{cluster, cluster, rand.Text()} {
+			s := spec(t, c)
+			s.ClusterUID = uid
+			if _, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for most, want := range map[int]bool{1: false, 3: true, 250: true} {
+			found, areAll, err := c.ListFirst(t.Context(), cluster, most)
+			if err != nil || len(found) != min(most, 2) || areAll != want {
+				t.Errorf("at most %d: %d volumes, which are all: %t, %v", most, len(found), areAll, err)
+			}
+		}
+		if found, areAll, err := c.ListFirst(t.Context(), "another", 250); err != nil || len(found) > 0 || !areAll {
+			t.Errorf("of another cluster: %d volumes, which are all: %t, %v", len(found), areAll, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,41 +20,54 @@ type Cinder struct{ api *gophercloud.ServiceClient }
 // Find lists the claim's volumes. Some Cinders ignore a filter that they do not know and return all volumes, so that
 // the answer is filtered again.
 func (c *Cinder) Find(ctx context.Context, uid string) ([]volume.Volume, error) {
-	return c.list(ctx, "list the volumes of claim "+uid, map[string]string{volume.KeyUID: uid}, func(v volume.Volume) bool {
-		return v.UID() == uid
-	})
+	opts := volumes.ListOpts{Metadata: map[string]string{volume.KeyUID: uid}}
+	found, _, err := c.list(ctx, "list the volumes of claim "+uid, opts, func(v volume.Volume) bool { return v.UID() == uid })
+	return found, err
 }
 
 // List lists the volumes of all claims.
 func (c *Cinder) List(ctx context.Context, cluster string) ([]volume.Volume, error) {
-	var filter map[string]string
+	var opts volumes.ListOpts
 	if cluster != "" {
-		filter = map[string]string{volume.KeyCluster: cluster}
+		opts.Metadata = map[string]string{volume.KeyCluster: cluster}
 	}
-	return c.list(ctx, "list the volumes of cluster "+cluster, filter, func(v volume.Volume) bool {
+	found, _, err := c.list(ctx, "list the volumes of cluster "+cluster, opts, func(v volume.Volume) bool {
 		return v.UID() != "" && (cluster == "" || v.Metadata[volume.KeyCluster] == cluster)
+	})
+	return found, err
+}
+
+// ListFirst lists the volumes with the UID of a cluster that are on the first page, and reports whether there is no other
+// page.
+func (c *Cinder) ListFirst(ctx context.Context, clusterUID string, most int) (found []volume.Volume, areAll bool, err error) {
+	opts := volumes.ListOpts{Limit: most, Metadata: map[string]string{volume.KeyClusterUID: clusterUID}}
+	return c.list(ctx, "list the volumes of the cluster with the UID "+clusterUID, opts, func(v volume.Volume) bool {
+		return v.Metadata[volume.KeyClusterUID] == clusterUID
 	})
 }
 
-// list reads every page. The values of the filter contain no quote, for which Cinder would return nothing.
+// list reads every page, or with a limit the first one, and reports whether that was the last. The values of the filter
+// contain no quote, for which Cinder would return nothing.
 func (c *Cinder) list(
-	ctx context.Context, doing string, filter map[string]string, wanted func(volume.Volume) bool,
-) ([]volume.Volume, error) {
-	var found []volume.Volume
-	err := c.pages(volumes.ListOpts{Metadata: filter}).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
+	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
+) (found []volume.Volume, areAll bool, err error) {
+	areAll = true // there may be no page
+	err = c.pages(opts).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
 		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
 		for i := range all {
 			if v := toVolume(&all[i]); wanted(v) {
 				found = append(found, v)
 			}
 		}
-		return err == nil, err
+		next, linkErr := p.NextPageURL()
+		areAll = next == ""
+		return opts.Limit == 0, errors.Join(err, linkErr)
 	})
 	if err != nil {
 		// This is the first request of every run: it fails if endpoint, project or version are wrong.
-		return nil, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
+		return nil, false, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
 	}
-	return found, nil
+	return found, areAll, nil
 }
 
 // page is a page of a list of volumes.

@@ -180,6 +180,10 @@ func TestFromCloudsWarnsOfWhatItDoesNotRead(t *testing.T) {
 			"clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, project_name: t, pasword: hush}}}", "",
 			`clouds.yaml: key "pasword" in auth of cloud a is not known and not read; did you mean "password"?`,
 		},
+		"a key without a value, as the end of a password is in one line": {
+			"clouds: {a: {auth: {auth_url: http://k/v3, username: u, project_name: t, password: p,hush}}}", "",
+			`clouds.yaml: a key without a value in auth of cloud a is not known and not read`,
+		},
 		"a key of the file":    {"clouds: {a: {" + auth + "}}\ncluods: hush", "", `clouds.yaml: key "cluods" in the file is not known and not read; did you mean "clouds"?`},
 		"a key of the secrets": {"clouds: {a: {" + auth + "}}", "clouds: {a: {auth: {pasword: hush}}}", `secure.yaml: key "pasword" in auth of cloud a is not known and not read; did you mean "password"?`},
 		"another endpoint": {

@@ -28,7 +28,7 @@ func FromConfig(name string, data []byte, which string, files Files) (Login, err
 	if fatal := gcfg.FatalOnly(err); fatal != nil {
 		return Login{}, fmt.Errorf("%s: %w", name, parserFault(fatal))
 	}
-	warnings := parserWarnings(name, err)
+	warnings := parserWarnings(name, data, err)
 	f, err := c.pick(which)
 	if err != nil {
 		return Login{}, withWarnings(fmt.Errorf("%s: %w", name, err), warnings)

@@ -75,6 +75,16 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 		"a project in the dead URL": {
 			config: "[Global]\ncinder-endpoint=http://c:8776/v2/1f\n", fault: `names the API v2, which is gone: write "http://c:8776/v3", and name`,
 		},
+		"a password in the dead URL": {
+			config: "[Global]\ncinder-endpoint=http://u:hush@c:8776/v2\n",
+			fault:  `"http://u:xxxxx@c:8776/v2" names the API v2, which is gone: write "http://u:xxxxx@c:8776/v3"`,
+		},
+		"a password in a URL of a project": {
+			config: "[Global]\ncinder-endpoint=http://u:hush@c:8776/v3/1f\n", fault: `write "http://u:xxxxx@c:8776/v3", and name`,
+		},
+		"a password in a URL without a version": {config: "[Global]\ncinder-endpoint=http://u:hush@c\n", fault: `write "http://u:xxxxx@c/v3"`},
+		"a password in a URL without a scheme":  {config: "[Global]\ncinder-endpoint=u:hush@c\n", fault: "is no http or https URL"},
+		"a password that no URL can have":       {config: "[Global]\ncinder-endpoint=http://u:%hush@c/v3\n", fault: "is no http or https URL"},
 		"no URL":                                {config: "[Global]\ncinder-endpoint=192.0.2.1", fault: "is no http or https URL"},
 		"a key without a value":                 {config: "[Global]\nregion\n", fault: `key "region" in [Global] has no value`},
 		"a value that does not end":             {config: "[Global]\npassword=\"hush", fault: "line 2: the value's closing quote is missing"},
@@ -209,6 +219,10 @@ func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 		"a key":                       {"regoin=hush", `cloud config cloud.conf: key "regoin" in [Global] is not known and not read; did you mean "region"?`},
 		"the word of other programs":  {"project-name=hush", `cloud config cloud.conf: key "project-name" in [Global] is not known and not read; did you mean "tenant-name"?`},
 		"a key that is like no other": {"zzzzzz=hush", `cloud config cloud.conf: key "zzzzzz" in [Global] is not known and not read`},
+		"a key without a value":       {"hush", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
+		"a key with an empty value":   {"hush=", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
+		"the end of Base64":           {"hush==", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
+		"a truth without a value":     {"tls-insecur", `cloud config cloud.conf: a key without a value in [Global] is not known and not read; did you mean "tls-insecure"?`},
 		"a section":                   {"[Metdata]\nx=hush\ny=hush", `cloud config cloud.conf: section [Metdata] is not known and not read; did you mean "metadata"?`},
 		"a section with a name":       {"[Other \"n\"]\nx=hush", `cloud config cloud.conf: section [Other] is not known and not read`},
 		"a key of the storage":        {"[BlockStorage]\nbs-verzion=hush", `cloud config cloud.conf: key "bs-verzion" in [BlockStorage] is not known and not read; did you mean "bs-version"?`},
@@ -229,14 +243,15 @@ func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 	}
 }
 
-// The parser's own messages may hold a value, ours may not.
+// The parser's own messages may hold a value, ours may not. A line of its own may be the end of one, too.
 func TestFaultOfACloudConfigShowsNoValue(t *testing.T) {
 	for _, text := range []string{
 		`password="hush`, `password="hush\x"`, `password=hush\x`, "hush", "a hush", "password hush", "password: hush", "tls-insecure=hush", "use-clouds=hush",
 		"password=a\\\nhush=\"", "[Global]hush", "[Global hush]", "password=~\n~hush", "password", "region=x\n\"hush\"", "p\x00hush", "password=\xffhush",
+		"password=\nhush", "password=\nhush=", "password=abc\nhush==",
 	} {
 		_, err := credentials.FromConfig("cloud.conf", []byte("[Global]\n"+text+"\n"), "", files)
-		if err == nil || strings.Contains(err.Error(), "hush") && !strings.Contains(err.Error(), `key "hush" in`) {
+		if err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -146,21 +146,22 @@ func withVersion(raw string) string {
 }
 
 // checkVersion accepts an http or https URL that ends in /v3. The version that no longer exists has a message of its
-// own, since every old example names it.
+// own, since every old example names it. No message shows a password that is in the URL.
 func checkVersion(what, raw, dead string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%s %q is no http or https URL", what, raw)
+		return fmt.Errorf("%s is no http or https URL: write http://HOST:PORT/v3", what)
 	}
+	written := u.Redacted()
 	base, version, rest := splitVersion(u.Path, dead)
 	u.Path = path.Join("/", base, "v3")
 	switch {
 	case version == dead:
-		return fmt.Errorf("%s %q names the API %s, which is gone: write %q%s", what, raw, dead, u, ofProject(rest))
+		return fmt.Errorf("%s %q names the API %s, which is gone: write %q%s", what, written, dead, u.Redacted(), ofProject(rest))
 	case rest != "":
-		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, raw, u, ofProject(rest))
+		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), ofProject(rest))
 	case version == "":
-		return fmt.Errorf("%s %q does not end in /v3: write %q", what, raw, u)
+		return fmt.Errorf("%s %q does not end in /v3: write %q", what, written, u.Redacted())
 	default:
 		return nil
 	}

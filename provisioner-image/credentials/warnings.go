@@ -70,20 +70,34 @@ func parserFault(err error) error {
 	return fmt.Errorf("line %s: %s", found[1], parserTexts[i].says)
 }
 
-// parserWarnings returns a warning for each key and section that is not read.
-func parserWarnings(origin string, err error) []string {
+// parserWarnings returns a warning for each key and section of the file that is not read.
+func parserWarnings(origin string, data []byte, err error) []string {
 	var out []string
 	for _, one := range warnings.WarningsOnly(err) {
 		section, sub, key, ok := placeIn(one)
 		if !ok {
 			continue
 		}
-		warning := sectionWarning(origin, section, sub, key)
+		warning := sectionWarning(origin, section, sub, key, shownKey(key, isAssigned(data, key)))
 		if warning != "" && !slices.Contains(out, warning) {
 			out = append(out, warning)
 		}
 	}
 	return out
+}
+
+// isAssigned reports whether a line of the file gives the key a value. Equals signs alone are none: Base64 ends with them.
+func isAssigned(data []byte, key string) bool {
+	return regexp.MustCompile(`(?mi)^[ \t]*` + regexp.QuoteMeta(key) + `[ \t]*=[ \t]*[^\s=]`).Match(data)
+}
+
+// shownKey returns how a warning shows a key. One without a value is not shown: it may be a part of a value, such as the end of a password whose
+// line was broken.
+func shownKey(key string, hasValue bool) string {
+	if !hasValue {
+		return "a key without a value"
+	}
+	return fmt.Sprintf("key %q", key)
 }
 
 // Sections and keys that only the cloud provider and its other programs read. The same file serves all of them.
@@ -95,7 +109,7 @@ var (
 	}
 )
 
-func sectionWarning(origin, section, sub, key string) string {
+func sectionWarning(origin, section, sub, key, shown string) string {
 	word := strings.ToLower(section)
 	switch {
 	case slices.Contains(providersSections, word), slices.Contains(providersStorage, strings.ToLower(key)):
@@ -105,9 +119,9 @@ func sectionWarning(origin, section, sub, key string) string {
 	case word == "global":
 		// The cloud provider says tenant where other programs say project.
 		near := strings.Replace(strings.ToLower(key), "project", "tenant", 1)
-		return unread(origin, fmt.Sprintf("key %q in %s", key, sectionOf(section, sub)), near, globalKeys())
+		return unread(origin, shown+" in "+sectionOf(section, sub), near, globalKeys())
 	default:
-		return unread(origin, fmt.Sprintf("key %q in %s", key, sectionOf(section, sub)), key, append([]string{"endpoint"}, providersStorage...))
+		return unread(origin, shown+" in "+sectionOf(section, sub), key, append([]string{"endpoint"}, providersStorage...))
 	}
 }
 

@@ -123,11 +123,11 @@ var (
 
 func unknownKeys(origin, where string, n *yaml.Node, known []string) []string {
 	var out []string
-	for key := range pairs(n) {
+	for key, value := range pairs(n) {
 		if key == "<<" || strings.HasPrefix(key, "x-") || slices.Contains(known, key) || otherEndings.MatchString(key) {
 			continue
 		}
-		out = append(out, unread(origin, fmt.Sprintf("key %q in %s", key, where), key, known))
+		out = append(out, unread(origin, shownKey(key, value.Tag != "!!null")+" in "+where, key, known))
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // class holds the StorageClass's parameters and the config's properties, as text.
@@ -32,6 +34,8 @@ type class struct {
 	cephSecret, cephUser         string
 	// The login.
 	cloudConfig, cloud string
+	// How many requests to the storage a batch sends at a time.
+	parallel string
 }
 
 // SharedInitiator and sharedHost are how all nodes present themselves, unless the class has its own names and unless the
@@ -87,6 +91,7 @@ func (c *class) properties() map[string]*string {
 		"ceph-user":        &c.cephUser,
 		"cloud-config":     &c.cloudConfig,
 		"cloud":            &c.cloud,
+		"parallel":         &c.parallel,
 	}
 }
 
@@ -119,6 +124,23 @@ func readClass(given map[string]string, clusterUID string) (class, error) {
 	}
 	faults = append(faults, c.oneFileSystem())
 	return c, errors.Join(faults...)
+}
+
+// How many requests to the storage are sent at a time. More than a batch has claims would never be sent.
+const (
+	defaultParallel = 8
+	mostParallel    = contract.MaxBatch
+)
+
+func parallel(c class) (int, error) {
+	if c.parallel == "" {
+		return defaultParallel, nil
+	}
+	n, err := strconv.Atoi(c.parallel)
+	if err != nil || n < 1 || n > mostParallel {
+		return defaultParallel, fmt.Errorf("property parallel: %q is no number from 1 to %d", c.parallel, mostParallel)
+	}
+	return n, nil
 }
 
 // parseBool reads a truth value. An empty text is false. A text that is neither true nor false is a fault.

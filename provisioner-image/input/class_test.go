@@ -20,7 +20,7 @@ import (
 // with reads the task of a class with these properties.
 func with(t *testing.T, properties map[string]string, edit func(*contract.Requests, fstest.MapFS)) (input.Task, error) {
 	t.Helper()
-	return input.Read(sources(t, func(r *contract.Requests, files fstest.MapFS) {
+	return read(sources(t, func(r *contract.Requests, files fstest.MapFS) {
 		maps.Copy(r.Items[0].Properties, properties)
 		if edit != nil {
 			edit(r, files)
@@ -204,13 +204,13 @@ func TestPropertiesDescribeTheVolume(t *testing.T) {
 		"scheduler-hints": `{"same_host": ["a"], "query": "[\"=\", \"$free\", 1]"}`, "availability": "selected-node",
 		"snapshot": "s-1", "adopt": "shop/data: v-1",
 	}, func(r *contract.Requests, _ fstest.MapFS) {
-		r.Items[0].SelectedZone, r.Items[0].Name = "east", `da"ta`
+		r.Items[0].SelectedZone, r.Items[0].Name, r.Items[0].ClusterUID = "east", `da"ta`, "c-1"
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := task.Volume
-	if v.Name != "it_s one-shop-da_ta" || v.Zone != "east" || v.Source.SnapshotID != "s-1" || v.Adopt != "" {
+	if v.ClusterUID != "c-1" || v.Name != "it_s one-shop-da_ta" || v.Zone != "east" || v.Source.SnapshotID != "s-1" || v.Adopt != "" {
 		t.Errorf("%+v", v)
 	}
 	terms := task.PV.Spec.NodeAffinity.Required.NodeSelectorTerms
@@ -296,7 +296,7 @@ func TestListNeedsNoClaim(t *testing.T) {
 		delete(files, "pv.json")
 	})
 	in.Verb = contract.List
-	if task, err := input.Read(in); err != nil || !task.Login.IsNoauth() {
+	if task, err := read(in); err != nil || !task.Login.IsNoauth() {
 		t.Errorf("%+v, %v", task, err)
 	}
 }

@@ -27,10 +27,15 @@ type Sources struct {
 	Methods []volume.Method
 }
 
-// Task is what one run is asked to do.
+// Task is one request that a run is to do.
 type Task struct {
 	Verb    contract.Verb
 	Request contract.Request
+	// Fault says why this image can never do the task. With it the rest of the task may be missing.
+	Fault error
+	// Shared is true if the run has other tasks, and Parallel how many requests to the storage may be sent at a time.
+	Shared   bool
+	Parallel int
 	// PV is the skeleton to complete, or the PV to delete.
 	PV    *corev1.PersistentVolume
 	Login credentials.Login
@@ -62,33 +67,70 @@ func fault(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Read reads the task. It refuses a request that this image can never do.
-func Read(in Sources) (Task, error) {
-	task := Task{Verb: in.Verb}
-	var err error
-	if task.Request, err = readRequest(in); err != nil {
-		return task, err
-	}
-	class, err := readClass(task.Request.Properties, task.Request.ClusterUID)
+// Read reads the tasks of a run: one, or one for each request of a batch, in their order. A task that this image can never
+// do has a Fault, which keeps no other one from being done. An error is about the run, whose requests are not known then.
+func Read(in Sources) ([]Task, error) {
+	requests, err := readRequests(in)
 	if err != nil {
-		return task, fault(contract.ExitConfig, err)
+		return nil, err
 	}
-	if task.Login, err = readLogin(in, class); err != nil {
-		return task, fault(contract.ExitConfig, err)
+	common, err := readCommon(in, requests)
+	tasks := make([]Task, len(requests))
+	for i, r := range requests {
+		tasks[i] = Task{Verb: in.Verb, Request: r, Shared: len(requests) > 1, Parallel: common.parallel, Login: common.login, Fault: err}
+		if err == nil {
+			tasks[i].Fault = tasks[i].read(common, i)
+		}
 	}
-	if in.Verb == contract.List {
-		task.Volume.Cluster = searchable(class.cluster)
-		return task, nil
-	}
-	return task, task.readClaim(in, class)
+	return tasks, nil
 }
 
-// readClaim reads the part of the task that is about one claim.
-func (task *Task) readClaim(in Sources, c class) error {
+// common is what all requests of a run share: verb, config and class are the same.
+type common struct {
+	Sources
+
+	class    class
+	parallel int
+	login    credentials.Login
+	pvs      []*corev1.PersistentVolume
+}
+
+// readCommon reads what the requests share, of which there is at least one.
+func readCommon(in Sources, requests []contract.Request) (common, error) {
+	of := common{Sources: in, parallel: defaultParallel}
 	var err error
-	if task.PV, err = readPV(in, task.Request); err != nil {
+	if of.class, err = readClass(requests[0].Properties, requests[0].ClusterUID); err != nil {
+		return of, fault(contract.ExitConfig, err)
+	}
+	if of.parallel, err = parallel(of.class); err != nil {
+		return of, fault(contract.ExitConfig, err)
+	}
+	if of.login, err = readLogin(in, of.class); err != nil || in.Verb == contract.List {
+		return of, fault(contract.ExitConfig, err)
+	}
+	of.pvs, err = readPVs(in, len(requests))
+	return of, fault(contract.ExitUsage, err)
+}
+
+// read reads the part of the task that is about its own request, the i-th.
+func (task *Task) read(of common, i int) error {
+	if task.Verb == contract.List {
+		// A list is about no claim.
+		task.Volume.Cluster = searchable(of.class.cluster)
+		return nil
+	}
+	if err := checkRequest(task.Request); err != nil {
 		return fault(contract.ExitUsage, err)
 	}
+	if task.PV = of.pvs[i]; task.PV.Name != task.Request.PVName {
+		return fault(contract.ExitUsage, fmt.Errorf("pv.json holds PV %q, the request is about %q", task.PV.Name, task.Request.PVName))
+	}
+	return task.readClaim(of.Sources, of.class)
+}
+
+// readClaim reads what the claim wants.
+func (task *Task) readClaim(in Sources, c class) error {
+	var err error
 	if task.Volume, err = spec(in, task.Request, c); err != nil {
 		return err
 	}
@@ -104,34 +146,25 @@ func (task *Task) readClaim(in Sources, c class) error {
 	return fault(contract.ExitConfig, err)
 }
 
-func readRequest(in Sources) (contract.Request, error) {
-	var none contract.Request
+func readRequests(in Sources) ([]contract.Request, error) {
 	data, err := fs.ReadFile(in.Dir, "request.json")
 	if err != nil {
-		return none, fault(contract.ExitUsage, fmt.Errorf("read the request: %w", err))
+		return nil, fault(contract.ExitUsage, fmt.Errorf("read the request: %w", err))
 	}
 	requests, err := contract.DecodeRequests(data)
-	if err != nil {
-		return none, fault(contract.ExitUsage, err)
-	}
-	if requests.Verb != in.Verb {
-		return none, fault(contract.ExitUsage,
+	switch {
+	case err != nil:
+		return nil, fault(contract.ExitUsage, err)
+	case requests.Verb != in.Verb:
+		return nil, fault(contract.ExitUsage,
 			fmt.Errorf("the verb is %q by the argument and %q by the request", in.Verb, requests.Verb))
+	case in.Verb == contract.List:
+		// Its request may hold the class's properties.
+		return append(requests.Items, contract.Request{})[:1], nil
+	case len(requests.Items) == 0:
+		return nil, fault(contract.ExitUsage, errors.New("there is no request"))
 	}
-	if in.Verb == contract.List {
-		// A list is about no claim. Its request may hold the class's properties.
-		return append(requests.Items, none)[0], nil
-	}
-	return only(requests.Items)
-}
-
-// only returns the one request of a run.
-func only(requests []contract.Request) (contract.Request, error) {
-	if n := len(requests); n != 1 {
-		return contract.Request{}, fault(contract.ExitConfig,
-			fmt.Errorf("%d requests in one run: this image serves one, set batch-size to 1", n))
-	}
-	return requests[0], fault(contract.ExitUsage, checkRequest(requests[0]))
+	return requests.Items, nil
 }
 
 // uidForm allows no character that Cinder's filters would read as syntax.
@@ -147,21 +180,29 @@ func checkRequest(r contract.Request) error {
 	return nil
 }
 
-func readPV(in Sources, r contract.Request) (*corev1.PersistentVolume, error) {
+// readPVs reads the PV of each request, in the order of the requests. One request has the PV itself, more have a List.
+func readPVs(in Sources, requests int) ([]*corev1.PersistentVolume, error) {
 	data, err := fs.ReadFile(in.Dir, "pv.json")
 	if err != nil {
 		return nil, fmt.Errorf("read the PV: %w", err)
 	}
-	return decodePV(data, r)
-}
-
-func decodePV(data []byte, r contract.Request) (*corev1.PersistentVolume, error) {
-	pv := &corev1.PersistentVolume{}
-	if err := yaml.Unmarshal(data, pv); err != nil {
-		return nil, fmt.Errorf("read the PV in pv.json: %w", err)
+	if requests == 1 {
+		pv := &corev1.PersistentVolume{}
+		if err := yaml.Unmarshal(data, pv); err != nil {
+			return nil, fmt.Errorf("read the PV in pv.json: %w", err)
+		}
+		return []*corev1.PersistentVolume{pv}, nil
 	}
-	if pv.Name != r.PVName {
-		return nil, fmt.Errorf("pv.json holds PV %q, the request is about %q", pv.Name, r.PVName)
+	var list corev1.PersistentVolumeList
+	if err := yaml.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("read the PVs in pv.json: %w", err)
 	}
-	return pv, nil
+	if len(list.Items) != requests {
+		return nil, fmt.Errorf("pv.json holds %d PVs for %d requests", len(list.Items), requests)
+	}
+	var pvs []*corev1.PersistentVolume
+	for i := range list.Items {
+		pvs = append(pvs, &list.Items[i])
+	}
+	return pvs, nil
 }

@@ -49,8 +49,17 @@ func sources(t *testing.T, edit func(*contract.Requests, fstest.MapFS)) input.So
 	return input.Sources{Verb: contract.Provision, Dir: files, Namespace: "flex-provisioner", Methods: methods}
 }
 
+// read reads the one task of a run.
+func read(in input.Sources) (input.Task, error) {
+	tasks, err := input.Read(in)
+	if err != nil || len(tasks) != 1 {
+		return input.Task{}, err
+	}
+	return tasks[0], tasks[0].Fault
+}
+
 func TestReadReturnsTheTask(t *testing.T) {
-	task, err := input.Read(sources(t, nil))
+	task, err := read(sources(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +96,7 @@ func TestReadReturnsTheTask(t *testing.T) {
 
 func TestSizeIsRoundedUpToGiB(t *testing.T) {
 	for bytes, gib := range map[int64]int{1: 1, 1 << 30: 1, 1<<30 + 1: 2, 10 << 30: 10} {
-		task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
+		task, err := read(sources(t, func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = bytes }))
 		if err != nil || task.Volume.SizeGiB != gib {
 			t.Errorf("%d bytes are %d GiB, want %d (%v)", bytes, task.Volume.SizeGiB, gib, err)
 		}
@@ -99,12 +108,12 @@ func TestLoginIsReadFromAFileOrTheEnvironment(t *testing.T) {
 		r.Items[0].Properties["cloud-config"] = "other.conf"
 		files["secret/other.conf"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(config, "192.0.2.1", "192.0.2.2"))}
 	})
-	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.2:8776/v3" {
+	if task, err := read(in); err != nil || task.Login.Endpoint != "http://192.0.2.2:8776/v3" {
 		t.Errorf("named file: %+v, %v", task.Login, err)
 	}
 	in = sources(t, func(_ *contract.Requests, files fstest.MapFS) { delete(files, "secret/cloud.conf") })
 	in.Env = map[string]string{"OS_CINDER_ENDPOINT": "http://192.0.2.3:8776/v3"}
-	if task, err := input.Read(in); err != nil || task.Login.Endpoint != "http://192.0.2.3:8776/v3" {
+	if task, err := read(in); err != nil || task.Login.Endpoint != "http://192.0.2.3:8776/v3" {
 		t.Errorf("environment: %+v, %v", task.Login, err)
 	}
 }
@@ -123,9 +132,9 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Verb = contract.Delete },
 			contract.ExitUsage, `"provision" by the argument and "delete" by the request`,
 		},
-		"a batch": {
-			func(r *contract.Requests, _ fstest.MapFS) { r.Items = append(r.Items, r.Items[0]) },
-			contract.ExitConfig, "set batch-size to 1",
+		"nothing asked": {
+			func(r *contract.Requests, _ fstest.MapFS) { r.Items = nil },
+			contract.ExitUsage, "there is no request",
 		},
 		"no UID": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].UID = "it's" },
@@ -168,11 +177,65 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := input.Read(sources(t, tc.edit))
+			_, err := read(sources(t, tc.edit))
 			f, ok := errors.AsType[*input.Error](err)
 			if !ok || f.Code != tc.code || !strings.Contains(f.Error(), tc.text) {
 				t.Errorf("error %v, want code %d and %q", err, tc.code, tc.text)
 			}
 		})
+	}
+}
+
+// A batch's requests are read one by one, with one login. pv.json is a List.
+func TestFaultOfOneRequestIsNotTheOthers(t *testing.T) {
+	in := sources(t, func(r *contract.Requests, files fstest.MapFS) {
+		files["pv.json"] = &fstest.MapFile{Data: []byte(`{"kind":"List","items":[{"metadata":{"name":"pvc-1"}},{"metadata":{"name":"pvc-2"}},{"metadata":{"name":"x"}}]}`)}
+		first := r.Items[0]
+		r.Items = nil
+		for _, uid := range []string{"1", "2", "3"} {
+			one := first
+			one.UID, one.PVName = uid, contract.PVName(uid)
+			r.Items = append(r.Items, one)
+		}
+		r.Items[1].Size = 0
+	})
+	tasks, err := input.Read(in)
+	if err != nil || len(tasks) != 3 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	for i, code := range []int{contract.ExitDone, contract.ExitBadRequest, contract.ExitUsage} {
+		f, faulty := errors.AsType[*input.Error](tasks[i].Fault)
+		if faulty != (code != contract.ExitDone) || faulty && f.Code != code || !tasks[i].Shared || !tasks[i].Login.IsNoauth() {
+			t.Errorf("task %d: fault %v, want code %d; %+v", i, tasks[i].Fault, code, tasks[i])
+		}
+	}
+	if tasks[0].PV.Name != "pvc-1" || tasks[0].Volume.UID != "1" {
+		t.Errorf("the first task is %+v", tasks[0])
+	}
+}
+
+// What all requests of a batch share fails each of them.
+func TestFaultOfTheClassIsThatOfEveryRequest(t *testing.T) {
+	for name, edit := range map[string]func(*contract.Requests, fstest.MapFS){
+		"no login":       func(_ *contract.Requests, files fstest.MapFS) { delete(files, "secret/cloud.conf") },
+		"not enough PVs": func(*contract.Requests, fstest.MapFS) {},
+		"parallel":       func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Properties["parallel"] = "65" },
+	} {
+		tasks, err := input.Read(sources(t, func(r *contract.Requests, files fstest.MapFS) {
+			r.Items = append(r.Items, r.Items[0])
+			edit(r, files)
+		}))
+		if err != nil || len(tasks) != 2 || tasks[0].Fault == nil || !errors.Is(tasks[1].Fault, tasks[0].Fault) {
+			t.Errorf("%s: %v, %v", name, tasks, err)
+		}
+	}
+}
+
+func TestParallelHasBounds(t *testing.T) {
+	for text, want := range map[string]int{"": 8, "1": 1, "64": 64, "0": 0, "65": 0, "many": 0} {
+		task, err := with(t, map[string]string{"parallel": text}, nil)
+		if want == 0 && (err == nil || !strings.Contains(err.Error(), "from 1 to 64")) || want > 0 && (err != nil || task.Parallel != want) {
+			t.Errorf("%q: %d, %v", text, task.Parallel, err)
+		}
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"testing/fstest"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
 )
 
 // Every example class of Cinder has only parameters that the image reads. The older provisioner's example leads to its
@@ -26,7 +26,7 @@ func TestExampleClassesAreRead(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			class := exampleClass(t, file)
-			task, err := input.Read(sources(t, func(r *contract.Requests, _ fstest.MapFS) {
+			task, err := read(sources(t, func(r *contract.Requests, _ fstest.MapFS) {
 				r.Items[0].Class, r.Items[0].Properties = class.Name, class.Parameters
 			}))
 			if err != nil || task.Volume.Type != class.Parameters["type"] || task.Volume.Type == "" {
@@ -52,6 +52,36 @@ func exampleClass(t *testing.T, file string) storagev1.StorageClass {
 		t.Fatalf("%s, %v", class.Kind, err)
 	}
 	return class
+}
+
+// The CSIDriver objects of both drivers say attachRequired, so without a csi-attacher no pod starts.
+func TestThePageAsksForTheAttacherOfEachCSIDriver(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cinder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, heading := range []string{"\n### Ceph (rbd)\n", "\n### NVMe-oF\n"} {
+		_, section, found := strings.Cut(string(page), heading)
+		section, _, _ = strings.Cut(section, "\n### ")
+		if !found || !strings.Contains(section, "csi-attacher") || !strings.Contains(section, "attachRequired: true") {
+			t.Errorf("the section %q does not say that a csi-attacher must run", strings.TrimSpace(heading))
+		}
+	}
+}
+
+// After a growth csi-driver-nvmf would fail to mount the volume.
+func TestVolumesOverNVMeAreNotOfferedGrowth(t *testing.T) {
+	data, err := os.ReadFile("../../configmaps/cinder-nvmeof.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["verbs"] != "provision,delete" {
+		t.Errorf("the config serves %q, %v", config.Data["verbs"], err)
+	}
+	if class := exampleClass(t, "../../deploy/examples/cinder-nvmeof.yaml"); class.AllowVolumeExpansion != nil {
+		t.Errorf("the class says allowVolumeExpansion: %t", *class.AllowVolumeExpansion)
+	}
 }
 
 // A property that the page does not name would be found by reading the code only.

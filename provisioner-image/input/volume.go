@@ -30,17 +30,18 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 	extra, extraErr := metadata(r, c)
 	adopt, adoptErr := adopted(r, c)
 	return volume.Spec{
-		UID:      r.UID,
-		Cluster:  searchable(c.cluster),
-		Name:     name,
-		SizeGiB:  gib,
-		Type:     c.volumeType,
-		Zone:     zone(r, c),
-		Metadata: extra,
-		Hints:    hints,
-		Source:   volume.Source{SnapshotID: c.snapshot},
-		Adopt:    adopt,
-		Access:   how,
+		UID:        r.UID,
+		Cluster:    searchable(c.cluster),
+		ClusterUID: r.ClusterUID,
+		Name:       name,
+		SizeGiB:    gib,
+		Type:       c.volumeType,
+		Zone:       zone(r, c),
+		Metadata:   extra,
+		Hints:      hints,
+		Source:     volume.Source{SnapshotID: c.snapshot},
+		Adopt:      adopt,
+		Access:     how,
 	}, fault(contract.ExitConfig, errors.Join(howErr, nameErr, extraErr, adoptErr))
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,8 +16,11 @@ import (
 // flexVolume maps to a FlexVolume driver that the class names and the nodes have installed.
 type flexVolume struct{}
 
-// Check refuses raw devices, which FlexVolume does not support.
+// Check refuses raw devices and mount options, which the kubelet's FlexVolume plugin does not support.
 func (flexVolume) Check(w Want) error {
+	if len(w.MountOptions) > 0 {
+		return unsupported("the kubelet mounts no FlexVolume that has mount options: remove mountOptions from the class")
+	}
 	if w.IsBlock() {
 		return &UnsupportedError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
 	}
@@ -35,6 +39,9 @@ func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	source := &corev1.FlexPersistentVolumeSource{
 		Driver: w.FlexDriver, FSType: w.fsType(), ReadOnly: w.ReadOnly,
 		Options: map[string]string{"driver_volume_type": c.Kind},
+	}
+	if w.Initiator != "" && strings.EqualFold(c.Kind, "iscsi") {
+		source.Options["initiator_name"] = w.Initiator // by which the volume is exported
 	}
 	secret := map[string][]byte{}
 	for _, name := range slices.Sorted(maps.Keys(details)) {

@@ -94,8 +94,9 @@ var goldens = map[string]golden{
 	"nvmeof-own-uuid": {from: "nvmeof", change: map[string]any{
 		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
 	}},
-	"nvmeof-two-ports": {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
-	"flex-volume":      {from: "nfs", edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
+	"nvmeof-two-ports":  {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
+	"flex-volume":       {from: "nfs", edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
+	"flex-volume-iscsi": {from: "iscsi", edit: func(w *mapper.Want) { w.Kind, w.FlexDriver = "iscsi", "flex-provisioner.io/iscsi" }},
 	"flex-volume-secret": {
 		from: "nfs", change: map[string]any{"password": "hush", "tries": 3},
 		edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" },
@@ -123,6 +124,9 @@ func TestMapMatchesTheGoldenFiles(t *testing.T) {
 			w.SecretRef = corev1.SecretReference{Namespace: "flex-provisioner", Name: w.PVName}
 			if g.edit != nil {
 				g.edit(&w)
+			}
+			if w.FlexDriver == "" {
+				w.MountOptions = []string{"noatime"}
 			}
 			m, err := mapper.Map(capture(t, g.from, g.change), w)
 			if err != nil {
@@ -193,7 +197,7 @@ func frame(uid string, w mapper.Want) *corev1.PersistentVolume {
 			VolumeMode:                    &w.VolumeMode,
 			StorageClassName:              "golden",
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			MountOptions:                  []string{"noatime"},
+			MountOptions:                  w.MountOptions,
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "golden", UID: types.UID(uid),
 			},

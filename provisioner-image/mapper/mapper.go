@@ -38,9 +38,12 @@ var kinds = []struct {
 	{"nvmeof", nvmeof{}},
 }
 
-// find returns the mapper of a kind of connection. A kind that is not in the list has one if the class names a
-// FlexVolume driver. Some backends write a kind in capitals.
+// find returns the mapper of a kind of connection. If the class names a FlexVolume driver, that mounts the kind that the
+// class names, too, and every kind that is not in the list. Some backends write a kind in capitals.
 func find(kind string, o Options) (Mapper, error) {
+	if o.FlexDriver != "" && strings.EqualFold(kind, o.Kind) {
+		return flexVolume{}, nil
+	}
 	for _, k := range kinds {
 		if k.name == strings.ToLower(kind) {
 			return k.mapper, nil

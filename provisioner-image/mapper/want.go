@@ -21,7 +21,7 @@ type Options struct {
 	Multiattach bool
 	// Host is by whom every node connects over NVMe-oF. Without it each node has names of its own.
 	Host NVMeHost
-	// FlexDriver mounts the kinds of connection that have no mapper.
+	// FlexDriver mounts the kinds of connection that have no mapper, and Kind.
 	FlexDriver string
 	Ceph       Ceph
 }
@@ -54,6 +54,8 @@ type Want struct {
 	// Filled is true if the volume has content from the beginning. Many nodes can only read, so that an empty volume
 	// would stay empty.
 	Filled bool
+	// MountOptions are those of the class.
+	MountOptions []string
 	// ReadOnly is how the volume must be mounted.
 	ReadOnly bool
 	// SecretRef names the source's own Secret, if it needs one.

@@ -58,7 +58,10 @@ func TestCheckRefusesAccessModesThatTheKindCannotKeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := want()
 			ceph(&w)
-			w.Kind, w.AccessModes, w.FlexDriver = tc.kind, tc.modes, "example.com/any"
+			w.Kind, w.AccessModes = tc.kind, tc.modes
+			if tc.kind == "gpfs" {
+				w.FlexDriver = "example.com/any"
+			}
 			if tc.edit != nil {
 				tc.edit(&w)
 			}
@@ -98,7 +101,10 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 		"a subsystem of many volumes":        {from: "nvmeof", change: map[string]any{"nqn": "nqn.2010-06.com.purestorage:flasharray.1234"}, edit: subsystemsVolume, reason: "cannot tell the volumes of one subsystem apart"},
 		"no portal":                          {from: "iscsi", change: map[string]any{"target_portal": ""}, reason: "names no portal"},
 		"discovery by other means":           {from: "iscsi", change: map[string]any{"discovery_auth_method": "KRB5"}, reason: `discovery wants authentication by "KRB5"`},
-		"encrypted":                          {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
+		"mount options of a FlexVolume": {from: "nfs", early: true, reason: "remove mountOptions", edit: func(w *mapper.Want) {
+			w.Kind, w.FlexDriver, w.MountOptions = "nfs", "example.com/nfs-loop", []string{"noatime"}
+		}},
+		"encrypted": {from: "rbd", change: map[string]any{"encrypted": true}, edit: ceph, reason: "encrypts its volumes"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +119,28 @@ func TestFaultOfTheClassIsFoundEarly(t *testing.T) {
 			u, ok := errors.AsType[*mapper.UnsupportedError](err)
 			if !ok || u.Claim || !strings.Contains(u.Reason, tc.reason) {
 				t.Errorf("got %v, want %q", err, tc.reason)
+			}
+		})
+	}
+}
+
+// A FlexVolume driver mounts the kind that the class names, and of the others those that the kubelet cannot mount.
+func TestFlexVolumeDriverMountsTheKindThatTheClassNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind, from string
+		flex       bool
+	}{
+		"the kind is named":                     {"iscsi", "iscsi", true},
+		"the kind is named in capitals":         {"ISCSI", "iscsi", true},
+		"no kind is named":                      {"", "iscsi", false},
+		"no kind is named, none can be mounted": {"", "nfs", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := want()
+			w.Kind, w.FlexDriver = tc.kind, "example.com/any"
+			m, err := mapper.Map(capture(t, tc.from, nil), w)
+			if err != nil || (m.Source.FlexVolume != nil) != tc.flex {
+				t.Errorf("the source is %+v, %v", m.Source, err)
 			}
 		})
 	}

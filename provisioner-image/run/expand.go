@@ -64,7 +64,7 @@ func pendingGrowth(v *corev1.PersistentVolume, caveat string) string {
 	case v.Spec.FlexVolume != nil:
 		return ""
 	case v.Spec.CSI != nil:
-		return "the disk has grown; the node plugin grows the file system when the pods that use the volume are started again"
+		return "the disk has grown; the kubelet has the node plugin grow the file system where a pod uses the volume"
 	case block:
 		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew" + caveat
 	default:

@@ -34,7 +34,11 @@ func Judge(task input.Task, done Report, err error) Result {
 
 // oneLine returns the text as one line of at most limit bytes.
 func oneLine(text string, limit int) string {
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	return shortened(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?"), limit)
+}
+
+// shortened returns the beginning of a text that is longer than limit bytes.
+func shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

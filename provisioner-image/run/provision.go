@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -86,8 +87,18 @@ func (r *Runner) source(ctx context.Context, task input.Task, id string, c volum
 	if err != nil || m.Secret == nil {
 		return m, err
 	}
-	m.Secret.Labels = map[string]string{contract.LabelClaimUID: task.Request.UID}
+	m.Secret.Labels = labels(task.Request)
 	return m, r.store.PutSecret(ctx, m.Secret)
+}
+
+// labels returns the labels of a claim's Secret. By the class an admission policy lets the pod of a batch delete it, which is
+// named after another claim. A name that is too long for a label would be refused.
+func labels(of contract.Request) map[string]string {
+	all := map[string]string{contract.LabelClaimUID: of.UID}
+	if len(of.Class) <= validation.LabelValueMaxLength {
+		all[contract.LabelStorageClass] = of.Class
+	}
+	return all
 }
 
 // yield removes this run's volume if an overlapping run created the PV for another one. Both runs use the same name
@@ -114,7 +125,7 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 // rollBack removes what was made if the verdict is one after which the claim is not tried again soon. After any other
 // verdict the next run finds it and continues.
 func (r *Runner) rollBack(ctx context.Context, task input.Task, v volume.Volume, cause error) error {
-	if v.ID == "" || !isLasting(exitCode(cause)) {
+	if v.ID == "" || isForAlone(task, cause) || !isLasting(exitCode(cause)) {
 		return cause
 	}
 	r.log.WarnContext(ctx, "Rolling back", "volume", v.ID, "cause", cause)
@@ -136,13 +147,14 @@ func (r *Runner) removeUnlessPublished(ctx context.Context, task input.Task, v v
 // want returns what the source of the volume must support. The id is empty before the volume exists.
 func want(task input.Task, id string) mapper.Want {
 	w := mapper.Want{
-		Options:     task.Options,
-		PVName:      task.PV.Name,
-		VolumeID:    id,
-		AccessModes: task.PV.Spec.AccessModes,
-		VolumeMode:  corev1.PersistentVolumeFilesystem,
-		Filled:      task.Volume.HasContent(),
-		SecretRef:   task.Secret,
+		Options:      task.Options,
+		PVName:       task.PV.Name,
+		VolumeID:     id,
+		AccessModes:  task.PV.Spec.AccessModes,
+		VolumeMode:   corev1.PersistentVolumeFilesystem,
+		MountOptions: task.PV.Spec.MountOptions,
+		Filled:       task.Volume.HasContent(),
+		SecretRef:    task.Secret,
 	}
 	if task.PV.Spec.VolumeMode != nil {
 		w.VolumeMode = *task.PV.Spec.VolumeMode

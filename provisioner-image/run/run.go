@@ -31,9 +31,8 @@ type Report struct {
 	Message string
 }
 
-// Run executes the task. The same task can be executed again after any interruption.
+// Run executes one task. The same task can be executed again after any interruption.
 func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
-	task.Volume.ClusterUID = task.Request.ClusterUID
 	switch task.Verb {
 	case contract.Provision:
 		return Report{}, r.provision(ctx, task)

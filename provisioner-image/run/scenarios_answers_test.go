@@ -30,7 +30,11 @@ func TestAnswerToCreateBecomesExitCodeAndSentence(t *testing.T) {
 		code   int
 		phrase string
 	}{
-		"400":                             {said(400, "badRequest", "no good"), 0, "", contract.ExitConfig, "no good (request " + id + "); an administrator has to correct the class"},
+		"400": {said(400, "badRequest", "no good"), 0, "", contract.ExitConfig, "no good (request " + id + "); an administrator has to correct the class"},
+		"400, a size": {
+			said(400, "badRequest", "Invalid input received: Volume size '3'GB cannot be smaller than the snapshot size 4GB. They must be >= original snapshot size."),
+			0, "", contract.ExitBadRequest, "They must be >= original snapshot size. (request " + id + ")",
+		},
 		"401":                             {said(401, "error", "who"), 0, "", contract.ExitNoPerm, "who (request " + id + "); it is refused"},
 		"403":                             {said(403, "forbidden", "policy"), 0, "", contract.ExitNoPerm, "policy (request " + id + "); it is refused"},
 		"404":                             {said(404, "itemNotFound", "no type"), 0, "", contract.ExitConfig, "no type (request " + id + ")"},

@@ -166,8 +166,8 @@ func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 			t.Helper()
 			in := w.input(t, w.request(contract.Provision, nil), skeleton())
 			in.Env["OS_CINDER_ENDPOINT"] = w.cinder.URL + "/v2"
-			task, err := input.Read(in)
-			result := run.Judge(task, run.Report{}, err)
+			tasks, err := input.Read(in)
+			result := run.JudgeAll(run.End(tasks, err))
 			if result.Code != contract.ExitConfig || !strings.Contains(result.Message, "which is gone: write \""+w.cinder.URL+"/v3\"") {
 				t.Errorf("%+v", result)
 			}

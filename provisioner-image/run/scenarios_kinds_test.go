@@ -75,3 +75,13 @@ func named(s corev1.PersistentVolumeSource) string {
 		return ""
 	}
 }
+
+// The kubelet mounts no FlexVolume with mount options, so nothing is made for a class that has both.
+func TestMountOptionsOfAFlexVolumeAreRefusedBeforeAVolumeIsMade(t *testing.T) {
+	w := newWorld(t)
+	w.also = map[string]string{"type": cindertest.TypeNFS, "flex-driver": "example.com/loop", "connection": "nfs"}
+	object := skeleton()
+	object.Spec.MountOptions = []string{"noatime"}
+	w.wantCode(t, w.run(t, w.request(contract.Provision, nil), object), contract.ExitConfig)
+	none(t, w)
+}

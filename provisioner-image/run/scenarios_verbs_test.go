@@ -44,6 +44,17 @@ func TestExpandReportsTheNewSize(t *testing.T) {
 	}
 }
 
+// The kubelet has a node plugin grow the file system while pods run, so nothing is to be done.
+func TestExpandOfACSIVolumeAsksForNothing(t *testing.T) {
+	w := newWorld(t)
+	w.also, w.cephKey = map[string]string{"type": cindertest.TypeRBD, "cluster-id": "c"}, "QVFCa2V5"
+	w.provision(t)
+	result := w.expand(t)
+	if claim := contract.ForClaim(result.Message); result.Code != contract.ExitDone || !strings.Contains(claim, "the kubelet") || strings.Contains(claim, "start") {
+		t.Errorf("%+v", result)
+	}
+}
+
 // The volume has the new size and is reserved, whatever request was the last.
 func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {

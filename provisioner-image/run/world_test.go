@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -49,6 +50,8 @@ type world struct {
 	timeout time.Duration
 	// waits are the pauses that Cinder asked for.
 	waits []time.Duration
+	// sent are the requests to Cinder.
+	sent sent
 	// printed is everything that was logged and reported.
 	printed bytes.Buffer
 
@@ -62,6 +65,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{cinder: cindertest.New(), kube: fake.NewClientset(), api: cinder.Reserve}
 	t.Cleanup(w.cinder.Close)
+	w.sent.transport.DisableKeepAlives = true
 	w.cinder.Gate = func(*http.Request) cindertest.Fate { return w.next() }
 	serve := w.kube.ReactionChain
 	w.kube.ReactionChain = []kubetesting.Reactor{&kubetesting.SimpleReactor{
@@ -145,29 +149,37 @@ func skeleton(modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolu
 	}
 }
 
-// run executes a run as the command does.
-func (w *world) run(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) run.Result {
+// run executes a run as the command does. The object is what pv.json holds.
+func (w *world) run(t *testing.T, requests contract.Requests, object any) run.Result {
 	t.Helper()
-	task, err := input.Read(w.input(t, requests, object))
-	var done run.Report
-	if err == nil {
-		var storage *cinder.Cinder
-		storage, err = cinder.Connect(t.Context(), task.Login, http.Client{
-			Transport: &http.Transport{DisableKeepAlives: true}, Timeout: w.timeout,
-		}, w.wait)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log := slog.New(slog.NewTextHandler(&w.printed, nil))
-		task.Volume.Asked = time.Now()
-		done, err = run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log).Run(t.Context(), task)
+	tasks, err := input.Read(w.input(t, requests, object))
+	if err != nil {
+		tasks = []input.Task{{}}
 	}
-	result := run.Judge(task, done, err)
+	for i := range tasks {
+		tasks[i].Volume.Asked = time.Now()
+	}
+	ended := run.End(tasks, err)
+	if good := slices.IndexFunc(ended, func(one run.Ended) bool { return one.Err == nil }); good >= 0 {
+		ended = w.runner(t, tasks[good]).RunAll(t.Context(), tasks)
+	}
+	result := run.JudgeAll(ended)
 	w.printed.WriteString(result.Message)
 	return result
 }
 
-func (w *world) input(t *testing.T, requests contract.Requests, object *corev1.PersistentVolume) input.Sources {
+func (w *world) runner(t *testing.T, task input.Task) *run.Runner {
+	t.Helper()
+	storage, err := cinder.Connect(t.Context(), task.Login, http.Client{Transport: &w.sent, Timeout: w.timeout}, w.wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage.Limit(task.Parallel)
+	log := slog.New(slog.NewTextHandler(&w.printed, nil))
+	return run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log)
+}
+
+func (w *world) input(t *testing.T, requests contract.Requests, object any) input.Sources {
 	t.Helper()
 	request, err := requests.Encode()
 	if err != nil {
@@ -190,6 +202,8 @@ func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 // wait records a pause that Cinder asked for.
 func (w *world) wait(ctx context.Context, d time.Duration) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.waits = append(w.waits, d)
 	return ctx.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // keyAdopted marks a volume that existed before its claim. An undo does not delete such a volume. Once its PV was
@@ -26,7 +27,7 @@ func (k *Keeper) adopt(ctx context.Context, spec Spec) (Volume, error) {
 		return Volume{}, refuseAdoption(spec, reason)
 	}
 	v, err = k.backend.Assign(ctx, v, spec.Access, func(metadata map[string]string) {
-		delete(metadata, keyClusterUID)
+		delete(metadata, KeyClusterUID)
 		maps.Copy(metadata, spec.stamped().Metadata)
 		delete(metadata, keyMade)
 		metadata[keyAdopted] = "true"
@@ -61,12 +62,13 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 // IsAdopted reports whether the volume held data before it was its claim's.
 func (v Volume) IsAdopted() bool { return v.Metadata[keyAdopted] == "true" }
 
+// keyPrefix begins the keys that only runs write.
+const keyPrefix = "flex-provisioner.io/"
+
 // releaseAdopted removes the claim's marks from an adopted volume. The volume and its content stay.
 func (k *Keeper) releaseAdopted(ctx context.Context, v Volume, a Access) error {
 	_, err := k.backend.Assign(ctx, v, a, func(metadata map[string]string) {
-		for _, key := range []string{KeyUID, keyClusterUID, keyAdopted} {
-			delete(metadata, key)
-		}
+		maps.DeleteFunc(metadata, func(key, _ string) bool { return strings.HasPrefix(key, keyPrefix) })
 	})
 	return IgnoreGone(err)
 }

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,9 @@ func TestUndoReleasesAnAdoptedVolume(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, map[string]string{"kept": "yes"})
 	keeper, _ := s.keeper()
-	if _, _, err := keeper.Ensure(t.Context(), adoption(id)); err != nil {
+	adopting := adoption(id)
+	maps.Copy(adopting.Metadata, map[string]string{"flex-provisioner.io/claim-name": "data", "flex-provisioner.io/cluster": "example"})
+	if _, _, err := keeper.Ensure(t.Context(), adopting); err != nil {
 		t.Fatal(err)
 	}
 	target := volume.Target{UID: uid, ID: id, Adopt: id, Undo: true}

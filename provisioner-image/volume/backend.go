@@ -9,6 +9,8 @@ type Backend interface {
 	Place() Place
 	// List lists the volumes that match the filter, and no others.
 	List(ctx context.Context, filter Filter) ([]Volume, error)
+	// ListFirst lists volumes that carry the UID of a cluster, at most so many, and reports whether these are all.
+	ListFirst(ctx context.Context, clusterUID string, most int) (found []Volume, areAll bool, err error)
 	// Get returns one volume.
 	Get(ctx context.Context, id string) (Volume, error)
 	// TypeName returns the name of a volume type, which may be given by its ID.

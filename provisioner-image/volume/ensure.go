@@ -111,7 +111,7 @@ func (k *Keeper) create(ctx context.Context, spec Spec) (Volume, error) {
 
 // stamped returns the spec with the marks of cluster and time.
 func (s Spec) stamped() Spec {
-	metadata := map[string]string{keyMade: s.owner().stamp, keyClusterUID: s.ClusterUID}
+	metadata := map[string]string{keyMade: s.owner().stamp, KeyClusterUID: s.ClusterUID}
 	maps.DeleteFunc(metadata, func(_, value string) bool { return value == "" })
 	maps.Copy(metadata, s.Metadata)
 	s.Metadata = metadata

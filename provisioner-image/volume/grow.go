@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 )
@@ -19,10 +18,7 @@ type Growth struct {
 
 // Grow grows the claim's volume to at least the size, and returns it as it is then.
 func (k *Keeper) Grow(ctx context.Context, g Growth) (Resized, error) {
-	v, err := k.backend.Get(ctx, g.ID)
-	if Is(err, Gone) {
-		err = cmp.Or(k.elsewhere(g.ID, "extend volume", g.Place), err)
-	}
+	v, err := k.get(ctx, g.ID, "extend volume", g.Place)
 	if err != nil {
 		return Resized{}, err
 	}
@@ -48,6 +44,6 @@ func notThisClusters(v Volume, doing, uid string) error {
 		Kind:  Misconfigured,
 		Doing: doing + " " + v.ID + ", which is noted on the PV",
 		Said: fmt.Sprintf("the volume's metadata say that it belongs to the cluster with the UID %s, not to %s; if it is this cluster's now, change %s",
-			v.Metadata[keyClusterUID], uid, keyClusterUID),
+			v.Metadata[KeyClusterUID], uid, KeyClusterUID),
 	}
 }

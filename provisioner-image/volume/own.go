@@ -63,7 +63,7 @@ func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 func (o owner) whyNotOurs(v Volume, stamps []string) string {
 	switch {
 	case v.isOfAnother(o.cluster):
-		return "its metadata say that it belongs to the cluster with the UID " + v.Metadata[keyClusterUID]
+		return "its metadata say that it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID]
 	case o.made != "" && v.ID == o.made, v.IsAdopted() && v.ID == o.adopt:
 		return ""
 	case v.IsAdopted():
@@ -96,7 +96,7 @@ func (o owner) whyCopy(v Volume, stamps []string) string {
 
 // isOfAnother reports whether the volume belongs to another cluster.
 func (v Volume) isOfAnother(cluster string) bool {
-	its := v.Metadata[keyClusterUID]
+	its := v.Metadata[KeyClusterUID]
 	return cluster != "" && its != "" && its != cluster
 }
 

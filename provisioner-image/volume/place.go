@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 )
@@ -27,6 +29,15 @@ func (p Place) String() string {
 
 // Place returns which storage answers.
 func (k *Keeper) Place() Place { return k.backend.Place() }
+
+// get returns a volume. Where it is not found, the error says so if it was made in another place.
+func (k *Keeper) get(ctx context.Context, id, doing string, noted Place) (Volume, error) {
+	v, err := k.backend.Get(ctx, id)
+	if Is(err, Gone) {
+		err = cmp.Or(k.elsewhere(id, doing, noted), err)
+	}
+	return v, err
+}
 
 // elsewhere returns an error if a volume that was not found was made in another place than the one that was asked. The
 // addresses are for the administrator only.

@@ -138,12 +138,9 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if t.ID == "" {
 		return found, nil
 	}
-	v, err := k.backend.Get(ctx, t.ID)
-	if Is(err, Gone) {
-		return found, k.elsewhere(t.ID, "remove volume", t.Place)
-	}
+	v, err := k.get(ctx, t.ID, "remove volume", t.Place)
 	if err != nil {
-		return found, err
+		return found, IgnoreGone(err)
 	}
 	switch owner := v.UID(); {
 	case owner == "" && t.Undo:

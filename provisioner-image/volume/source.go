@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 )
@@ -36,10 +35,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 
 // source returns the volume that is to be cloned, and the spec with its type by name.
 func (k *Keeper) source(ctx context.Context, spec Spec) (Volume, Spec, error) {
-	v, err := k.backend.Get(ctx, spec.Source.VolumeID)
-	if Is(err, Gone) {
-		return v, spec, cmp.Or(k.elsewhere(spec.Source.VolumeID, "copy volume", spec.Source.Place), err)
-	}
+	v, err := k.get(ctx, spec.Source.VolumeID, "copy volume", spec.Source.Place)
 	if err == nil {
 		spec, err = k.withTypeName(ctx, spec, v)
 	}

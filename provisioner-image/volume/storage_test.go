@@ -117,6 +117,18 @@ func (s *storage) List(_ context.Context, f volume.Filter) (found []volume.Volum
 	return found, err
 }
 
+func (s *storage) ListFirst(_ context.Context, clusterUID string, most int) (found []volume.Volume, areAll bool, err error) {
+	err = s.do("ListFirst", func() error {
+		for _, id := range slices.Sorted(maps.Keys(s.volumes)) {
+			if v := s.volumes[id]; v.Metadata[volume.KeyClusterUID] == clusterUID {
+				found = append(found, v)
+			}
+		}
+		return nil
+	})
+	return found[:min(most, len(found))], len(found) <= most, err
+}
+
 func (s *storage) Place() volume.Place { return s.place }
 
 func (s *storage) Get(_ context.Context, id string) (v volume.Volume, err error) {

@@ -9,8 +9,8 @@ const KeyUID = "flex-provisioner.io/claim-uid"
 // KeyCluster is the key of the Kubernetes cluster's name.
 const KeyCluster = "flex-provisioner.io/cluster"
 
-// keyClusterUID is the key of the UID of the Kubernetes cluster. Volumes without it were made by an older image.
-const keyClusterUID = "flex-provisioner.io/cluster-uid"
+// KeyClusterUID is the key of the UID of the Kubernetes cluster. Volumes without it were made by an older image.
+const KeyClusterUID = "flex-provisioner.io/cluster-uid"
 
 // Volume is a volume as the storage describes it.
 type Volume struct {

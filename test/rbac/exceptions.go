@@ -31,6 +31,7 @@ var Unused = []Exception{
 	{"directory-provisioner", "get", "persistentvolumes", rerun},
 	{"file-server-provisioner", "get", "persistentvolumes", rerun},
 	{"file-server-provisioner", "batch", "classes.flex-provisioner.io", byPolicy},
+	{"cinder-provisioner", "batch", "classes.flex-provisioner.io", byPolicy},
 	{"nfs-provisioner", "get", "persistentvolumes", rerun},
 	{"acme-provisioner", "create", "persistentvolumes", noImage},
 	{"acme-provisioner", "get", "persistentvolumes", noImage},
