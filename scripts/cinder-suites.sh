@@ -2,7 +2,8 @@
 # cinder-suites.sh short|long|none: the Go suites of the Cinder image, against the real Cinder that is up (test/cinder/up.sh), in its
 # MODE and with all its BACKENDS. It prints what each took. A skipped test is a failure, and so are a suite without
 # a test on the real Cinder, and anything that a suite leaves there.
-#   short   what make e2e has time for: the whole of provisioner-image/cinder, one half of the kill points
+#   short   what make e2e has time for: the whole of provisioner-image/cinder, the order of requests, one half
+#           of the kill points
 #   long    everything, as every account that the lab has; with keystone a member's password and an application credential
 #   none    nothing
 set -euo pipefail
@@ -24,8 +25,29 @@ trap 'rm -rf "$TMP"' EXIT
 types() {
   local pair pairs=iscsi=lvmmp,fc=fc,csi.nvmf.com=nvme,rbd.csi.ceph.com=ceph
   for pair in ${pairs//,/ }; do
-    ! grep -q "BACKENDS=[^ ]*\b${pair#*=}\b" "$LAB_STATE/cinder/settings" || printf '%s,' "$pair"
+    [[ ,$(cinder_setting BACKENDS), != *",${pair#*=},"* ]] || printf '%s,' "$pair"
   done
+}
+
+# rows SUITE LOGIN SECONDS: the tests on the real Cinder in the log, without those that only have parts, counted by backend. Those that name
+# none ran on the default type.
+rows() {
+  grep -o -- '--- PASS: [^ ]*/real[^ ]*' "$TMP/log" | sort -r -k3 | awk -v types="$(types)" -v default="$(cinder_setting BACKENDS | cut -d, -f1)" '
+    BEGIN { n = split(types, pairs, "[=,]"); for (i = 2; i <= n; i += 2) isType[pairs[i]] = 1 }
+    index(last, $3 "/") == 1 { next } # a test of which the last one was a part
+    { last = $3; at = default; n = split($3, words, "[/,]"); for (i = 1; i <= n; i++) if (words[i] in isType) at = words[i]; tests[at]++ }
+    END { for (at in tests) print at, tests[at] }' | sort | while read -r backend tests; do
+    add_result "$(login_of "$2")" "$backend" "$1" "$tests" "$3"
+  done
+}
+
+# login_of OPENRC: how it logs in.
+login_of() {
+  case $(cinder_setting MODE)/$1 in
+  noauth/*) echo noauth ;;
+  */openrc) echo "keystone, password" ;;
+  *) echo "keystone, ${1#openrc.}" ;;
+  esac
 }
 
 # suite NAME LOGIN PACKAGE FLAG...: one test binary, as the account in the openrc file LOGIN.
@@ -33,6 +55,7 @@ suite() {
   local what=$1 login=$2 package=$3 start=$SECONDS status=0 left
   shift 3
   (cd "$package" && in_control env FLEX_TEST_CINDER="$LAB_STATE/cinder/$login" FLEX_TEST_CINDER_TYPES="$(types)" \
+    FLEX_TEST_CINDER_RELEASE="$(cinder_setting CINDER)" \
     FLEX_TEST_BINARY="$ROOT/bin/cinder-provisioner" "$TMP/$(basename "$package").test" -test.v -test.timeout 30m "$@") \
     >"$TMP/log" 2>&1 || status=$?
   [ $status = 0 ] || { cat "$TMP/log" >&2; die "$what as $login: failed after $((SECONDS - start)) s"; }
@@ -42,6 +65,7 @@ suite() {
   left=$(new_in_cinder)
   [ -z "$left" ] || die "$what as $login left behind:"$'\n'"$left"
   say "$what as $login: $(grep -c -- '--- PASS: [^ ]*/real' "$TMP/log") tests on the real Cinder passed in $((SECONDS - start)) s"
+  rows "$what" "$login" $((SECONDS - start))
 }
 
 # new_in_cinder: what was not there in the beginning. Tests that kill Cinder in the middle of its work leave
@@ -60,7 +84,8 @@ canary_is_seen() {
 
 short() {
   suite "the Cinder adapter" openrc provisioner-image/cinder -test.skip '^TestThirtyClaimsInParallel$'
-  suite "kill points" openrc cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$/^attachments$/^provision$'
+  suite "the order of requests" openrc cmd/cinder-provisioner -test.run "$ORDER"
+  suite "kill points" openrc cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$/^(attachments|auto)$/^provision$'
 }
 
 long() {
@@ -68,13 +93,16 @@ long() {
   for login in openrc openrc.application-credential; do
     [ -e "$LAB_STATE/cinder/$login" ] || continue
     suite "the Cinder adapter" "$login" provisioner-image/cinder
+    suite "the order of requests" "$login" cmd/cinder-provisioner -test.run "$ORDER"
     suite "thirty claims at once" "$login" cmd/cinder-provisioner -test.run '^TestThirtyClaimsInParallel$/^real$'
+    suite "twenty claims in one run" "$login" cmd/cinder-provisioner -test.run '^TestTwentyClaimsInOneBatch$/^real$'
     suite "every backend" "$login" cmd/cinder-provisioner -test.run '^TestEveryBackendIsProvisionedAndDeleted$/^real$'
     suite "kill points" "$login" cmd/cinder-provisioner -test.run '^TestRunKilledAtAnyRequestIsCompletedByTheNext$/^real$'
   done
 }
 
 ROOT=$PWD
+ORDER='^TestRequestsThatChangeSomethingComeInTheirOrder$/^real$'
 say "compiling the suites of the Cinder image"
 go test -c -o "$TMP/" ./provisioner-image/cinder ./cmd/cinder-provisioner
 test/cinder/leftovers.sh | sort >"$TMP/before"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, kube (the oldest Kubernetes) or attacks
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes) or attacks
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -10,19 +10,27 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
+# The tests of which every release of Cinder must pass all, and those of releases that clone what is exported: 17 makes no attachments
+# without a server, and clones no reserved volume (docs/cinder.md, clones).
+OF_RELEASES='CinderClaim|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut'
+OF_CLONES='DataOfItsSource'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed'
 DONE=()
 
-# docs: the commands of docs/cinder.md on a cluster that holds the images and nothing else of ours.
-docs() {
-  local archives built left
+# docs: the commands of docs/cinder.md.
+docs() { BACKENDS=lvm,fc,nvme,ceph run_page docs/cinder.md; }
+
+# run_page PAGE [HEADING]: its commands, on a cluster that holds the images and nothing else of ours.
+run_page() {
+  local archives built left start=$SECONDS
   test/cluster/up.sh
-  MODE=noauth BACKENDS=lvm,fc,nvme,ceph test/cinder/up.sh
+  MODE=noauth test/cinder/up.sh
   built=$(scripts/images.sh) # a process substitution would hide its failure
   mapfile -t archives <<<"$built"
   test/cluster/load-image.sh "${archives[@]}"
-  scripts/run-docs.sh docs/cinder.md
+  scripts/run-docs.sh "$@"
+  add_result noauth "$BACKENDS" "the commands of $1${2:+ before \"$2\"}" - $((SECONDS - start))
   left=$(test/cinder/leftovers.sh)
   [ -z "$left" ] || die "left in Cinder: $left"
   take_down
@@ -45,6 +53,23 @@ credential() {
     scripts/e2e.sh
 }
 
+# cinderN: Cinder N instead of 21. The quick start, what depends on the release, and all suites, without keystone and with it. Ceph's
+# packages are those of 21 only.
+cinder17() { release 17; }
+cinder26() { release 26; }
+cinder28() { release 28; }
+
+release() {
+  local mode tests=$OF_RELEASES
+  export CINDER=$1
+  [ "$1" = 17 ] || tests+="|$OF_CLONES"
+  BACKENDS=lvm run_page docs/cinder.md "### Ceph (rbd)"
+  for mode in noauth keystone; do
+    MODE=$mode BACKENDS=lvm,lvmmp,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$tests E2E_SUITES=long scripts/e2e.sh
+  done
+  unset CINDER
+}
+
 # kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
 kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
 
@@ -54,22 +79,30 @@ oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | so
 # attacks: every attack, with the policies and without them. noauth has them, too, so this stage runs only when it is named.
 attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
 
+results() {
+  { printf 'Cinder\tlogin\tbackends\tsuite\ttests\tseconds\n'; cat "$FLEX_RESULTS"; } | column -t -s $'\t'
+}
+
 finish() {
   local status=$?
   [ ! -e "$LAB_STATE" ] || take_down
+  [ ! -s "$FLEX_RESULTS" ] || results
+  rm -f "$FLEX_RESULTS"
   [ ${#DONE[@]} = 0 ] || printf '%s\n' "${DONE[@]}"
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential kube attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
   die "the lab is up: take it down first (test/cluster/down.sh, test/cinder/down.sh)"
 fi
+FLEX_RESULTS=$(mktemp)
+export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential kube}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

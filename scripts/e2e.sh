@@ -36,6 +36,7 @@ left_out() {
 }
 
 run_tests() {
+  began=$SECONDS
   say "compiling the tests"
   go test -c -tags "$TAGS" -o "$TMP/e2e.test" ./test/e2e
   left_out >"$TMP/left-out"
@@ -118,4 +119,6 @@ FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX
 up cinder "$LAB_STATE/cinder/settings"
 FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
 run_tests
+add_result "$(cinder_setting MODE)${CINDER_LOGIN:+, ${CINDER_LOGIN#openrc.}}" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \
+  "$(grep -c '^--- PASS' "$TMP/log")" "$((SECONDS - began))"
 scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# run-docs.sh [--check] FILE: runs the commands of a page as a reader would: all its blocks marked bash, in their order,
-# in one shell, on the lab's cluster and its Cinder. The page's example addresses and names become the lab's.
+# run-docs.sh [--check] FILE [HEADING]: runs the commands of a page as a reader would: all its blocks marked bash, or those before a heading,
+# in their order, in one shell, on the lab's cluster and its Cinder. The page's example addresses and names become the lab's.
 # A block without a mark is one that CI cannot run; the paragraph before it must say so by ⚠ and why (at least ten words).
 # Blocks marked yaml or text hold no commands. --check checks only the marks.
 set -euo pipefail
@@ -11,12 +11,14 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 ROOT=$PWD
 check=
 [ "${1:-}" != --check ] || { check=1; shift; }
-[ -f "${1:-}" ] || die "usage: $0 [--check] FILE"
-page=$1
+[ -f "${1:-}" ] || die "usage: $0 [--check] FILE [HEADING]"
+page=$1 heading=${2:-}
+[ -z "$heading" ] || grep -qxF "$heading" "$page" || die "$page has no heading $heading"
 
 # blocks: the commands, each after a line that says where it stands; not zero if a block is not marked as it must be.
 blocks() {
-  awk -v page="$page" '
+  awk -v page="$page" -v heading="$heading" '
+    heading && $0 == heading { exit bad }
     function fault(text) { printf "%s:%d: %s\n", page, NR, text >"/dev/stderr"; bad = 1 }
     /^ *```/ && !inside {
       inside = 1; indent = index($0, "`") - 1; mark = substr($0, indent + 4)

@@ -123,3 +123,13 @@ need_tools() {
   apt-get install -y --no-install-recommends $(printf '%s\n' "${packages[@]}" | sort -u | tr '\n' ' ')
   (or: make deps)"
 }
+
+# cinder_setting NAME: MODE, BACKENDS or CINDER of the Cinder that is up.
+cinder_setting() { sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" "$LAB_STATE/cinder/settings"; }
+
+# add_result LOGIN BACKENDS SUITE TESTS SECONDS: a row of the table that e2e-long prints, which is in FLEX_RESULTS.
+add_result() {
+  local IFS=$'\t' row
+  row=("$(cinder_setting CINDER)" "$@")
+  [ -z "${FLEX_RESULTS:-}" ] || echo "${row[*]}" >>"$FLEX_RESULTS"
+}

@@ -9,7 +9,7 @@ BACKENDS=${BACKENDS:-lvm,lvmmp}
 SUITE=$CINDER_SUITE
 NEW=$CINDER_ROOTFS.new
 OLD=$CINDER_ROOTFS.old
-LOG=$LAB_CACHE/cinder-rootfs.log
+LOG=$CINDER_ROOTFS.log
 BUILT=$CINDER_ROOTFS/.built # "base KEY", and "ceph KEY" if it has Ceph
 
 packages() { grep -v '^#' "$CINDER_SRC/rootfs/$1.txt"; }
@@ -118,7 +118,7 @@ progress() {
       printf "of %d packages %d fetched, %d unpacked, %d set up\n", all, got < all ? got : all, unpacked, set }' "$LOG"
 }
 
-in_use() { [ -n "$(ls "$CINDER_STATE/pids" 2>/dev/null)" ]; }
+in_use() { [ "$(cat "$CINDER_STATE/release" 2>/dev/null)" = "$CINDER" ] && [ -n "$(ls "$CINDER_STATE/pids" 2>/dev/null)" ]; }
 
 # Renames only, so that there is never half a tree under the right name.
 publish() {

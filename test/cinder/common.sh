@@ -32,10 +32,8 @@ export IN_ROOTFS=(nsenter --net="/run/netns/$LAB_NETNS" unshare --mount --propag
 
 # load_settings: MODE and BACKENDS of the Cinder that is up.
 load_settings() {
-  local settings
-  settings=$(cat "$CINDER_STATE/settings")
-  MODE=${settings#MODE=} BACKENDS=${settings#*BACKENDS=}
-  export MODE=${MODE%% *} BACKENDS=${BACKENDS%% *}
+  MODE=$(cinder_setting MODE) BACKENDS=$(cinder_setting BACKENDS)
+  export MODE BACKENDS
 }
 
 # settings_now: what this lab would be if it were started now. Equal settings = nothing to do.

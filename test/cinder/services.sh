@@ -67,8 +67,8 @@ start_tgtd() {
 
 start_keystone() {
   [ -d "$CINDER_STATE/keystone/fernet-keys" ] || bootstrap_keystone
-  start_service keystone /usr/bin/uwsgi_python3 --http-socket "$LAB_ADDR:5000" \
-    --wsgi-file /usr/bin/keystone-wsgi-public --master --processes 1 --threads 8 --enable-threads --lazy-apps \
+  start_service keystone /usr/bin/uwsgi --plugin python3 --http-socket "$LAB_ADDR:5000" \
+    --wsgi-file /lab/src/tools/keystone_app.py --master --processes 1 --threads 8 --enable-threads --lazy-apps \
     --need-app --die-on-term --buffer-size 65535 --rem-header Content-Length --listen 100
   wait_for keystone in_control curl -sf -o /dev/null "$KEYSTONE_API"
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
 # node.sh up|down NODE        start or end a node (NODE is its number)
+# node.sh kill NODE           end it as a power cut does: its disks stay, and `up` boots it again
 # node.sh exec NODE CMD...    run a command inside it, as root
 set -euo pipefail
 # shellcheck source=env.sh
@@ -24,12 +25,18 @@ node_up() {
 }
 
 node_down() {
+  node_kill "$1"
+  rm -rf --one-file-system "$(node_dir "$1")"
+}
+
+# node_kill NODE: no session of the initiator outlives the node.
+node_kill() {
   local node=$1
   lab_stop "$KUBE_DIR" "node$node" KILL
   release_loops "$node"
+  rm -rf --one-file-system "$(node_dir "$node")/iscsi"
   remove_node_net "$node"
   remove_cgroups "node$node"
-  rm -rf --one-file-system "$(node_dir "$node")"
 }
 
 # release_loops NODE: loop devices are the machine's, and outlive the node that had the sessions.
@@ -56,6 +63,7 @@ node_exec() {
 case ${1:-}:${2:-} in
   up:[1-9]) lab_lock && node_up "$2" ;;
   down:[1-9]) lab_lock && node_down "$2" ;;
+  kill:[1-9]) lab_lock && node_kill "$2" ;;
   exec:[1-9]) shift && node_exec "$@" ;;
-  *) sed -n '2,3s/^# //p' "$0" >&2; exit 64 ;;
+  *) sed -n '2,4s/^# //p' "$0" >&2; exit 64 ;;
 esac

@@ -39,12 +39,18 @@ def make_accounts(keystone):
 
 
 def make_catalog(keystone):
-    service = keystone.ensure('service', 'cinderv3', type='volumev3')
+    """Clients of the cloud provider need a compute service in the catalog when they start. Nothing listens there."""
+    make_entry(keystone, 'cinderv3', 'volumev3', lab_api.CINDER + '/%(project_id)s')
+    make_entry(keystone, 'nova', 'compute', 'http://%s:8774/v2.1' % lab_api.ADDRESS)
+
+
+def make_entry(keystone, name, kind, url):
+    service = keystone.ensure('service', name, type=kind)
     have = {endpoint['interface'] for endpoint in keystone('GET', '/endpoints?service_id=' + service)['endpoints']}
     for interface in {'public', 'internal', 'admin'} - have:
         keystone('POST', '/endpoints', {'endpoint': {
             'service_id': service, 'interface': interface, 'region_id': 'RegionOne',
-            'url': lab_api.CINDER + '/%(project_id)s'}})
+            'url': url}})
 
 
 def make_application_credential(user):
