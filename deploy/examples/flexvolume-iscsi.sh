@@ -1,0 +1,227 @@
+#!/bin/bash
+# flexvolume-iscsi.sh: a FlexVolume driver that mounts the volumes of the class in cinder-flexvolume.yaml with nothing but what the kubelet hands
+# it. It is installed on every node as flex-provisioner.io~iscsi/iscsi in the kubelet's volume plugin directory; docs/cinder.md says how.
+#   init               what the driver can do; the kubelet asks when it finds the driver
+#   mount DIR OPTIONS  log in, make a file system on a blank disk, mount it at DIR. OPTIONS is JSON: the options of the PV, the content of its
+#                      Secret, fsType, and whether the pod writes
+#   unmount DIR        unmount it, and log out when no other pod on the node uses the volume
+# Calls may be repeated, and may follow one that was killed.
+# The answer is one object of JSON, and nothing else may be printed. The exit code is always 0: after any other the kubelet logs the whole call,
+# and the password with it.
+set -euo pipefail
+trap 'exit 0' EXIT
+
+STATE=${FLEXVOLUME_ISCSI_STATE:-/run/flexvolume-iscsi} # mounts and sessions end with the machine, and so do the records of them
+DISKS=${FLEXVOLUME_ISCSI_DISKS:-/dev/disk/by-path}
+
+# Exit codes of iscsiadm.
+SESSION_EXISTS=15 NO_RECORD=21
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+# accept CODE CMD...: run a command that may also end with CODE.
+accept() {
+  local code=$1 status=0
+  shift
+  "$@" || status=$?
+  [ "$status" = 0 ] || [ "$status" = "$code" ] || return "$status"
+}
+
+# option NAME: an option of the PV or of the kubelet, or nothing.
+option() { printf %s "$OPTIONS" | jq -r --arg name "$1" '.[$name] // "" | strings'; }
+
+# secret NAME: a value of the PV's Secret, or nothing. What jq prints about a value that it cannot read has the value in it.
+secret() {
+  printf %s "$OPTIONS" | jq -r --arg name "kubernetes.io/secret/$1" '.[$name] // "" | @base64d' 2>/dev/null ||
+    fail "the Secret's $1 cannot be read"
+}
+
+# checked WHAT TEXT PATTERN: text of others becomes part of a command or of a path only if it matches.
+checked() {
+  [[ $2 =~ ^($3)$ ]] || fail "$1 is not of the form $3: $2"
+  echo "$2"
+}
+
+NAME='(iqn|eui|naa)\.[0-9A-Za-z.:_-]+'
+
+read_options() {
+  local id initiator access fstype
+  PORTAL=$(checked target_portal "$(option target_portal)" '(\[[0-9A-Fa-f:]+\]|[0-9A-Za-z][0-9A-Za-z.-]*):[0-9]+')
+  IQN=$(checked target_iqn "$(option target_iqn)" "$NAME")
+  LUN=$(checked target_lun "$(option target_lun)" '[0-9]{1,3}')
+  fstype=$(option kubernetes.io/fsType)
+  FSTYPE=$(checked fsType "${fstype:-ext4}" 'ext4|xfs')
+  POD_MODE=$(checked readwrite "$(option kubernetes.io/readwrite)" 'ro|rw')
+  # The kubelet says what the pod may do, not what the PV says.
+  access=$(option access_mode)
+  DISK_MODE=$(checked access_mode "${access:-rw}" 'ro|rw')
+  id=$(checked volume_id "$(option volume_id)" '[0-9a-f-]{36}')
+  [[ $IQN == *"$id"* ]] || fail "$IQN serves more than this volume: logging out would take other volumes away"
+  initiator=$(option initiator_name)
+  INITIATOR=${initiator:+$(checked initiator_name "$initiator" "$NAME")}
+  IFACE=${INITIATOR:+$VOLUME}
+  IFACE=${IFACE:-default}
+}
+
+# read_dir: which pod's volume this is. DIR is …/pods/POD/volumes/DRIVER/VOLUME.
+read_dir() {
+  local pod=${DIR%/volumes/*}
+  VOLUME=$(checked "the volume's name" "${DIR##*/}" '[0-9a-z][0-9a-z.-]*')
+  POD=$(checked "the pod's UID" "${pod##*/}" '[0-9a-z][0-9a-z-]*')
+}
+
+# own_target: one call at a time for a target. A record in its folder says that a pod uses it.
+own_target() {
+  mkdir -p "$STATE/$IQN"
+  exec 9>"$STATE/$IQN/lock"
+  flock 9
+  RECORD=$STATE/$IQN/$POD.$VOLUME
+}
+
+iscsi() { iscsiadm "$@" 9>&-; }
+node() { iscsi -m node -T "$IQN" -p "$PORTAL" -I "$IFACE" "$@"; }
+setting() { node -o update -n "$1" -v "$2"; }
+
+# log_in: iscsiadm takes values from its arguments only. So does the kubelet, for its own iSCSI volumes.
+log_in() {
+  local user password
+  if [ -n "$INITIATOR" ]; then
+    accept $SESSION_EXISTS iscsi -m iface -I "$IFACE" -o new
+    iscsi -m iface -I "$IFACE" -o update -n iface.initiatorname -v "$INITIATOR"
+  fi
+  node -o new
+  setting node.startup manual
+  user=$(secret auth_username)
+  password=$(secret auth_password)
+  if [ -n "$user" ]; then
+    setting node.session.auth.authmethod CHAP
+    setting node.session.auth.username "$user"
+    setting node.session.auth.password "$password"
+  fi
+  accept $SESSION_EXISTS node --login
+}
+
+log_out() {
+  accept $NO_RECORD node --logout
+  accept $NO_RECORD node -o delete
+  [ "$IFACE" = default ] || accept $NO_RECORD iscsi -m iface -I "$IFACE" -o delete
+}
+
+# find_disk: the device that udev links by the path to it, without the brackets of IPv6.
+find_disk() {
+  local link end=$((SECONDS + 30))
+  link=$DISKS/ip-${PORTAL//[][]/}-iscsi-$IQN-lun-$LUN
+  until [ -e "$link" ]; do
+    [ $SECONDS -lt $end ] || fail "there is no disk $link 30 s after the login"
+    sleep 0.2
+  done
+  DISK=$(readlink -f "$link")
+}
+
+# prepare_disk: before its first mount on this node. Only a disk that can be read, and on which there is nothing, gets a file system.
+prepare_disk() {
+  local found status=0
+  head -c 1048576 "$DISK" >/dev/null
+  found=$(blkid -p -s TYPE -s PTTYPE -o value "$DISK") || status=$?
+  case $status:$found in
+    2:) make_file_system ;;
+    0:"$FSTYPE") [ "$DISK_MODE" = ro ] || check_file_system ;;
+    0:*) fail "the disk has $found, and is to have $FSTYPE: nothing is done to it" ;;
+    *) fail "blkid does not say what the disk has" ;;
+  esac
+}
+
+make_file_system() {
+  [ "$DISK_MODE" = rw ] || fail "the disk is blank, and is exported for reading only"
+  case $FSTYPE in
+    ext4) mkfs.ext4 -F -m 0 "$DISK" ;;
+    xfs) mkfs.xfs "$DISK" ;;
+  esac
+}
+
+# check_file_system: fsck says 4 and more if errors are left.
+check_file_system() {
+  local status=0
+  fsck -a "$DISK" || status=$?
+  [ $status -lt 4 ] || fail "fsck has found errors on the disk and has not corrected them"
+}
+
+mount_volume() {
+  read_options
+  own_target
+  ! mountpoint -q "$DIR" || return 0
+  printf '%s\n' "$PORTAL" "$IFACE" >"$STATE/$IQN/.new"
+  mv "$STATE/$IQN/.new" "$RECORD"
+  log_in
+  find_disk
+  findmnt -n -S "$DISK" >/dev/null || prepare_disk
+  mount -t "$FSTYPE" -o "$DISK_MODE" "$DISK" "$DIR"
+  # Another pod may write to the same file system, which is then writable.
+  [ "$POD_MODE" = rw ] || mount -o remount,bind,ro "$DIR"
+}
+
+# unmount_volume: the record is removed last, so that a call that was killed is continued by the next.
+unmount_volume() {
+  local record
+  ! mountpoint -q "$DIR" || umount "$DIR"
+  for record in "$STATE"/*/"$POD.$VOLUME"; do
+    [ -e "$record" ] || continue
+    IQN=${record%/*}
+    IQN=${IQN##*/}
+    own_target
+    { read -r PORTAL && read -r IFACE; } <"$record"
+    used_by_others || log_out
+    rm -f "$record"
+  done
+}
+
+used_by_others() {
+  local other
+  for other in "$STATE/$IQN"/*; do
+    [ "$other" = "$STATE/$IQN/lock" ] || [ "$other" = "$RECORD" ] || return 0
+  done
+  return 1
+}
+
+answer() { jq -nc --arg status "$1" --arg message "${2:-}" '{status: $status, message: $message}'; }
+
+init() {
+  local tool
+  for tool in jq iscsiadm blkid findmnt mountpoint flock; do
+    type "$tool" >/dev/null 2>&1 || { printf '{"status":"Failure","message":"missing: %s"}\n' "$tool"; return; }
+  done
+  echo '{"status":"Success","capabilities":{"attach":false,"fsGroup":true,"supportsMetrics":true,"requiresFSResize":false}}'
+}
+
+# try FUNCTION: runs it with -e, which a condition would take away, and returns what it printed.
+try() {
+  set +e
+  SAID=$(exec 2>&1; set -e; read_dir; "$1")
+  STATUS=$?
+  set -e
+}
+
+mount_or_log_out() {
+  local why
+  try mount_volume
+  [ $STATUS != 0 ] || { answer Success; return; }
+  why=$SAID
+  try unmount_volume # the kubelet does not unmount what it has not mounted
+  answer Failure "$(tail -c 500 <<<"$why")"
+}
+
+unmount() {
+  try unmount_volume
+  if [ $STATUS = 0 ]; then answer Success; else answer Failure "$(tail -c 500 <<<"$SAID")"; fi
+}
+
+DIR=${2:-} OPTIONS=${3:-}
+case ${1:-} in
+  init) init ;;
+  mount) mount_or_log_out ;;
+  unmount) unmount ;;
+  *) answer 'Not supported' ;;
+esac
