@@ -52,8 +52,7 @@ func TestBashProvisionerRefusesABlockClaim(t *testing.T) {
 		c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	})
 	pod := shell("consumer", "", "true", claim)
-	pod.Spec.Containers[0].VolumeMounts = nil
-	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}
+	asDevice(&pod.Spec)
 	w.pod(pod)
 
 	w.failed(claim, 1, toBind)

@@ -22,23 +22,30 @@ type gate struct {
 // newGate listens on an address that pods reach.
 func (w *world) newGate() *gate {
 	w.t.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(w.ctx(), "tcp", "10.250.0.1:0")
-	w.must(err, "listen for a gate (this runs inside the lab's network)")
 	opened, arrived := make(chan struct{}), make(chan struct{})
 	var first sync.Once
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	url := w.serve(func(_ http.ResponseWriter, r *http.Request) {
 		first.Do(func() { close(arrived) })
 		select {
 		case <-opened:
 		case <-r.Context().Done():
 		}
-	})}
-	go func() { _ = server.Serve(listener) }()
-	g := &gate{url: "http://" + listener.Addr().String() + "/", open: sync.OnceFunc(func() { close(opened) }), arrived: arrived}
+	})
+	g := &gate{url: url + "/", open: sync.OnceFunc(func() { close(opened) }), arrived: arrived}
 	w.whenDone(g.open)
-	w.remove(func() { _ = server.Close() })
 	return g
+}
+
+// serve answers the requests of pods as long as the test lasts, at the URL that it returns.
+func (w *world) serve(answer http.HandlerFunc) string {
+	w.t.Helper()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(w.ctx(), "tcp", "10.250.0.1:0")
+	w.must(err, "listen (this runs inside the lab's network)")
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: answer}
+	go func() { _ = server.Serve(listener) }()
+	w.remove(func() { _ = server.Close() })
+	return "http://" + listener.Addr().String()
 }
 
 // template is a pod-template with the gate before the container that provisions.

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, Cinder's quota counts exactly
-// these, and all are deleted again. No other test runs meanwhile, since the time is measured.
+// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, by few Jobs. Cinder's quota counts
+// exactly these, and all are deleted again. No other test runs meanwhile, since the time is measured.
 func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	w := newWorld(t, "many")
 	before, err := cinderVolumes(w.ctx())
@@ -23,8 +23,15 @@ func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	for i := range many {
 		w.claim(cinderClass, fmt.Sprintf("data-%02d", i))
 	}
-	w.allClaims(6*time.Minute, "to be bound", succeeded)
-	t.Logf("%d claims bound in %.1f s", many, time.Since(started).Seconds())
+	w.allClaims(6*time.Minute, "to be bound", func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+		return phase(ctx, claim, corev1.ClaimBound)
+	})
+	made := w.jobsOfAll("provision", w.claims)
+	t.Logf("%d claims bound in %.1f s by Jobs for %v", many, time.Since(started).Seconds(), sizes(made))
+	if len(made) > many/3 {
+		t.Errorf("%d Jobs for %d claims", len(made), many)
+	}
+	w.allClaims(2*time.Minute, "to say so", succeeded) // a minute after a batch
 
 	ids, users, words := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var project string

@@ -22,8 +22,7 @@ const toMount = 2 * time.Minute
 func (w *world) read(claim *corev1.PersistentVolumeClaim, node, command string, change ...func(*corev1.PodSpec)) string {
 	w.t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", claim.Name, node, time.Now().UnixNano()%1e9)
-	pod := shell(name, node, command, claim)
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(65532))} // of the image's user
+	pod := writable(shell(name, node, command, claim))
 	for _, c := range change {
 		c(&pod.Spec)
 	}
@@ -31,6 +30,12 @@ func (w *world) read(claim *corev1.PersistentVolumeClaim, node, command string, 
 	out := w.output(name)
 	w.deletePods(name)
 	return out
+}
+
+// writable gives the volume of a pod to the group of the image's user.
+func writable(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(65532))}
+	return pod
 }
 
 func TestWhatIsWrittenOnOneNodeIsReadOnTheOther(t *testing.T) {
@@ -79,7 +84,7 @@ func TestARawBlockVolumeIsReadOnTheOtherNode(t *testing.T) {
 
 // asDevice gives a container the claim as /dev/data.
 func asDevice(spec *corev1.PodSpec) {
-	spec.SecurityContext.RunAsUser = new(int64(0))
+	spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
 	spec.Containers[0].VolumeMounts = nil
 	spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}
 }
@@ -105,6 +110,17 @@ func TestAVolumeWithTwoPortalsIsMounted(t *testing.T) {
 	equal(t, "the file on the other node", w.read(claim, "node2", "cat /data/file"), "by two portals\n")
 }
 
+// lockedOut returns a pod after the event that its node is not let in by the target of the claim's volume.
+func (w *world) lockedOut(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
+	w.t.Helper()
+	pod := shell("locked-out", "node1", "true", claim)
+	w.pod(pod)
+	made, err := kube.CoreV1().Pods(w.ns).Get(w.ctx(), pod.Name, metav1.GetOptions{})
+	w.must(err, "read the pod")
+	w.eventWithin(toMount, made, "FailedMount", "lets nobody in")
+	return made
+}
+
 func TestAPodWithAWrongPasswordOfItsVolumeDoesNotStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "wrong-password")
@@ -118,11 +134,7 @@ func TestAPodWithAWrongPasswordOfItsVolumeDoesNotStart(t *testing.T) {
 	_, err = secrets.Update(w.ctx(), wrong, metav1.UpdateOptions{})
 	w.must(err, "write a wrong password")
 
-	pod := shell("locked-out", "node1", "true", claim)
-	w.pod(pod)
-	at, err := kube.CoreV1().Pods(w.ns).Get(w.ctx(), pod.Name, metav1.GetOptions{})
-	w.must(err, "read the pod")
-	w.eventWithin(toMount, at, "FailedMount", "lets nobody in")
+	pod := w.lockedOut(claim)
 	w.deletePods(pod.Name)
 }
 
@@ -144,6 +156,7 @@ func TestAVolumeIsNotDeletedBeforeItsNodeHasLoggedOut(t *testing.T) {
 	claim := w.claim(cinderClass, "data")
 	pv := w.bound(claim)
 	w.pod(shell("holder", "node2", "sleep 600", claim))
+	w.eventually(toMount, "the pod to run, its volume mounted", func(ctx context.Context) error { return runs(ctx, w.ns, "holder") })
 	w.eventually(toMount, "the volume to be in use", func(ctx context.Context) error { return inUse(ctx, "node2", pv.Name) })
 	w.kubelet("2", "STOP")
 	w.whenDone(func() { w.kubelet("2", "CONT") })
@@ -166,6 +179,15 @@ func TestAVolumeIsNotDeletedBeforeItsNodeHasLoggedOut(t *testing.T) {
 	contains(t, "tgtd's targets", w.targets(), pv.Spec.ISCSI.IQN)
 	w.kubelet("2", "CONT")
 	w.vanished(claim)
+}
+
+// runs returns an error unless the containers of a pod run, for which its volumes are mounted.
+func runs(ctx context.Context, namespace, name string) error {
+	pod, err := kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err == nil && pod.Status.Phase != corev1.PodRunning {
+		err = fmt.Errorf("its phase is %s", pod.Status.Phase)
+	}
+	return err
 }
 
 // kubelet sends a signal to the kubelet of a node.

@@ -26,6 +26,8 @@ import (
 const (
 	chapUser     = "node.session.auth.username"
 	chapPassword = "node.session.auth.password"
+	// flexPassword is the key in the Secret of a FlexVolume.
+	flexPassword = "auth_password"
 )
 
 // passwords are all the CHAP passwords that the tests' volumes ever had.
@@ -44,10 +46,16 @@ func collectPasswords(ctx context.Context) error {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(ownNamespace))
 	note := func(obj any) {
-		if secret, ok := obj.(*corev1.Secret); ok && len(secret.Data[chapPassword]) > 0 {
-			passwords.Lock()
-			defer passwords.Unlock()
-			passwords.all[string(secret.Data[chapPassword])] = true
+		secret, ok := obj.(*corev1.Secret)
+		if !ok {
+			return
+		}
+		passwords.Lock()
+		defer passwords.Unlock()
+		for _, key := range []string{chapPassword, flexPassword} {
+			if len(secret.Data[key]) > 0 {
+				passwords.all[string(secret.Data[key])] = true
+			}
 		}
 	}
 	handle, err := factory.Core().V1().Secrets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -66,12 +64,9 @@ func TestSeededDirectoryIsAnnouncedBeforeItsClaimIsBound(t *testing.T) {
 // receiver takes announcements about a claim, at a URL that pods reach. The first is answered by an error.
 func (w *world) receiver(claim string) (url string, received func() []announcement) {
 	w.t.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(w.ctx(), "tcp", "10.250.0.1:0")
-	w.must(err, "listen (this runs inside the lab's network)")
 	var mu sync.Mutex
 	var all []announcement
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+	url = w.serve(func(answer http.ResponseWriter, r *http.Request) {
 		a := announcement{key: r.Header.Get("Idempotency-Key")}
 		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
 			http.Error(answer, err.Error(), http.StatusBadRequest)
@@ -84,10 +79,8 @@ func (w *world) receiver(claim string) (url string, received func() []announceme
 		if all = append(all, a); len(all) == 1 {
 			http.Error(answer, "not yet", http.StatusServiceUnavailable)
 		}
-	})}
-	go func() { _ = server.Serve(listener) }()
-	w.remove(func() { _ = server.Close() })
-	return "http://" + listener.Addr().String() + "/volumes", func() []announcement {
+	})
+	return url + "/volumes", func() []announcement {
 		mu.Lock()
 		defer mu.Unlock()
 		return append([]announcement(nil), all...)
