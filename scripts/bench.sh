@@ -56,10 +56,11 @@ up_alone() {
   kubectl -n flex-system delete deployment flex-dispatcher >/dev/null
 }
 
-# up_with_node: with the dispatcher and the bash images as they are shipped, and an image for local-path-provisioner's pods.
+# up_with_node ROW: with the dispatcher and the images as they are shipped, and an image for local-path-provisioner's pods.
 up_with_node() {
   local context
   unset FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
+  [ "$1" != one-cinder ] || BACKENDS=lvm test/cinder/up.sh
   test/cluster/up.sh 1
   scripts/deploy.sh
   context=$(mktemp -d)
@@ -75,10 +76,11 @@ cell() { # COLUMN ROW CLAIMS FILE
   export FLEX_CONTROLLERS_FLAGS=${flags[0]} FLEX_SCHEDULER_FLAGS=${flags[1]}
   [ -z "${PROFILE:-}" ] || export FLEX_APISERVER_FLAGS=--profiling=true
   say "$1/$2: $3 claims"
-  if [ "$1" = one ]; then up_with_node; else up_alone; fi
+  if [ "$1" = one ]; then up_with_node "$2"; else up_alone; fi
   in_control "$BIN/bench" cell -column "$1" -row "$2" -claims "$3" -kubeconfig "$LAB_KUBECONFIG" -state "$KUBE_DIR" \
     -bin "$BIN" -logs "$OUT/logs" -profile="$([ -z "${PROFILE:-}" ] && echo false || echo true)" -out "$OUT/cells/$4" || FAILED+=("$4")
   test/cluster/down.sh
+  [ "$2" != one-cinder ] || test/cinder/down.sh
 }
 
 machine() {
@@ -89,13 +91,15 @@ machine() {
 
 main() {
   local todo line column row claims file
-  [ ! -e "$KUBE_DIR" ] || die "a cluster is up, and the benchmark needs its own: test/cluster/down.sh ends it"
+  if [ -e "$KUBE_DIR" ] || [ -e "$LAB_STATE/cinder" ]; then
+    die "a cluster or a Cinder is up, and the benchmark needs its own: test/cluster/down.sh and test/cinder/down.sh end them"
+  fi
   compile
   [ -n "${BENCH_ADD:-}" ] || rm -rf "$OUT/cells" "$OUT/logs"
   mkdir -p "$OUT/cells" "$OUT/logs"
   mapfile -t todo < <(cells)
   lab_lock
-  trap 'test/cluster/down.sh' EXIT
+  trap 'test/cluster/down.sh; test/cinder/down.sh' EXIT
   trap 'exit 130' INT TERM
   for line in "${todo[@]}"; do
     read -r column row claims file <<<"$line"

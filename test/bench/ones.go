@@ -12,11 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/bench/report"
 )
 
-// Where claims that come one after the other are served: a node of the cluster, and the class of an example, which scripts/deploy.sh applies.
-const (
-	realNode     = "node1"
-	exampleClass = "node-directory"
-)
+// realNode serves the claims that come one after the other.
+const realNode = "node1"
 
 // measureOnes measures claims that come one after the other, on a node with a kubelet.
 func measureOnes(ctx context.Context, s settings) (report.Result, error) {
@@ -76,7 +73,7 @@ func newSingle(ctx context.Context, s settings, c *cluster) (*subject, error) {
 		return startLocalPathOn(ctx, s, c, realNode)
 	}
 	return &subject{create: func(ctx context.Context, name string) error {
-		claim := claimOf(name, exampleClass, map[string]string{annSelectedNode: realNode})
+		claim := claimOf(name, s.cell.Row.Class, map[string]string{annSelectedNode: realNode})
 		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claim, metav1.CreateOptions{})
 		return err
 	}}, nil

@@ -1,7 +1,8 @@
 #!/bin/bash
 # gen-gomod.sh csi VERSION          e.g. gen-gomod.sh csi 6.3.0: the csi external-provisioner
 # gen-gomod.sh local-path VERSION   e.g. gen-gomod.sh local-path 0.0.30: local-path-provisioner
-# Writes go.mod and go.sum anew, of this folder or of local-path/.
+# gen-gomod.sh cinder-csi VERSION   e.g. gen-gomod.sh cinder-csi 1.35.0: cinder-csi-plugin, of cloud-provider-openstack
+# Writes go.mod and go.sum anew, of this folder, of local-path/ or of cinder-csi/.
 #
 # The peers are modules of their own, so that they are built with the versions that they were released with. The csi external-provisioner
 # names k8s.io/kubernetes, whose modules need the same list of replacements as in its own go.mod. The sig-storage library is the version
@@ -44,6 +45,24 @@ tool github.com/rancher/local-path-provisioner
 MOD
 }
 
+cinder_csi_gomod() {
+  local theirs
+  theirs=$(go mod download -json "k8s.io/cloud-provider-openstack@v$1")
+  theirs=$(sed -n 's/.*"GoMod": "\(.*\)",/\1/p' <<<"$theirs")
+  cat <<MOD
+// Made by ../gen-gomod.sh; do not edit.
+module $module/cinder-csi
+
+$(grep -E '^(go|godebug) ' "$theirs")
+
+require k8s.io/cloud-provider-openstack v$1
+
+tool k8s.io/cloud-provider-openstack/cmd/cinder-csi-plugin
+
+$(sed -n '/^replace (/,/^)/p; /^replace [^(]/p' "$theirs")
+MOD
+}
+
 tidy() { # FOLDER GO.MOD
   rm -f "$1/go.sum"
   echo "$2" >"$1/go.mod"
@@ -53,5 +72,6 @@ tidy() { # FOLDER GO.MOD
 case $#:${1:-} in
   2:csi) tidy . "$(csi_gomod "$2")" ;;
   2:local-path) tidy local-path "$(local_path_gomod "$2")" ;;
-  *) sed -n '2,3s/^# //p' "$0" >&2; exit 64 ;;
+  2:cinder-csi) mkdir -p cinder-csi; tidy cinder-csi "$(cinder_csi_gomod "$2")" ;;
+  *) sed -n '2,4s/^# //p' "$0" >&2; exit 64 ;;
 esac

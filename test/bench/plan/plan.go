@@ -70,6 +70,8 @@ type Row struct {
 	MaxParallel int
 	// Stamped claims carry the PV controller's annotation when they are made.
 	Stamped bool
+	// Class is the class of an example that scripts/deploy.sh applies.
+	Class string
 	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
 	Tuned bool
 }
@@ -99,7 +101,8 @@ const One Column = "one"
 
 // Singles are the rows of that column.
 var Singles = []Row{
-	{Name: "one-ours", Title: "ours, a bash image", Kind: Ours},
+	{Name: "one-ours", Title: "ours, a bash image", Kind: Ours, Class: "node-directory"},
+	{Name: "one-cinder", Title: "ours, a real Cinder", Kind: Ours, Class: "cinder-iscsi"},
 	{Name: "one-local-path", Title: "local-path-provisioner, defaults", Kind: LocalPath},
 }
 

@@ -188,7 +188,7 @@ func TestAClaimOnARealNodeIsBoundSoonEnough(t *testing.T) {
 	for took, want := range map[float64]report.Judgement{0.8: report.Met, 1.1: report.Missed} {
 		phase := &report.Phase{Asked: []float64{0}, Done: []float64{took}, Took: []float64{took}}
 		results := report.Results{{Column: plan.One, Row: "one-ours", Claims: 1, Provision: phase}}
-		if got := target(t, results, "one claim on a real node"); got.Result != want {
+		if got := target(t, results, "one claim on a real node, ours, a bash image"); got.Result != want {
 			t.Errorf("%v, want %s", got, want)
 		}
 		if text := report.Text(results); !strings.Contains(text, "one/one-ours") {
