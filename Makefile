@@ -60,8 +60,8 @@ bench-scale: deps build ## measure start, rest and failover with 1,000 to 100,00
 bench: deps build ## claims a second, beside the peers: BENCH=quick in minutes, the whole in more than an hour; scripts/bench.sh says more (root)
 	@scripts/bench.sh
 
-# The packages whose tests compare with golden files are those that define the flag -update.
-GOLDEN = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go .)))
+# The packages whose tests compare with golden files define the flag -update, or have it from the fixture.
+GOLDEN = $(sort $(dir $(shell grep -rlE 'flag.Bool."update"|fixture[.]Golden' --include=*_test.go .)))
 
 .PHONY: golden
 golden: ## rewrite the golden files of all tests; look at the difference before you commit it

@@ -70,23 +70,24 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 
 // recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.
 func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, error) {
-	annotations := map[string]string{}
+	byUID := map[string]map[string]string{}
 	for _, one := range all {
 		uid := string(one.O.UID)
 		text, err := json.Marshal(one.Record.Run.Outcome)
 		if err != nil {
 			return nil, fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
 		}
-		annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = string(text)
+		byUID[uid] = map[string]string{jobs.AnnOutcome: string(text)}
 		if one.Record.Describes {
-			if annotations[jobs.AnnDescribed], err = runs.Description(one.O.Pods[job.Name]); err != nil {
+			if byUID[uid][jobs.AnnDescribed], err = runs.Description(one.O.Pods[job.Name]); err != nil {
 				return nil, fmt.Errorf("read what the Job %s describes: %w", job.Name, err)
 			}
 		}
 		if one.Record.Release {
-			annotations[jobs.Key(job, uid, jobs.AnnReleased)] = "true"
+			byUID[uid][jobs.AnnReleased] = "true"
 		}
 	}
+	annotations := jobs.Annotations(job, byUID)
 	recorded := job.DeepCopy()
 	maps.Copy(recorded.Annotations, annotations)
 	if !runs.AllReleased(recorded) {

@@ -200,7 +200,7 @@ func nodeOfJob(obj any) ([]string, error) {
 	}
 	var nodes []string
 	for _, uid := range jobs.UIDs(job) {
-		if node := job.Annotations[jobs.Key(job, uid, jobs.AnnNode)]; node != "" && !slices.Contains(nodes, node) {
+		if node := jobs.Annotation(job, uid, jobs.AnnNode); node != "" && !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}

@@ -2,12 +2,15 @@ package jobs_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -81,6 +84,37 @@ func TestAnnotationsOfOneClaimChangeNoOthersRecord(t *testing.T) {
 	set("u2", jobs.AnnOutcome, `{"verdict":"Unlisted","finished":"2026-11-20T10:00:00Z"}`)
 	if runs.AllSucceeded(job) {
 		t.Error("a batch with a failure is called done")
+	}
+}
+
+// A claim's own annotation overrides what all share, and nothing is shared that one of them lacks, has otherwise, or already has of its own.
+func TestWhatAllClaimsOfABatchHaveAlikeStandsOnce(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		jobs.AnnUIDs: "u1,u2", jobs.MemberAnnotation("u2", jobs.AnnReturns): "own",
+	}}}
+	got := jobs.Annotations(job, map[string]map[string]string{
+		"u1": {jobs.AnnAttempt: "1", jobs.AnnClean: "true", jobs.AnnNode: "a", jobs.AnnReturns: "all"},
+		"u2": {jobs.AnnAttempt: "1", jobs.AnnNode: "b", jobs.AnnReturns: "all"},
+	})
+	want := map[string]string{
+		jobs.AnnAttempt: "1",
+		jobs.MemberAnnotation("u1", jobs.AnnClean):   "true",
+		jobs.MemberAnnotation("u1", jobs.AnnNode):    "a",
+		jobs.MemberAnnotation("u2", jobs.AnnNode):    "b",
+		jobs.MemberAnnotation("u1", jobs.AnnReturns): "all",
+		jobs.MemberAnnotation("u2", jobs.AnnReturns): "all",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	some := jobs.Annotations(job, map[string]map[string]string{"u2": {jobs.AnnOutcome: "{}"}})
+	if diff := cmp.Diff(map[string]string{jobs.MemberAnnotation("u2", jobs.AnnOutcome): "{}"}, some); diff != "" {
+		t.Errorf("of one claim (-want +got):\n%s", diff)
+	}
+	maps.Copy(job.Annotations, got)
+	job.Annotations[jobs.MemberAnnotation("u2", jobs.AnnAttempt)] = "2"
+	if first, second := jobs.Annotation(job, "u1", jobs.AnnAttempt), jobs.Annotation(job, "u2", jobs.AnnAttempt); first != "1" || second != "2" {
+		t.Errorf("read as %q and %q", first, second)
 	}
 }
 

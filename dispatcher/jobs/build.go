@@ -88,9 +88,8 @@ func labels(p Plan) map[string]string {
 
 // annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) map[string]string {
-	uids := uidsOf(p.all())
 	out := map[string]string{
-		AnnUIDs:              strings.Join(uids, ","),
+		AnnUIDs:              strings.Join(uidsOf(p.all()), ","),
 		contract.AnnRevision: p.Config.Source.Revision(),
 		AnnNamespace:         p.Request.Namespace,
 	}
@@ -103,11 +102,11 @@ func annotations(p Plan) map[string]string {
 	if nodes := Nodes(p); nodes != "" {
 		out[AnnNodes] = nodes
 	}
+	records := map[string]map[string]string{}
 	for _, one := range p.all() {
-		for name, value := range one.record() {
-			out[keyOf(len(uids) > 1, one.Request.UID, name)] = value
-		}
+		records[one.Request.UID] = one.record()
 	}
+	maps.Copy(out, Annotations(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: out}}, records))
 	return out
 }
 

@@ -11,7 +11,7 @@ const (
 	LabelVerb = contract.Domain + "verb"
 )
 
-// Annotations of a Job, read back as the record of its claim.
+// Annotations of a Job, read back as the record of its claim. Those of one claim of a batch have its UID before them, see Annotations.
 const (
 	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
 	AnnUIDs = contract.Domain + "uids"

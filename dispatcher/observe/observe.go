@@ -165,7 +165,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.NotedRival = job.Annotations[jobs.Key(job, string(o.UID), jobs.AnnRival)]
+		run.NotedRival = jobs.Annotation(job, string(o.UID), jobs.AnnRival)
 		if asked, known := b.Requests.Of(job, string(o.UID)); known {
 			o.At = asked.At
 			run.Retain = asked.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)

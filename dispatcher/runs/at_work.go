@@ -45,22 +45,28 @@ func IsOver(pod *corev1.Pod) bool {
 
 // HasReportedEnd reports whether a Job alone shows that no container of it can be running any more: it is Complete or
 // Failed, and no outcome was recorded without a report from its node.
-func HasReportedEnd(job *batchv1.Job) bool {
-	return IsFinished(job) && !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool {
-		return strings.Contains(job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)], mayRunUntilKey)
-	})
-}
+func HasReportedEnd(job *batchv1.Job) bool { return IsFinished(job) && len(unconfirmed(job)) == 0 }
 
-// unconfirmedUntil returns until when a container of a Job may still be running by its recorded outcome, zero if its
+// unconfirmedUntil returns until when a container of a Job may still be running by its recorded outcomes, zero if its
 // node has said that it ended.
 func unconfirmedUntil(job *batchv1.Job) time.Time {
-	for _, uid := range jobs.UIDs(job) {
-		if !strings.Contains(job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)], mayRunUntilKey) {
-			continue
-		}
-		if recorded := RecordOf(job, uid).Recorded; recorded != nil {
-			return recorded.MayRunUntil
+	var until time.Time
+	for _, text := range unconfirmed(job) {
+		if o := decodeOutcome(text); o != nil && o.MayRunUntil.After(until) {
+			until = o.MayRunUntil
 		}
 	}
-	return time.Time{}
+	return until
+}
+
+// unconfirmed returns the outcomes that were recorded on a Job without a report from its node. Every Job is looked at for each assignment of slots, so this
+// looks for no claim's.
+func unconfirmed(job *batchv1.Job) []string {
+	var out []string
+	for key, text := range job.Annotations {
+		if strings.HasSuffix(key, jobs.AnnOutcome) && strings.Contains(text, mayRunUntilKey) {
+			out = append(out, text)
+		}
+	}
+	return out
 }

@@ -90,7 +90,7 @@ func (r Record) ShownFrom(o Outcome, now time.Time) time.Time {
 // RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
 	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
-	own := func(annotation string) string { return job.Annotations[jobs.Key(job, uid, annotation)] }
+	own := func(annotation string) string { return jobs.Annotation(job, uid, annotation) }
 	r := Record{
 		Verb:          contract.Verb(job.Labels[jobs.LabelVerb]),
 		UIDs:          jobs.UIDs(job),
@@ -111,13 +111,17 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Others:        othersOf(job, uid),
 		Since:         sinceOf(job, own(jobs.AnnSince)),
 	}
-	if text := own(jobs.AnnOutcome); text != "" {
-		var o Outcome
-		if json.Unmarshal([]byte(text), &o) == nil {
-			r.Recorded = &o
-		}
-	}
+	r.Recorded = decodeOutcome(own(jobs.AnnOutcome))
 	return r
+}
+
+// decodeOutcome returns nil for a text that is empty or damaged.
+func decodeOutcome(text string) *Outcome {
+	var o Outcome
+	if text == "" || json.Unmarshal([]byte(text), &o) != nil {
+		return nil
+	}
+	return &o
 }
 
 // sinceOf returns the time of the annotation, or that of the Job's creation where there is none, or a damaged one.
@@ -137,9 +141,9 @@ func othersOf(job *batchv1.Job, uid string) Others {
 		if other == uid {
 			continue
 		}
-		o.Wanted = o.Wanted || job.Annotations[jobs.Key(job, other, jobs.AnnWaived)] == ""
-		o.Unrecorded = o.Unrecorded || job.Annotations[jobs.Key(job, other, jobs.AnnOutcome)] == ""
-		o.Held = o.Held || job.Annotations[jobs.Key(job, other, jobs.AnnReleased)] == ""
+		o.Wanted = o.Wanted || jobs.Annotation(job, other, jobs.AnnWaived) == ""
+		o.Unrecorded = o.Unrecorded || jobs.Annotation(job, other, jobs.AnnOutcome) == ""
+		o.Held = o.Held || jobs.Annotation(job, other, jobs.AnnReleased) == ""
 	}
 	return o
 }
@@ -154,20 +158,18 @@ func atoi(text string) int {
 
 // AnyRecorded reports whether the outcome of any claim of a Job is recorded.
 func AnyRecorded(job *batchv1.Job) bool {
-	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] != "" })
+	return slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return jobs.Annotation(job, uid, jobs.AnnOutcome) != "" })
 }
 
 // AllReleased reports whether no claim of a Job needs it as its record.
 func AllReleased(job *batchv1.Job) bool {
-	return !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return job.Annotations[jobs.Key(job, uid, jobs.AnnReleased)] == "" })
+	return !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool { return jobs.Annotation(job, uid, jobs.AnnReleased) == "" })
 }
 
 // AllSucceeded reports whether the recorded outcome of every claim of a Job is a success.
 func AllSucceeded(job *batchv1.Job) bool {
-	for _, uid := range jobs.UIDs(job) {
-		if recorded := RecordOf(job, uid).Recorded; recorded == nil || recorded.Verdict != contract.Done {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(jobs.UIDs(job), func(uid string) bool {
+		recorded := decodeOutcome(jobs.Annotation(job, uid, jobs.AnnOutcome))
+		return recorded == nil || recorded.Verdict != contract.Done
+	})
 }

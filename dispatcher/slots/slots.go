@@ -343,7 +343,7 @@ func flowOf(job *batchv1.Job) Flow {
 func flowsOf(job *batchv1.Job) map[Flow]bool {
 	flow, out := flowOf(job), map[Flow]bool{}
 	for _, uid := range jobs.UIDs(job) {
-		flow.Namespace = job.Annotations[jobs.Key(job, uid, jobs.AnnNamespace)]
+		flow.Namespace = jobs.Annotation(job, uid, jobs.AnnNamespace)
 		out[flow] = true
 	}
 	return out
