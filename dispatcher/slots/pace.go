@@ -34,7 +34,7 @@ func (s *Slots) quotas(at ClassKey, queue *Queue) map[string]int {
 	for group, g := range queue.groups {
 		left := max(0, g.waiting-s.assignedTo(groupKey{at, group})*(g.batch-1)) // the others share a Job that is about to be launched
 		out[group] = left / g.batch
-		if _, paced := s.paced[groupKey{at, group}]; left%g.batch > 0 && !paced {
+		if _, isPaced := s.paced[groupKey{at, group}]; left%g.batch > 0 && !isPaced {
 			out[group]++
 		}
 	}
@@ -52,17 +52,33 @@ func (s *Slots) assignedTo(key groupKey) int {
 	return n
 }
 
+// paced says since when a group is paced, and when its newest waiter came since.
+type paced struct{ since, newest time.Time }
+
 // startPace paces the group of a waiter that is assigned a slot now.
 func (s *Slots) startPace(at ClassKey, w Waiter) {
 	key, now := groupKey{at, w.Group}, s.clock.Now()
-	s.paced[key] = now
-	s.clock.AfterFunc(paceOf(w.Verb), func() { s.endPace(key, now) })
+	s.paced[key] = paced{since: now}
+	s.clock.AfterFunc(paceOf(w.Verb), func() { s.endPace(key, func(p paced) bool { return p.since.Equal(now) }) })
 }
 
-// endPace assigns what the group has waited for since, unless it has been paced again meanwhile.
-func (s *Slots) endPace(key groupKey, since time.Time) {
+// endPaceWhenQuiet ends a longer pace early if no other waiter of the group follows: the last ones of a burst of deletes would wait for nothing.
+func (s *Slots) endPaceWhenQuiet(at ClassKey, w Waiter) {
+	key := groupKey{at, w.Group}
+	p, isPaced := s.paced[key]
+	if !isPaced || paceOf(w.Verb) == pace {
+		return
+	}
+	p.newest = s.clock.Now()
+	s.paced[key] = p
+	s.clock.AfterFunc(pace, func() { s.endPace(key, func(now paced) bool { return now == p }) })
+}
+
+// endPace assigns what a group has waited for since, unless it has been paced again meanwhile, or is not quiet.
+func (s *Slots) endPace(key groupKey, isDue func(paced) bool) {
 	s.mu.Lock()
-	ended := s.paced[key].Equal(since)
+	p, isPaced := s.paced[key]
+	ended := isPaced && isDue(p)
 	if ended {
 		delete(s.paced, key)
 	}

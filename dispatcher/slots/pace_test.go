@@ -10,11 +10,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 )
 
-// paced calls back with Slots over nothing, and a function that returns how many slots are assigned.
-func paced(t *testing.T, do func(s *Slots, assigned func() int)) {
+// callPaced calls back with Slots over nothing, and a function that returns how many slots are assigned.
+func callPaced(t *testing.T, do func(s *Slots, assigned func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		caches, err := cluster.NewStatic(fake.NewClientset(), []string{"home"})
@@ -40,7 +41,7 @@ func awaitInGroup(s *Slots, uids ...string) {
 }
 
 func TestAGroupGetsASlotAtOnceAndThenAfterAWhile(t *testing.T) {
-	paced(t, func(s *Slots, assigned func() int) {
+	callPaced(t, func(s *Slots, assigned func() int) {
 		awaitInGroup(s, "a", "b", "c")
 		if n := assigned(); n != 1 {
 			t.Fatalf("%d slots for waiters that can share a Job, want 1 at once", n)
@@ -62,8 +63,42 @@ func TestAGroupGetsASlotAtOnceAndThenAfterAWhile(t *testing.T) {
 	})
 }
 
+// Deletes are paced for longer, but not once no other one follows.
+func TestTheLastDeletesOfABurstDoNotWaitForThePaceToEnd(t *testing.T) {
+	paceDeletes := func(s *Slots, n int, every time.Duration) {
+		for i := range n {
+			w := waiting(fmt.Sprint("uid-", i), 100)
+			w.Verb, w.Group, w.Batch = contract.Delete, "g", 64
+			s.Await(class, w)
+			if i == 0 {
+				s.Use("uid-0", jobOf("uid-0"))
+			}
+			time.Sleep(every)
+		}
+	}
+	tests := map[string]struct {
+		n     int
+		every time.Duration
+		want  int
+	}{
+		"while others follow":     {20, pace / 5, 1},
+		"when none has followed":  {2, pace + time.Millisecond, 2},
+		"when the pace has ended": {26, pace / 5, 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			callPaced(t, func(s *Slots, assigned func() int) {
+				paceDeletes(s, tc.n, tc.every)
+				if n := assigned(); n != tc.want {
+					t.Errorf("%d slots, want %d", n, tc.want)
+				}
+			})
+		})
+	}
+}
+
 func TestAGroupThatFillsAJobIsNotHeldUp(t *testing.T) {
-	paced(t, func(s *Slots, assigned func() int) {
+	callPaced(t, func(s *Slots, assigned func() int) {
 		awaitInGroup(s, "first")
 		s.Use("first", jobOf("first"))
 		for i := range 15 {
@@ -76,7 +111,7 @@ func TestAGroupThatFillsAJobIsNotHeldUp(t *testing.T) {
 }
 
 func TestWaitersThatShareNoJobAreNotHeldUp(t *testing.T) {
-	paced(t, func(s *Slots, assigned func() int) {
+	callPaced(t, func(s *Slots, assigned func() int) {
 		awaitInGroup(s, "a", "b", "c")
 		s.Await(class, waiting("alone", 100))
 		s.Await(class, waiting("alone-too", 100))

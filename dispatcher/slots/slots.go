@@ -64,8 +64,8 @@ type Slots struct {
 	launched map[string]*Assignment // by the Job's "namespace/name"
 	kept     map[types.UID]time.Time
 	existing map[string]time.Time // since when the creation of a launched Job says that it exists
-	// paced are the groups that were assigned a slot a moment ago, with the time.
-	paced map[groupKey]time.Time
+	// paced are the groups that were assigned a slot a moment ago.
+	paced map[groupKey]paced
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
 	// queue.
 	joined map[types.UID]types.UID
@@ -77,7 +77,7 @@ func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(ty
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
 		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, existing: map[string]time.Time{}, joined: map[types.UID]types.UID{},
-		paced: map[groupKey]time.Time{},
+		paced: map[groupKey]paced{},
 	}
 }
 
@@ -160,6 +160,7 @@ func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 		s.park(at, w)
 	} else {
 		s.queueOf(at).Add(w)
+		s.endPaceWhenQuiet(at, w)
 	}
 }
 
