@@ -8,7 +8,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often. A wait lasts a quarter longer than it has to, at most
+// The pauses grow, so that a fast Cinder does not have to wait and a slow one is not asked often. A wait lasts a quarter longer than it has to, at most,
 // and an eighth on average.
 const (
 	firstPause   = 100 * time.Millisecond
