@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -97,7 +98,7 @@ var errNeedsServer = errors.New("this Cinder makes attachments only for servers:
 // Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
-	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
+	err := attachments.Create(ctx, c.at(completeAttachments), body.Attach(id)).ExtractInto(&made)
 	if err != nil {
 		return Attachment{}, attachFailure(err, "attach volume "+id)
 	}
@@ -120,7 +121,7 @@ func attachFailure(err error, doing string) error {
 func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volume.Connection, error) {
 	doing := "connect attachment " + id
 	var answer attachment
-	err := attachments.Update(ctx, c.at(completeAttachments), id, connect(k)).ExtractInto(&answer)
+	err := attachments.Update(ctx, c.at(completeAttachments), id, body.Connect(k)).ExtractInto(&answer)
 	if err != nil {
 		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
 	}
@@ -141,20 +142,4 @@ func (c *Cinder) Complete(ctx context.Context, id string) error {
 func (c *Cinder) Detach(ctx context.Context, id string) error {
 	err := attachments.Delete(ctx, c.at(completeAttachments), id).ExtractErr()
 	return failure(err, "delete attachment "+id, nil)
-}
-
-// gophercloud's own builders always name a server, and Cinder refuses an empty one.
-type (
-	attachTo string
-	connect  volume.Client
-)
-
-// ToAttachmentCreateMap returns the body of the request.
-func (id attachTo) ToAttachmentCreateMap() (map[string]any, error) {
-	return map[string]any{"attachment": map[string]any{"volume_uuid": string(id)}}, nil
-}
-
-// ToAttachmentUpdateMap returns the body of the request.
-func (k connect) ToAttachmentUpdateMap() (map[string]any, error) {
-	return map[string]any{"attachment": map[string]any{"connector": volume.Client(k)}}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -30,7 +31,7 @@ func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Client) (vo
 			Data json.RawMessage `json:"data"`
 		} `json:"connection_info"`
 	}
-	err := volumes.InitializeConnection(ctx, c.api, id, initialize(k)).ExtractInto(&answer)
+	err := volumes.InitializeConnection(ctx, c.api, id, body.Initialize(k)).ExtractInto(&answer)
 	if err != nil {
 		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
 	}
@@ -39,22 +40,6 @@ func (c *Cinder) Initialize(ctx context.Context, id string, k volume.Client) (vo
 
 // Terminate removes the export to the connector.
 func (c *Cinder) Terminate(ctx context.Context, id string, k volume.Client) error {
-	err := volumes.TerminateConnection(ctx, c.api, id, terminate(k)).ExtractErr()
+	err := volumes.TerminateConnection(ctx, c.api, id, body.Terminate(k)).ExtractErr()
 	return failure(err, "terminate the connection of volume "+id, nil)
-}
-
-// gophercloud's own builders lack fields of the connector, and give others the wrong type.
-type (
-	initialize volume.Client
-	terminate  volume.Client
-)
-
-// ToVolumeInitializeConnectionMap returns the body of the request.
-func (k initialize) ToVolumeInitializeConnectionMap() (map[string]any, error) {
-	return map[string]any{"os-initialize_connection": map[string]any{"connector": volume.Client(k)}}, nil
-}
-
-// ToVolumeTerminateConnectionMap returns the body of the request.
-func (k terminate) ToVolumeTerminateConnectionMap() (map[string]any, error) {
-	return map[string]any{"os-terminate_connection": map[string]any{"connector": volume.Client(k)}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -119,7 +120,7 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		Metadata:         spec.Metadata,
 		SourceVolID:      spec.Source.VolumeID,
 		SnapshotID:       spec.Source.SnapshotID,
-	}, hints(spec.Hints)).Extract()
+	}, body.Hints(spec.Hints)).Extract()
 	if err != nil {
 		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
 		if isOfSize(err) {
@@ -195,15 +196,4 @@ func users(all []volumes.Attachment) []string {
 		}
 	}
 	return found
-}
-
-// hints are sent as the class has them: gophercloud's own type refuses some that schedulers accept.
-type hints map[string]any
-
-// ToSchedulerHintsMap returns this part of the request's body.
-func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
-	if len(h) == 0 {
-		return nil, nil
-	}
-	return map[string]any{"OS-SCH-HNT:scheduler_hints": map[string]any(h)}, nil
 }
