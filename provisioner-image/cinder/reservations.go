@@ -17,6 +17,28 @@ func (c *Cinder) Reserve(ctx context.Context, id string) error {
 	return failure(volumes.Reserve(ctx, c.api, id).ExtractErr(), "reserve volume "+id, nil)
 }
 
+// AttachHost changes the status of a reserved volume to in-use. Cinder attaches a volume that is marked as read-only only
+// in that mode. Attaching it again to the same host changes nothing.
+func (c *Cinder) AttachHost(ctx context.Context, v volume.Volume, host string) error {
+	opts := body.AttachHost{Host: host, ReadOnly: v.Metadata[readOnly] == "True"}
+	return failure(volumes.Attach(ctx, c.api, v.ID, opts).ExtractErr(), "attach volume "+v.ID, nil)
+}
+
+// DetachHost ends what AttachHost began. Without the attachment's ID it ends the only one.
+func (c *Cinder) DetachHost(ctx context.Context, id, attachment string) error {
+	err := volumes.Detach(ctx, c.api, id, volumes.DetachOpts{AttachmentID: attachment}).ExtractErr()
+	return failure(err, "detach volume "+id, nil)
+}
+
+// shownAttachments returns the completed attachments of a volume.
+func (c *Cinder) shownAttachments(ctx context.Context, id string) ([]volumes.Attachment, error) {
+	v, err := volumes.Get(ctx, c.api, id).Extract()
+	if err != nil {
+		return nil, failure(err, "look at the attachments of volume "+id, nil)
+	}
+	return v.Attachments, nil
+}
+
 // Unreserve makes a reserved volume available again. Any other volume stays as it is.
 func (c *Cinder) Unreserve(ctx context.Context, id string) error {
 	return failure(volumes.Unreserve(ctx, c.api, id).ExtractErr(), "unreserve volume "+id, nil)

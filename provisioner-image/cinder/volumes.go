@@ -154,11 +154,14 @@ func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) 
 	return failure(err, "extend volume "+id, special)
 }
 
+// readOnly is a key in the metadata that Cinder itself sets, from a volume's first attachment on.
+const readOnly = "readonly"
+
 // SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
 // accepts from no client.
 func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
 	mine := maps.Clone(metadata)
-	delete(mine, "readonly")
+	delete(mine, readOnly)
 	delete(mine, "attached_mode")
 	response, err := c.api.Put(ctx, c.api.ServiceURL("volumes", id, "metadata"), map[string]any{"metadata": mine}, nil,
 		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
