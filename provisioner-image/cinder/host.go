@@ -90,17 +90,23 @@ func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Acc
 	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
 		return v, err
 	}
+	if v, err = b.detachHost(ctx, v, ours); err != nil {
+		return v, err
+	}
+	return v, b.cinder.Unreserve(ctx, v.ID)
+}
+
+// detachHost ends the attachments to the host, and returns the volume as it is then.
+func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string) (volume.Volume, error) {
 	for _, id := range ours {
 		if err := b.cinder.DetachHost(ctx, v.ID, id); err != nil {
 			return v, err
 		}
 	}
-	if len(ours) > 0 {
-		if v, err = b.afterDetach(ctx, v); err != nil {
-			return v, err
-		}
+	if len(ours) == 0 {
+		return v, nil
 	}
-	return v, b.cinder.Unreserve(ctx, v.ID)
+	return b.afterDetach(ctx, v)
 }
 
 // areOfHost reports whether one of the attachments was made by the older workflow, which exports the volume without it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -83,17 +84,13 @@ func (s *Server) attachHost(v *disk, with args) answer {
 	switch {
 	case with.Host == nil || with.Mountpoint == "":
 		return fault(http.StatusBadRequest, "Invalid input for field/attribute os-attach. 'mountpoint' is a required property")
-	case v.Status == "maintenance":
-		return fault(http.StatusBadRequest, "Invalid volume: The volume cannot be attached in maintenance mode.")
 	case v.Metadata["readonly"] == "True" && with.Mode != "ro":
 		return fault(http.StatusBadRequest, "Invalid attaching mode '%s' for volume %s.", with.Mode, v.ID)
 	}
 	host := sanitized(*with.Host)
-	for _, u := range s.usesOf(v.ID) {
-		if u.Status == "attached" && u.Server == nil && u.host == host {
-			v.Status = "in-use"
-			return answer{http.StatusAccepted, nil}
-		}
+	if slices.ContainsFunc(s.usesOf(v.ID), func(u *use) bool { return u.Server == nil && u.host == host && u.Status == "attached" }) {
+		v.Status = "in-use"
+		return answer{http.StatusAccepted, nil}
 	}
 	if v.Status == "in-use" && !v.Multiattach {
 		return fault(http.StatusBadRequest, "Error attaching volume - InvalidVolume: Invalid volume: volume is already attached"+
@@ -112,21 +109,18 @@ func sanitized(host string) string {
 
 var notInHosts = regexp.MustCompile(`[^\w.-]+`)
 
-// detachHost ends what attachHost began, and removes the export. Where there are several attachments it has to be told
-// which one. Without any the volume is available again, whatever its status was.
+// detachHost ends what attachHost began, and removes the export. Of several attachments the request has to name one. Without
+// any the volume is available again, whatever its status was.
 func (s *Server) detachHost(r *http.Request, v *disk, id string) answer {
 	uses := s.usesOf(v.ID)
-	if id == "" && len(uses) > 1 && s.Release >= guarded {
+	switch isAmbiguous := id == "" && len(uses) > 1; {
+	case isAmbiguous && s.Release >= guarded:
 		return ambiguous()
-	}
-	if id == "" && len(uses) > 1 {
+	case isAmbiguous:
 		return fault(http.StatusBadRequest, "Error detaching volume - InvalidVolume: Invalid volume: Detach volume failed: More"+
 			" than one attachment, but no attachment_id provided.")
 	}
-	for _, u := range uses {
-		if id != "" && u.ID != id {
-			continue
-		}
+	for _, u := range slices.DeleteFunc(uses, func(u *use) bool { return id != "" && u.ID != id }) {
 		if s.isKeptForNova(r, u) && len(u.Info) > 0 {
 			return erred()
 		}
