@@ -185,3 +185,25 @@ func TestGrowOfAVolumeOfTheHostDoesNotDetachIt(t *testing.T) {
 		}
 	}
 }
+
+// Cinder extends no volume that is only reserved. It is attached afterwards, and an initiator learns of the new size.
+func TestGrowOfAVolumeThatAnOlderImageReservedAttachesIt(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		keeper, server := start(t)
+		server.SetRelease(release)
+		held := exportTwice(t, keeper, reserve)
+		id := server.Volumes()[0].ID
+		server.LeaveReserved(id)
+		did := actions(server)
+		for range 2 {
+			grown, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: 2, Access: held})
+			if v := server.Volumes()[0]; err != nil || grown.SizeGiB != 2 || v.Status != "in-use" || !v.Exported {
+				t.Errorf("Cinder %d: %+v, %v, left %+v", release, grown, err, v)
+			}
+		}
+		want := []string{"os-unreserve", "os-extend", "os-reserve", "os-initialize_connection", "os-attach", "os-initialize_connection"}
+		if !slices.Equal(*did, want) {
+			t.Errorf("Cinder %d: %q, want %q", release, *did, want)
+		}
+	}
+}
