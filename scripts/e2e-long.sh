@@ -10,10 +10,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
-# The tests of which every release of Cinder must pass all, and those of releases that clone what is exported: 17 makes no attachments
-# without a server, and clones no reserved volume (docs/cinder.md, clones).
-OF_RELEASES='CinderClaim|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut'
-OF_CLONES='DataOfItsSource'
+# The tests of which every release of Cinder must pass all.
+OF_RELEASES='CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed'
 DONE=()
@@ -60,12 +58,11 @@ cinder26() { release 26; }
 cinder28() { release 28; }
 
 release() {
-  local mode tests=$OF_RELEASES
+  local mode
   export CINDER=$1
-  [ "$1" = 17 ] || tests+="|$OF_CLONES"
   BACKENDS=lvm run_page docs/cinder.md "### Ceph (rbd)"
   for mode in noauth keystone; do
-    MODE=$mode BACKENDS=lvm,lvmmp,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$tests E2E_SUITES=long scripts/e2e.sh
+    MODE=$mode BACKENDS=lvm,lvmmp,fc,nvme E2E_TAGS=e2e,long E2E_RUN=$OF_RELEASES E2E_SUITES=long scripts/e2e.sh
   done
   unset CINDER
 }

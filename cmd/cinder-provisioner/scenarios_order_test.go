@@ -14,8 +14,8 @@ import (
 // Secret.
 var orders = map[string]struct{ provision, remove []string }{
 	"reserve": {
-		provision: []string{"POST volumes", "os-reserve", "os-initialize_connection", "POST secrets", "POST persistentvolumes"},
-		remove:    []string{"os-terminate_connection", "os-unreserve", "DELETE volumes", "DELETE secrets"},
+		provision: []string{"POST volumes", "os-reserve", "os-initialize_connection", "os-attach", "POST secrets", "POST persistentvolumes"},
+		remove:    []string{"os-terminate_connection", "os-detach", "os-unreserve", "DELETE volumes", "DELETE secrets"},
 	},
 	"attachments": {
 		provision: []string{"POST volumes", "POST attachments", "PUT attachments", "os-complete", "POST secrets", "POST persistentvolumes"},

@@ -35,10 +35,10 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	if err != nil {
 		return Attachment{}, err
 	}
-	if len(ours) > 0 && ours[0].Status != errorAttaching {
+	if len(ours) > 0 && ours[0].Status != errorAttaching && !areOfHost(ours) {
 		return ours[0], nil
 	}
-	// A failed attachment or a reservation of the older workflow may still block the volume.
+	// A failed attachment, or a reservation or an attachment of the older workflow, may still block the volume.
 	if v, err = b.detach(ctx, v, a, ours); err != nil {
 		return Attachment{}, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/attachments"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -33,7 +35,7 @@ func (c *Cinder) KnowsAttachments(ctx context.Context) (bool, error) {
 		OkCodes: []int{http.StatusOK, http.StatusNotFound, http.StatusNotAcceptable},
 	})
 	if err != nil {
-		return false, failure(err, "find out whether Cinder knows attachments", nil)
+		return false, failure.Of(err, "find out whether Cinder knows attachments", nil)
 	}
 	defer response.Body.Close()
 	return response.StatusCode == http.StatusOK, nil
@@ -58,7 +60,7 @@ func (a attachment) toAttachment() (Attachment, error) {
 		Kind string `json:"driver_volume_type"`
 	}
 	if err := json.Unmarshal(a.Info, &info); err != nil {
-		return made, failure(err, "read attachment "+a.ID, nil)
+		return made, failure.Of(err, "read attachment "+a.ID, nil)
 	}
 	if info.Kind != "" {
 		made.Connection = volume.NewConnection(info.Kind, a.Info)
@@ -71,11 +73,11 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 	doing := "list the attachments of volume " + id
 	pages, err := attachments.List(c.at(completeAttachments), attachments.ListOpts{VolumeID: id}).AllPages(ctx)
 	if err != nil {
-		return nil, failure(err, doing, misconfigured(http.StatusNotFound))
+		return nil, failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound))
 	}
 	var all []attachment
 	if err := attachments.ExtractAttachmentsInto(pages, &all); err != nil {
-		return nil, failure(err, doing, nil)
+		return nil, failure.Of(err, doing, nil)
 	}
 	var found []Attachment
 	for _, a := range all {
@@ -97,7 +99,7 @@ var errNeedsServer = errors.New("this Cinder makes attachments only for servers:
 // Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 	var made attachment
-	err := attachments.Create(ctx, c.at(completeAttachments), attachTo(id)).ExtractInto(&made)
+	err := attachments.Create(ctx, c.at(completeAttachments), body.Attach(id)).ExtractInto(&made)
 	if err != nil {
 		return Attachment{}, attachFailure(err, "attach volume "+id)
 	}
@@ -107,12 +109,12 @@ func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {
 // attachFailure finds out by Cinder's message whether it asks for a server, which the request does not name. No
 // microversion says it: that of 17.0 is in releases that ask for none.
 func attachFailure(err error, doing string) error {
-	answer, ok := answerIn(err)
-	if !ok || answer.Actual != http.StatusBadRequest || !strings.Contains(messageIn(answer), "instance_uuid") {
-		return failure(err, doing, nil)
+	answer, ok := failure.AnswerIn(err)
+	if !ok || answer.Actual != http.StatusBadRequest || !strings.Contains(failure.MessageIn(answer), "instance_uuid") {
+		return failure.Of(err, doing, nil)
 	}
 	return &volume.Error{
-		Kind: volume.Misconfigured, Doing: doing, Said: messageIn(answer), RequestID: requestID(answer), Err: errNeedsServer,
+		Kind: volume.Misconfigured, Doing: doing, Said: failure.MessageIn(answer), RequestID: failure.RequestID(answer), Err: errNeedsServer,
 	}
 }
 
@@ -120,9 +122,9 @@ func attachFailure(err error, doing string) error {
 func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volume.Connection, error) {
 	doing := "connect attachment " + id
 	var answer attachment
-	err := attachments.Update(ctx, c.at(completeAttachments), id, connect(k)).ExtractInto(&answer)
+	err := attachments.Update(ctx, c.at(completeAttachments), id, body.Connect(k)).ExtractInto(&answer)
 	if err != nil {
-		return volume.Connection{}, failure(err, doing, misconfigured(http.StatusBadRequest))
+		return volume.Connection{}, failure.Of(err, doing, failure.Misconfigured(http.StatusBadRequest))
 	}
 	made, err := answer.toAttachment()
 	if err == nil && made.Connection.IsEmpty() {
@@ -134,27 +136,11 @@ func (c *Cinder) Connect(ctx context.Context, id string, k volume.Client) (volum
 // Complete marks the attachment as in use.
 func (c *Cinder) Complete(ctx context.Context, id string) error {
 	err := attachments.Complete(ctx, c.at(completeAttachments), id).ExtractErr()
-	return failure(err, "complete attachment "+id, nil)
+	return failure.Of(err, "complete attachment "+id, nil)
 }
 
 // Detach deletes the attachment, and with it the export.
 func (c *Cinder) Detach(ctx context.Context, id string) error {
 	err := attachments.Delete(ctx, c.at(completeAttachments), id).ExtractErr()
-	return failure(err, "delete attachment "+id, nil)
-}
-
-// gophercloud's own builders always name a server, and Cinder refuses an empty one.
-type (
-	attachTo string
-	connect  volume.Client
-)
-
-// ToAttachmentCreateMap returns the body of the request.
-func (id attachTo) ToAttachmentCreateMap() (map[string]any, error) {
-	return map[string]any{"attachment": map[string]any{"volume_uuid": string(id)}}, nil
-}
-
-// ToAttachmentUpdateMap returns the body of the request.
-func (k connect) ToAttachmentUpdateMap() (map[string]any, error) {
-	return map[string]any{"attachment": map[string]any{"connector": volume.Client(k)}}, nil
+	return failure.Of(err, "delete attachment "+id, nil)
 }

@@ -59,8 +59,8 @@ func (b *Backend) Create(ctx context.Context, spec volume.Spec) (volume.Volume, 
 	return v, err
 }
 
-// whyNotCloned returns an error if the source of a refused clone is only reserved, and nil otherwise. Cinder clones
-// volumes that are available or in-use, in every release, and that will not change by itself.
+// whyNotCloned returns an error if the source of a refused clone is only reserved, as older images left it, and nil
+// otherwise. Cinder clones volumes that are available or in-use, in every release, and that will not change by itself.
 func (b *Backend) whyNotCloned(ctx context.Context, id string) error {
 	// If it cannot be found out, the refusal itself is the error.
 	if source, err := b.cinder.Get(ctx, id); err == nil && isReserved(source) {
@@ -73,23 +73,21 @@ func notCloned(source volume.Volume) error {
 	return &volume.Error{
 		Kind:  volume.Unsuitable,
 		Doing: "copy volume " + source.ID,
-		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, since its storage class has, or falls back to,"+
-			" attach-api reserve: choose a source of a storage class with attach-api attachments", source.Status),
+		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, as older images left a volume of"+
+			" attach-api reserve: grow the source, which attaches its volume, or choose a source of attach-api attachments", source.Status),
 	}
 }
 
 // Ready waits until Cinder has made the volume. It fails at once when Cinder has given the volume up.
-func (b *Backend) Ready(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+func (b *Backend) Ready(ctx context.Context, v volume.Volume, _ volume.Access) (volume.Volume, error) {
 	v, err := b.untilIdle(ctx, v)
 	switch {
 	case err != nil:
 		return v, err
 	case v.State == volume.Failed:
 		return v, b.cinder.FailureOf(ctx, v)
-	case v.Status == available || isReserved(v):
-		return v, nil
-	case v.Status == inUse && a.Method != Reserve:
-		// It is in use by our own attachment, or Export will say by whose.
+	case v.Status == available || isReserved(v) || v.Status == inUse:
+		// It may be in use by an attachment of ours, or Export will say by whose.
 		return v, nil
 	default:
 		return v, &volume.Error{

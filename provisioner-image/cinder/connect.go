@@ -11,6 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/noauth"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/place"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/projecturl"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/transport"
@@ -45,7 +46,7 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 		TenantName: project,
 	})
 	if err != nil {
-		return nil, failure(err, "prepare requests to Cinder", nil)
+		return nil, failure.Of(err, "prepare requests to Cinder", nil)
 	}
 	endpoint := gophercloud.NormalizeURL(login.Endpoint)
 	if projectInURL.MatchString(project) {
@@ -64,7 +65,7 @@ func connectNoauth(login credentials.Login, client http.Client, wait volume.Wait
 func connectKeystone(ctx context.Context, login credentials.Login, client http.Client, wait volume.Wait) (*Cinder, error) {
 	provider, err := openstack.NewClient(login.AuthURL)
 	if err != nil {
-		return nil, failure(err, "prepare requests to keystone", nil)
+		return nil, failure.Of(err, "prepare requests to keystone", nil)
 	}
 	provider.HTTPClient, provider.RetryFunc = client, retryPolicy(wait)
 	options := login.AuthOptions()

@@ -27,12 +27,12 @@ func (b *Backend) Export(
 }
 
 // exportByAnswer exports the volume by the method that this Cinder supports. Only its answer to a request for an
-// attachment says whether it makes one without a server. A volume that an earlier run has reserved stays reserved.
+// attachment says whether it makes one without a server. What an earlier run has reserved or attached keeps its method.
 func (b *Backend) exportByAnswer(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
 	a, err := b.resolve(ctx, a)
-	if err == nil && a.Method == Attachments && v.Status == attaching {
+	if err == nil && a.Method == Attachments && (v.Status == attaching || v.Status == inUse) {
 		a.Method, err = b.methodOf(ctx, v)
 	}
 	if err != nil {
@@ -52,26 +52,14 @@ func (b *Backend) exportByAnswer(
 	return b.initialize(ctx, v, a)
 }
 
-// methodOf returns by which method a volume in status attaching was reserved: the older one makes no attachment.
+// methodOf returns by which method a volume was reserved or attached: the older one makes no attachment, or one that
+// exports nothing.
 func (b *Backend) methodOf(ctx context.Context, v volume.Volume) (volume.Method, error) {
 	ours, err := b.ownAttachments(ctx, v)
-	if err == nil && len(ours) == 0 {
+	if err == nil && (len(ours) == 0 || areOfHost(ours)) {
 		return Reserve, nil
 	}
 	return Attachments, err
-}
-
-// initialize completes the older workflow from where an earlier run left it.
-func (b *Backend) initialize(
-	ctx context.Context, v volume.Volume, a volume.Access,
-) (volume.Connection, volume.Access, error) {
-	if !isReserved(v) {
-		if err := b.reserve(ctx, v); err != nil {
-			return volume.Connection{}, a, err
-		}
-	}
-	c, err := b.cinder.Initialize(ctx, v.ID, a.Client)
-	return c, a, err
 }
 
 // reach returns the connection of a volume that an earlier run exported.

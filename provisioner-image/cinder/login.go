@@ -7,6 +7,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -34,7 +35,7 @@ const loggingIn = "log in to keystone"
 // loginFailure converts an error of a login. Another try with the same login cannot help where keystone has answered
 // that it does not accept it. By 400 it says that of a request of the wrong form.
 func loginFailure(err error, login credentials.Login) error {
-	return refused(failure(err, loggingIn, kinds{
+	return refused(failure.Of(err, loggingIn, failure.Kinds{
 		http.StatusBadRequest: volume.Denied,
 		http.StatusNotFound:   volume.Misconfigured,
 	}), login)
@@ -47,4 +48,15 @@ func refused(err error, login credentials.Login) error {
 		e.Said += fmt.Sprintf("; no domain of the user is named (user-domain-name, OS_USER_DOMAIN_NAME), so it is %q", login.AssumedDomain())
 	}
 	return err
+}
+
+// noEndpoint returns an error that says which part of keystone's catalog has no Cinder.
+func noEndpoint(err error, login credentials.Login) error {
+	return &volume.Error{
+		Kind:  volume.Misconfigured,
+		Doing: "find Cinder in keystone's catalog",
+		Said: fmt.Sprintf("keystone lists no block-storage endpoint for region %q and endpoint type %q",
+			login.Region, login.EndpointType),
+		Err: err,
+	}
 }

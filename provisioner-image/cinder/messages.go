@@ -11,6 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -62,7 +63,7 @@ func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) 
 		OkCodes: []int{http.StatusOK},
 	})
 	if err != nil {
-		return message{}, failure(err, "list the messages about volume "+id, nil)
+		return message{}, failure.Of(err, "list the messages about volume "+id, nil)
 	}
 	defer response.Body.Close()
 	about := slices.DeleteFunc(body.Messages, func(m message) bool { return m.Resource != id || m.Level != "ERROR" })

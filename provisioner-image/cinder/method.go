@@ -9,8 +9,8 @@ const (
 	// Attachments are records of Cinder's own. Cinder restores their exports after a restart, and takes an
 	// export back when its attachment is deleted.
 	Attachments volume.Method = "attachments"
-	// Reserve is the older way: reserve, then initialize_connection. Some storages keep the export until the volume
-	// is deleted, and lose it when they are restarted.
+	// Reserve is the older way: reserve, initialize_connection, attach to a host. Cinder restores the export of a volume
+	// in use after a restart, and not that of one which an older image has only reserved.
 	Reserve volume.Method = "reserve"
 )
 

@@ -28,8 +28,8 @@ func caveat(a volume.Access) string {
 	return "some storages show the new size only after they were restarted, as the volume is held by attach-api reserve"
 }
 
-// extend requests the new size and waits for it. Cinder does not extend a volume that is only reserved, so that the
-// reservation ends for that time. The export stays.
+// extend requests the new size and waits for it. Cinder extends a volume in use, but none that is only reserved, as older
+// images left it: its reservation ends for that time. The export stays.
 func (b *Backend) extend(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Volume, error) {
 	if isReserved(v) {
 		if err := b.cinder.Unreserve(ctx, v.ID); err != nil {
@@ -94,17 +94,12 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 	}
 }
 
-// restoreReservation reserves the volume again after extending ended the reservation, in this run or in one that was
-// killed. It requests the export again, which makes some storages announce the new size.
+// restoreReservation reserves and attaches the volume again after extending ended the reservation of an older image, in
+// this run or in one that was killed. It requests the export again, which makes some storages announce the new size.
 func (b *Backend) restoreReservation(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	if a.Method != Reserve {
 		return v, nil
 	}
-	if !isReserved(v) && v.Status == available {
-		if err := b.reserve(ctx, v); err != nil {
-			return v, err
-		}
-	}
-	_, err := b.cinder.Initialize(ctx, v.ID, a.Client)
+	_, _, err := b.initialize(ctx, v, a)
 	return v, err
 }

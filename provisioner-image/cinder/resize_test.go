@@ -72,6 +72,7 @@ func TestExtendThatTheStatusDoesNotAllowIsTriedAgain(t *testing.T) {
 		keeper, server := start(t)
 		held := exportTwice(t, keeper, reserve)
 		id := server.Volumes()[0].ID
+		server.LeaveReserved(id)
 		posts := 0
 		server.Gate = func(r *http.Request) cindertest.Fate {
 			if r.Method == http.MethodPost {
@@ -88,11 +89,12 @@ func TestExtendThatTheStatusDoesNotAllowIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The volume is not left to other clients: Cinder has not extended it, and it is reserved again.
+// The volume of an older image is not left to other clients: Cinder has not extended it, and it is reserved again.
 func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 	for status, kind := range map[int]volume.Kind{403: volume.Denied, 409: volume.Busy, 413: volume.Full} {
 		keeper, server := start(t)
 		held := exportTwice(t, keeper, reserve)
+		server.LeaveReserved(server.Volumes()[0].ID)
 		posts := 0
 		server.Instead = func(r *http.Request) *cindertest.Reply {
 			if r.Method == http.MethodPost {
@@ -105,6 +107,19 @@ func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 		_, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: server.Volumes()[0].ID, SizeGiB: 2, Access: held})
 		if !volume.Is(err, kind) || !strings.HasSuffix(ids(server), ":attaching") {
 			t.Errorf("%d: %v, left %s", status, err, ids(server))
+		}
+	}
+}
+
+// Before 3.42 Cinder extends no volume in use. To detach it would take the disk from the pods that use it.
+func TestExtendOfAVolumeInUseBefore342IsMisconfigured(t *testing.T) {
+	for _, micro := range []int{0, 41} {
+		keeper, server := start(t)
+		server.MaxMicro = micro
+		held := exportTwice(t, keeper, reserve)
+		_, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: server.Volumes()[0].ID, SizeGiB: 2, Access: held})
+		if v := server.Volumes()[0]; !volume.Is(err, volume.Misconfigured) || v.Status != "in-use" || !v.Exported {
+			t.Errorf("3.%d: %v, left %+v", micro, err, v)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -33,7 +34,7 @@ func retryPolicy(wait volume.Wait) gophercloud.RetryFunc {
 // answer 429 was not executed. With 503, a proxy may say so of a server that did execute it, so that only GET is
 // repeated.
 func pauseAsked(method string, err error) (time.Duration, bool) {
-	answer, ok := answerIn(err)
+	answer, ok := failure.AnswerIn(err)
 	if !ok {
 		return 0, false
 	}

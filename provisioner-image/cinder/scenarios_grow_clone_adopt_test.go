@@ -48,61 +48,81 @@ func testGrow(t *testing.T, login credentials.Login, api volume.Method) {
 	if err := after.Decode(&to); err != nil || to != before {
 		t.Errorf("the export is %q at %q now, %v", to.IQN, to.Portal, err)
 	}
-	if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status == "available" {
+	if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status != "in-use" {
 		t.Errorf("after it has grown the volume is %q, %v", now.Status, err)
 	}
 }
 
-// The source is exported while it is cloned.
+// The source is exported while it is cloned, by either method.
 func TestCloneOfVolumeInUse(t *testing.T) {
-	onEachCinder(t, func(t *testing.T, login credentials.Login) {
-		t.Helper()
-		c := connect(t, login)
-		one, two := spec(t, c), spec(t, c)
-		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
-		from, _, err := keeper.Ensure(t.Context(), one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, held, err := keeper.Export(t.Context(), from, one.Access)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if held.Method == cinder.Reserve {
-			return // Cinder clones no volume in status attaching
-		}
-		two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
-		if err := keeper.CheckSource(t.Context(), two); err != nil {
-			t.Fatal(err)
-		}
-		if made, _, err := keeper.Ensure(t.Context(), two); err != nil || made.ID == from.ID || made.UID() != two.UID {
-			t.Errorf("%+v, %v", made, err)
-		}
-		// The clone is removed before its source: some storages keep the source for it.
-		for _, target := range []volume.Target{{UID: two.UID, Name: two.Name, Access: two.Access}, {UID: one.UID, ID: from.ID, Access: held}} {
-			if _, err := keeper.Remove(t.Context(), target); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	for _, api := range []volume.Method{cinder.Auto, cinder.Reserve} {
+		t.Run(string(api), func(t *testing.T) {
+			onEachCinder(t, func(t *testing.T, login credentials.Login) { t.Helper(); testClone(t, login, api) })
+		})
+	}
 }
 
-// A volume that the older workflow has exported stays attaching, and no release clones such a volume.
-func TestCloneOfAReservedVolumeIsRefusedByEveryRelease(t *testing.T) {
+func testClone(t *testing.T, login credentials.Login, api volume.Method) {
+	t.Helper()
+	c := connect(t, login)
+	one, two := spec(t, c), spec(t, c)
+	one.Access.Method, two.Access.Method = api, api
+	keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+	from, _, err := keeper.Ensure(t.Context(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, held := export(t, keeper, from, one)
+	two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
+	if err := keeper.CheckSource(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	made, _, err := keeper.Ensure(t.Context(), two)
+	if err != nil || made.ID == from.ID || made.UID() != two.UID {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if now, err := c.Get(t.Context(), from.ID); err != nil || now.Status != "in-use" {
+		t.Errorf("the source is %+v, %v", now, err)
+	}
+	_, heldToo := export(t, keeper, made, two)
+	// The clone is removed before its source: some storages keep the source for it.
+	for _, target := range []volume.Target{{UID: two.UID, ID: made.ID, Access: heldToo}, {UID: one.UID, ID: from.ID, Access: held}} {
+		if _, err := keeper.Remove(t.Context(), target); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A volume that an older image has left reserved cannot be cloned in any release, until it has grown.
+func TestCloneOfAVolumeThatAnOlderImageReservedNeedsItToGrow(t *testing.T) {
 	onEachCinder(t, func(t *testing.T, login credentials.Login) {
 		t.Helper()
 		c := connect(t, login)
 		one, two := spec(t, c), spec(t, c)
-		one.Access.Method = cinder.Reserve
+		one.Access.Method, two.SizeGiB = cinder.Reserve, 2
 		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
 		from, _, err := keeper.Ensure(t.Context(), one)
+		if err == nil {
+			err = c.Reserve(t.Context(), from.ID)
+		}
+		if err == nil {
+			_, err = c.Initialize(t.Context(), from.ID, one.Access.Client)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		export(t, keeper, from, one)
 		two.Source = volume.Source{VolumeID: from.ID, UID: one.UID}
-		if made, _, err := keeper.Ensure(t.Context(), two); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "attach-api attachments") {
+		if made, _, err := keeper.Ensure(t.Context(), two); !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "grow the source") {
 			t.Errorf("%+v, %v", made, err)
+		}
+		if _, err := keeper.Grow(t.Context(), volume.Growth{UID: one.UID, ID: from.ID, SizeGiB: 2, Access: one.Access}); err != nil {
+			t.Fatal(err)
+		}
+		if made, _, err := keeper.Ensure(t.Context(), two); err != nil || made.UID() != two.UID {
+			t.Errorf("%+v, %v", made, err)
+		}
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: two.UID, Name: two.Name, Access: two.Access}); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -174,9 +174,9 @@ func TestEnsureSaysWhyTheVolumeIsNotUsable(t *testing.T) {
 			func(s *cindertest.Server, _ *volume.Spec) { s.Quota = 0 },
 			volume.Full, "VolumeLimitExceeded", "",
 		},
-		"attached by somebody": {
-			func(s *cindertest.Server, _ *volume.Spec) { s.AddNamed(wanted.Name, "in-use", owned(uid)) },
-			volume.Busy, `"in-use"`, "00000001:in-use",
+		"worked on by somebody": {
+			func(s *cindertest.Server, _ *volume.Spec) { s.AddNamed(wanted.Name, "awaiting-transfer", owned(uid)) },
+			volume.Busy, `"awaiting-transfer"`, "00000001:awaiting-transfer",
 		},
 	}
 	for name, tc := range tests {

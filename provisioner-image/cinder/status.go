@@ -29,7 +29,7 @@ func stateOf(status string) volume.State {
 	}
 }
 
-// isReserved reports whether the volume is reserved, which a run of this image may have done.
+// isReserved reports whether the volume is only reserved, which a run that was killed or an older image may have done.
 func isReserved(v volume.Volume) bool { return v.Status == attaching || v.Status == reserved }
 
 // mayBeExported reports whether the volume may have an export or a reservation to release. A failure leaves the

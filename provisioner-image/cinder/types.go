@@ -5,6 +5,8 @@ import (
 	"regexp"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumetypes"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 )
 
 // idForm matches an ID, in the two ways in which Cinder accepts one.
@@ -17,7 +19,7 @@ func (b *Backend) TypeName(ctx context.Context, nameOrID string) (string, error)
 	}
 	t, err := volumetypes.Get(ctx, b.cinder.api, nameOrID).Extract()
 	if err != nil {
-		return "", failure(err, "look at volume type "+nameOrID, nil)
+		return "", failure.Of(err, "look at volume type "+nameOrID, nil)
 	}
 	return t.Name, nil
 }

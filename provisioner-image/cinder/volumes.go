@@ -11,6 +11,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/blockstorage/v3/volumes"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -65,7 +67,7 @@ func (c *Cinder) list(
 	})
 	if err != nil {
 		// This is the first request of every run: it fails if endpoint, project or version are wrong.
-		return nil, false, failure(err, doing, misconfigured(http.StatusNotFound, http.StatusBadRequest))
+		return nil, false, failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound, http.StatusBadRequest))
 	}
 	return found, areAll, nil
 }
@@ -103,7 +105,7 @@ func (p page) NextPageURL() (string, error) {
 func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	v, err := volumes.Get(ctx, c.api, id).Extract()
 	if err != nil {
-		return volume.Volume{}, failure(err, "look at volume "+id, nil)
+		return volume.Volume{}, failure.Of(err, "look at volume "+id, nil)
 	}
 	return toVolume(v), nil
 }
@@ -119,20 +121,20 @@ func (c *Cinder) Create(ctx context.Context, spec volume.Spec) (volume.Volume, e
 		Metadata:         spec.Metadata,
 		SourceVolID:      spec.Source.VolumeID,
 		SnapshotID:       spec.Source.SnapshotID,
-	}, hints(spec.Hints)).Extract()
+	}, body.Hints(spec.Hints)).Extract()
 	if err != nil {
-		special := misconfigured(http.StatusBadRequest, http.StatusNotFound)
-		if isOfSize(err) {
-			special = unsuitable
+		special := failure.Misconfigured(http.StatusBadRequest, http.StatusNotFound)
+		if failure.IsOfSize(err) {
+			special = failure.Unsuitable
 		}
-		return volume.Volume{}, failure(err, "create volume "+spec.Name, special)
+		return volume.Volume{}, failure.Of(err, "create volume "+spec.Name, special)
 	}
 	return toVolume(v), nil
 }
 
 // Delete requests the deletion of a volume. Cinder deletes it later.
 func (c *Cinder) Delete(ctx context.Context, id string) error {
-	return failure(volumes.Delete(ctx, c.api, id, nil).ExtractErr(), "delete volume "+id, nil)
+	return failure.Of(volumes.Delete(ctx, c.api, id, nil).ExtractErr(), "delete volume "+id, nil)
 }
 
 // extendInUse is the first microversion that extends a volume in use.
@@ -146,25 +148,28 @@ func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) 
 		api = c.at(extendInUse)
 	}
 	err := volumes.ExtendSize(ctx, api, id, volumes.ExtendSizeOpts{NewSize: gib}).ExtractErr()
-	special := kinds{http.StatusBadRequest: volume.Unsuitable}
-	if isOfSize(err) {
-		special = unsuitable
+	special := failure.Kinds{http.StatusBadRequest: volume.Unsuitable}
+	if failure.IsOfSize(err) {
+		special = failure.Unsuitable
 	}
-	return failure(err, "extend volume "+id, special)
+	return failure.Of(err, "extend volume "+id, special)
 }
+
+// readOnly is a key in the metadata that Cinder itself sets, from a volume's first attachment on.
+const readOnly = "readonly"
 
 // SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
 // accepts from no client.
 func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
 	mine := maps.Clone(metadata)
-	delete(mine, "readonly")
+	delete(mine, readOnly)
 	delete(mine, "attached_mode")
 	response, err := c.api.Put(ctx, c.api.ServiceURL("volumes", id, "metadata"), map[string]any{"metadata": mine}, nil,
 		&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
 	if err != nil {
-		return failure(err, "mark volume "+id, nil)
+		return failure.Of(err, "mark volume "+id, nil)
 	}
-	return failure(response.Body.Close(), "mark volume "+id, nil)
+	return failure.Of(response.Body.Close(), "mark volume "+id, nil)
 }
 
 func toVolume(v *volumes.Volume) volume.Volume {
@@ -195,15 +200,4 @@ func users(all []volumes.Attachment) []string {
 		}
 	}
 	return found
-}
-
-// hints are sent as the class has them: gophercloud's own type refuses some that schedulers accept.
-type hints map[string]any
-
-// ToSchedulerHintsMap returns this part of the request's body.
-func (h hints) ToSchedulerHintsMap() (map[string]any, error) {
-	if len(h) == 0 {
-		return nil, nil
-	}
-	return map[string]any{"OS-SCH-HNT:scheduler_hints": map[string]any(h)}, nil
 }

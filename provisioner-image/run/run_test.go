@@ -40,7 +40,7 @@ func TestProvisionAndDelete(t *testing.T) {
 	if diff := cmp.Diff(*want, w.pvs(t)[0]); diff != "" {
 		t.Error(diff)
 	}
-	if v.SizeGiB != 3 || v.Status != "attaching" || v.Metadata[contract.AnnClaimUID] != uid || v.Type != cindertest.TypePlain {
+	if v.SizeGiB != 3 || v.Status != "in-use" || v.Metadata[contract.AnnClaimUID] != uid || v.Type != cindertest.TypePlain {
 		t.Errorf("the volume is %+v", v)
 	}
 	s := w.secrets(t)[0]

@@ -154,7 +154,7 @@ func TestOneVolumeThatCannotBeDeletedHoldsUpNoOther(t *testing.T) {
 	w := newBatchWorld(t)
 	w.api = cinder.Reserve
 	w.batch(t, contract.Provision, claims, nil)
-	w.cinder.SetStatus(w.pvOf(t, held).Annotations["flex-provisioner.io/cinder-volume-id"], "in-use")
+	w.cinder.AttachServer(w.pvOf(t, held).Annotations["flex-provisioner.io/cinder-volume-id"], "vm-1")
 	result := w.batch(t, contract.Delete, claims, nil)
 	for i := range claims {
 		want := int32(contract.ExitDone)

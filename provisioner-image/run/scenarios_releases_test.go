@@ -19,7 +19,7 @@ func TestRunKilledOnCinder17IsCompletedByTheNext(t *testing.T) {
 				if api := w.pvs(t)[0].Annotations["flex-provisioner.io/cinder-attach-api"]; api != string(cinder.Reserve) {
 					t.Errorf("the PV says %q", api)
 				}
-				if v := w.cinder.Volumes()[0]; v.Status != "attaching" || !v.Exported {
+				if v := w.cinder.Volumes()[0]; v.Status != "in-use" || !v.Exported {
 					t.Errorf("left %+v", v)
 				}
 			})

@@ -23,7 +23,7 @@ func (w *world) expand(t *testing.T) run.Result {
 
 // A volume in use grows, exported by either method, twice.
 func TestExpandReportsTheNewSize(t *testing.T) {
-	for api, status := range map[volume.Method]string{cinder.Attachments: "in-use", cinder.Reserve: "attaching"} {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		w := newWorld(t)
 		w.api = api
 		w.provision(t)
@@ -36,7 +36,7 @@ func TestExpandReportsTheNewSize(t *testing.T) {
 			if !strings.Contains(claim, "resize2fs") || strings.Contains(claim, "attach-api reserve") != (api == cinder.Reserve) {
 				t.Errorf("%s: the user reads %q", api, claim)
 			}
-			if v := w.own(t); v.SizeGiB != 7 || v.Status != status {
+			if v := w.own(t); v.SizeGiB != 7 || v.Status != "in-use" {
 				t.Errorf("%s: the volume is %+v", api, v)
 			}
 		}
@@ -55,7 +55,7 @@ func TestExpandOfACSIVolumeAsksForNothing(t *testing.T) {
 	}
 }
 
-// The volume has the new size and is reserved, whatever request was the last.
+// The volume has the new size and is in use, whatever request was the last.
 func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 		for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
@@ -63,12 +63,37 @@ func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 				killEverywhere(t, fate, func(w *world) { w.api = api; w.provision(t) }, (*world).expand, func(t *testing.T, w *world) {
 					t.Helper()
 					one(t, w)
-					if v := w.own(t); v.SizeGiB != 7 || v.Status == "available" {
+					if v := w.own(t); v.SizeGiB != 7 || v.Status != "in-use" {
 						t.Fatalf("the volume is %+v", v)
 					}
 				})
 			})
 		}
+	}
+}
+
+// Older images left the volumes of attach-api reserve in status attaching. A run may end at any request of this one.
+func TestVolumeThatAnOlderImageReservedIsServedWhateverRequestWasTheLast(t *testing.T) {
+	older := func(w *world) {
+		w.api = cinder.Reserve
+		w.provision(t)
+		w.cinder.LeaveReserved(w.own(t).ID)
+	}
+	unnoted := func(w *world) {
+		w.api = cinder.Reserve
+		w.cinder.AddNamed(pvName, "attaching", map[string]string{contract.AnnClaimUID: uid})
+	}
+	inUse := func(t *testing.T, w *world) {
+		t.Helper()
+		one(t, w)
+		if v := w.own(t); v.Status != "in-use" || !v.Exported || len(w.cinder.Attachments()) != 1 {
+			t.Fatalf("the volume is %+v", v)
+		}
+	}
+	for name, fate := range map[string]cindertest.Fate{"lost": cindertest.DropRequest, "served": cindertest.DropAnswer} {
+		t.Run("provision, "+name, func(t *testing.T) { killEverywhere(t, fate, unnoted, (*world).provision, inUse) })
+		t.Run("expand, "+name, func(t *testing.T) { killEverywhere(t, fate, older, (*world).expand, inUse) })
+		t.Run("delete, "+name, func(t *testing.T) { killEverywhere(t, fate, older, (*world).remove, none) })
 	}
 }
 
@@ -120,7 +145,7 @@ func TestAdoptedVolumeBecomesTheClaims(t *testing.T) {
 		t.Fatalf("%+v", result)
 	}
 	v := w.own(t)
-	if len(w.cinder.Volumes()) != 1 || v.ID != id || v.Metadata["kept"] != "yes" || v.Status != "attaching" {
+	if len(w.cinder.Volumes()) != 1 || v.ID != id || v.Metadata["kept"] != "yes" || v.Status != "in-use" {
 		t.Errorf("the volume is %+v", v)
 	}
 	if size := w.pvs(t)[0].Spec.Capacity[corev1.ResourceStorage]; size.String() != "5Gi" {

@@ -2,7 +2,9 @@ package volume
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -103,11 +105,23 @@ func (v Volume) isOfAnother(cluster string) bool {
 // userBeside returns who uses the volume beside the image, or "".
 func (v Volume) userBeside(host string) string {
 	for _, u := range v.Users {
-		if u != "host "+host {
+		if name, isHost := strings.CutPrefix(u, "host "); !isHost || !IsHost(name, host) {
 			return u
 		}
 	}
 	return ""
+}
+
+// notInHosts matches what a storage leaves out of a host's name.
+var notInHosts = regexp.MustCompile(`[^\p{L}\p{N}.-]|[^\x{0}-\x{ff}]`)
+
+// IsHost reports whether a storage that shows a host by one name means the host with the other: it may keep the name in lower
+// case, and without the characters that no name on a network has.
+func IsHost(shown, name string) bool { return shown == name || asShown(shown) == asShown(name) }
+
+func asShown(name string) string {
+	name = strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name))
+	return strings.Trim(notInHosts.ReplaceAllString(name, ""), ".-")
 }
 
 // isCopy reports whether the volume was created at another time than its metadata say.

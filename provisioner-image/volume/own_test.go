@@ -237,3 +237,18 @@ func TestUndoRemovesAVolumeThatAppearsLate(t *testing.T) {
 		t.Errorf("a delete by its PV pauses: %v, %v", pauses, err)
 	}
 }
+
+// A storage may keep a host's name in a form of its own.
+func TestHostIsTheSameInAStoragesOwnForm(t *testing.T) {
+	for shown, names := range map[string]map[string]bool{
+		"kube-nodes": {"kube-nodes": true, "Kube_Nodes": true, "kube nodes!": true, "kubenodes": false, "": false},
+		"":           {"": true, "kube": false, "\u4e2d": true},
+		"a.example":  {"A.Example.": true, "a-example": false},
+	} {
+		for name, want := range names {
+			if got := volume.IsHost(shown, name); got != want {
+				t.Errorf("%q shown for %q: %t", shown, name, got)
+			}
+		}
+	}
+}

@@ -42,8 +42,8 @@ func TestCinderClaimIsBoundToOneVolumeAndLeavesNothing(t *testing.T) {
 
 // statusAfter is how each workflow leaves a volume that no Nova attaches.
 var statusAfter = map[string]string{
-	"reserve":     "attaching", // os-reserve, os-initialize_connection
-	"attachments": "in-use",    // an attachment, updated and completed
+	"reserve":     "in-use", // os-reserve, os-initialize_connection, os-attach
+	"attachments": "in-use", // an attachment, updated and completed
 }
 
 func (w *world) checkVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol volume) {

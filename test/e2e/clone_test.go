@@ -71,7 +71,7 @@ func TestReserveWorkflowProvisionsAndDeletes(t *testing.T) {
 	claim := w.claim(w.ns, "data")
 	pv := w.bound(claim)
 	equal(t, "the workflow", pv.Annotations["flex-provisioner.io/cinder-attach-api"], "reserve")
-	equal(t, "the volume's status", w.onlyVolume(claim).Status, "attaching")
+	equal(t, "the volume's status", w.onlyVolume(claim).Status, "in-use")
 	w.deleteClaim(claim)
 	w.vanished(claim)
 }

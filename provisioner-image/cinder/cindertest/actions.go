@@ -3,13 +3,20 @@ package cindertest
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // args are the arguments of an action. A connector that is not there is not the same as an empty one.
 type args struct {
 	Connector *map[string]any `json:"connector"`
 	NewSize   int             `json:"new_size"`
-	Host      string          `json:"host_name"`
+	// Host is nil if the request does not name one.
+	Host       *string `json:"host_name"`
+	Mountpoint string  `json:"mountpoint"`
+	Mode       string  `json:"mode"`
+	Attachment string  `json:"attachment_id"`
 }
 
 func (s *Server) action(r *http.Request, id string) answer {
@@ -35,25 +42,30 @@ func (s *Server) action(r *http.Request, id string) answer {
 		case "os-terminate_connection":
 			return s.terminate(r, v)
 		}
-		return s.hostAction(v, name, with)
+		return s.hostAction(r, v, name, with)
 	}
 	return fault(http.StatusBadRequest, "There is no such action: %v", body)
 }
 
-func (s *Server) hostAction(v *disk, name string, with args) answer {
+func (s *Server) hostAction(r *http.Request, v *disk, name string, with args) answer {
 	switch name {
 	case "os-attach":
-		return s.attachHost(v, with.Host)
+		return s.attachHost(v, with)
 	case "os-detach":
-		return s.detachHost(v)
+		return s.detachHost(r, v, with.Attachment)
 	default:
 		return fault(http.StatusBadRequest, "There is no such action: %s", name)
 	}
 }
 
-// terminate keeps the export, as tgt does; what changes is the reservation.
+// terminate keeps the export, as tgt does; what changes is the reservation. Of several attachments Cinder does not know
+// which one is meant.
 func (s *Server) terminate(r *http.Request, v *disk) answer {
-	for _, u := range s.usesOf(v.ID) {
+	uses := s.usesOf(v.ID)
+	if s.Release >= guarded && len(uses) > 1 {
+		return ambiguous()
+	}
+	for _, u := range uses {
 		if s.isKeptForNova(r, u) {
 			return erred()
 		}
@@ -62,26 +74,60 @@ func (s *Server) terminate(r *http.Request, v *disk) answer {
 	return answer{http.StatusAccepted, nil}
 }
 
-// attachHost completes the older workflow: the volume is in use without an instance.
-func (s *Server) attachHost(v *disk, host string) answer {
-	if v.Status != "attaching" && v.Status != "available" {
-		return fault(http.StatusBadRequest, "Invalid volume: Volume %s is %s.", v.ID, v.Status)
+// ambiguous is the refusal of a request that does not say which attachment it means.
+func ambiguous() answer {
+	return fault(http.StatusConflict, "Detach volume from instance using the Compute API")
+}
+
+// attachHost completes the older workflow: the volume is in use without an instance. The same host may ask again.
+func (s *Server) attachHost(v *disk, with args) answer {
+	switch {
+	case with.Host == nil || with.Mountpoint == "":
+		return fault(http.StatusBadRequest, "Invalid input for field/attribute os-attach. 'mountpoint' is a required property")
+	case v.Metadata["readonly"] == "True" && with.Mode != "ro":
+		return fault(http.StatusBadRequest, "Invalid attaching mode '%s' for volume %s.", with.Mode, v.ID)
+	}
+	host := sanitized(*with.Host)
+	if slices.ContainsFunc(s.usesOf(v.ID), func(u *use) bool { return u.Server == nil && u.host == host && u.Status == "attached" }) {
+		v.Status = "in-use"
+		return answer{http.StatusAccepted, nil}
+	}
+	if v.Status == "in-use" && !v.Multiattach {
+		return fault(http.StatusBadRequest, "Error attaching volume - InvalidVolume: Invalid volume: volume is already attached"+
+			" and multiple attachments are not enabled")
 	}
 	u := s.newUse(v.ID)
-	u.Status, u.Attached, u.host, v.Status = "attached", attachedAt, host, "in-use"
+	u.Status, u.Attached, u.Mode, u.host, v.Status = "attached", attachedAt, with.Mode, host, "in-use"
 	return answer{http.StatusAccepted, nil}
 }
 
-// detachHost ends what attachHost began. Cinder refuses it where there is more than one attachment.
-func (s *Server) detachHost(v *disk) answer {
+// sanitized returns a host's name as Cinder keeps it.
+func sanitized(host string) string {
+	host = strings.NewReplacer(" ", "-", "_", "-").Replace(host)
+	return strings.Trim(strings.ToLower(notInHosts.ReplaceAllString(host, "")), ".-")
+}
+
+var notInHosts = regexp.MustCompile(`[^\w.-]+`)
+
+// detachHost ends what attachHost began, and removes the export. Of several attachments the request has to name one. Without
+// any the volume is available again, whatever its status was.
+func (s *Server) detachHost(r *http.Request, v *disk, id string) answer {
 	uses := s.usesOf(v.ID)
-	if v.Status != "in-use" || len(uses) > 1 {
-		return fault(http.StatusBadRequest, "Invalid volume: Volume %s is %s with %d attachments.", v.ID, v.Status, len(uses))
+	switch isAmbiguous := id == "" && len(uses) > 1; {
+	case isAmbiguous && s.Release >= guarded:
+		return ambiguous()
+	case isAmbiguous:
+		return fault(http.StatusBadRequest, "Error detaching volume - InvalidVolume: Invalid volume: Detach volume failed: More"+
+			" than one attachment, but no attachment_id provided.")
 	}
-	for _, u := range uses {
+	for _, u := range slices.DeleteFunc(uses, func(u *use) bool { return id != "" && u.ID != id }) {
+		if s.isKeptForNova(r, u) && len(u.Info) > 0 {
+			return erred()
+		}
 		delete(s.uses, u.ID)
+		v.exported = false
 	}
-	v.Status, v.attached = "available", false
+	v.Status, v.attached = s.statusAfterDetach(v), false
 	return answer{http.StatusAccepted, nil}
 }
 

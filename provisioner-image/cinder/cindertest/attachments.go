@@ -44,6 +44,25 @@ func (s *Server) Attach(volumeID, status string) {
 	}
 }
 
+// AttachHost attaches a volume to a host without a server, as os-attach does.
+func (s *Server) AttachHost(volumeID, host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.newUse(volumeID)
+	u.Status, u.host = "attached", sanitized(host)
+	s.volumes[volumeID].Status = "in-use"
+}
+
+// LeaveReserved makes an exported volume what images left that did not attach it to a host.
+func (s *Server) LeaveReserved(volumeID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.usesOf(volumeID) {
+		delete(s.uses, u.ID)
+	}
+	s.volumes[volumeID].Status = "attaching"
+}
+
 // AttachServer attaches a volume to a server, as Nova does.
 func (s *Server) AttachServer(volumeID, server string) {
 	s.mu.Lock()

@@ -57,6 +57,8 @@ type Server struct {
 	Page int
 	// PublicEndpoint is the beginning of the links to the next page, instead of the URL that was asked.
 	PublicEndpoint string
+	// HidesHosts is true if the login is not an administrator's, to whom alone Cinder shows the hosts of attachments.
+	HidesHosts bool
 	// Slow is how many GETs of a volume it takes until the volume leaves "creating", "detaching" or "deleting".
 	Slow int
 
@@ -156,7 +158,7 @@ func fault(status int, format string, args ...any) answer {
 	names := map[int]string{
 		http.StatusBadRequest: "badRequest", http.StatusNotFound: "itemNotFound",
 		http.StatusRequestEntityTooLarge: "overLimit", http.StatusUnauthorized: "error",
-		http.StatusNotAcceptable: "computeFault", http.StatusInternalServerError: "computeFault",
+		http.StatusNotAcceptable: "computeFault", http.StatusConflict: "conflictingRequest", http.StatusInternalServerError: "computeFault",
 	}
 	return answer{status, map[string]any{
 		names[status]: map[string]any{"code": status, "message": fmt.Sprintf(format, args...)},

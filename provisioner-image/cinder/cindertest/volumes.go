@@ -125,7 +125,11 @@ func (s *Server) shown(v *disk) disk {
 	now.Attachments = []shownUse{}
 	for _, u := range s.usesOf(v.ID) {
 		if u.Status == "attached" {
-			now.Attachments = append(now.Attachments, shownUse{v.ID, u.ID, v.ID, u.Server, orNull(u.host), u.Attached})
+			host := orNull(u.host)
+			if s.HidesHosts {
+				host = nil
+			}
+			now.Attachments = append(now.Attachments, shownUse{v.ID, u.ID, v.ID, u.Server, host, u.Attached})
 		}
 	}
 	return now
@@ -154,6 +158,9 @@ func (s *Server) Forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.volumes, id)
+	for _, u := range s.usesOf(id) {
+		delete(s.uses, u.ID)
+	}
 }
 
 // LetTimePass completes everything that volumes take time for.

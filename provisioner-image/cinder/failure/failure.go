@@ -1,4 +1,4 @@
-package cinder
+package failure
 
 import (
 	"encoding/json"
@@ -15,20 +15,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-// kinds is what an HTTP status means to one request, where that differs from kindOfStatus.
-type kinds map[int]volume.Kind
+// Kinds is what an HTTP status means to one request, where that differs from kindOfStatus.
+type Kinds map[int]volume.Kind
 
-// misconfigured returns the statuses by which Cinder says that something in the request does not exist.
-func misconfigured(statuses ...int) kinds {
-	k := kinds{}
+// Misconfigured returns the statuses by which Cinder says that something in the request does not exist.
+func Misconfigured(statuses ...int) Kinds {
+	k := Kinds{}
 	for _, s := range statuses {
 		k[s] = volume.Misconfigured
 	}
 	return k
 }
 
-// unsuitable is what the refusal of a size means: only another size helps, or an administrator.
-var unsuitable = kinds{http.StatusBadRequest: volume.Unsuitable, http.StatusRequestEntityTooLarge: volume.Unsuitable}
+// Unsuitable is what the refusal of a size means: only another size helps, or an administrator.
+var Unsuitable = Kinds{http.StatusBadRequest: volume.Unsuitable, http.StatusRequestEntityTooLarge: volume.Unsuitable}
 
 var (
 	// sizeOfType is in the messages about sizes that the type or the source does not allow. The status of the answer
@@ -39,25 +39,25 @@ var (
 	sizeOfQuota = "VolumeSizeExceedsLimit"
 )
 
-// isOfSize reports whether Cinder says that it makes no volume of this size.
-func isOfSize(err error) bool {
-	answer, ok := answerIn(err)
+// IsOfSize reports whether Cinder says that it makes no volume of this size.
+func IsOfSize(err error) bool {
+	answer, ok := AnswerIn(err)
 	switch {
 	case !ok:
 		return false
 	case answer.Actual == http.StatusBadRequest:
-		return sizeOfType.MatchString(messageIn(answer))
+		return sizeOfType.MatchString(MessageIn(answer))
 	default:
-		return answer.Actual == http.StatusRequestEntityTooLarge && strings.HasPrefix(messageIn(answer), sizeOfQuota)
+		return answer.Actual == http.StatusRequestEntityTooLarge && strings.HasPrefix(MessageIn(answer), sizeOfQuota)
 	}
 }
 
-// failure converts an error of gophercloud into one of the domain. It never repeats the content of a request.
-func failure(err error, doing string, special kinds) error {
+// Of converts an error of gophercloud into one of the domain. It never repeats the content of a request.
+func Of(err error, doing string, special Kinds) error {
 	if err == nil {
 		return nil
 	}
-	answer, ok := answerIn(err)
+	answer, ok := AnswerIn(err)
 	if said := credentials.TLSFault(err); said != "" {
 		return &volume.Error{Kind: volume.Denied, Doing: doing, Said: said, Err: err}
 	}
@@ -68,11 +68,11 @@ func failure(err error, doing string, special kinds) error {
 	if !ok {
 		kind = kindOfStatus(answer.Actual)
 	}
-	return &volume.Error{Kind: kind, Doing: doing, Said: messageIn(answer) + retryAfter(answer), RequestID: requestID(answer)}
+	return &volume.Error{Kind: kind, Doing: doing, Said: MessageIn(answer) + retryAfter(answer), RequestID: RequestID(answer)}
 }
 
-// answerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
-func answerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
+// AnswerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
+func AnswerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
 	if e, ok := errors.AsType[*gophercloud.ErrUnableToReauthenticate](err); ok {
 		return errors.AsType[gophercloud.ErrUnexpectedResponseCode](e.ErrReauth)
 	}
@@ -101,9 +101,9 @@ func kindOfStatus(status int) volume.Kind {
 	}
 }
 
-// messageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in another form (a
+// MessageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in another form (a
 // proxy's page, a wrong URL) is described by its status only.
-func messageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
+func MessageIn(answer gophercloud.ErrUnexpectedResponseCode) string {
 	var body map[string]json.RawMessage
 	_ = json.Unmarshal(answer.Body, &body) // no JSON: an empty body, as below
 	for _, raw := range body {
@@ -129,17 +129,7 @@ func retryAfter(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return "; it asks to wait for " + wait + " s"
 }
 
-func requestID(answer gophercloud.ErrUnexpectedResponseCode) string {
+// RequestID returns the ID by which Cinder logs the request.
+func RequestID(answer gophercloud.ErrUnexpectedResponseCode) string {
 	return answer.ResponseHeader.Get("X-Openstack-Request-Id")
-}
-
-// noEndpoint returns an error that says which part of keystone's catalog has no Cinder.
-func noEndpoint(err error, login credentials.Login) error {
-	return &volume.Error{
-		Kind:  volume.Misconfigured,
-		Doing: "find Cinder in keystone's catalog",
-		Said: fmt.Sprintf("keystone lists no block-storage endpoint for region %q and endpoint type %q",
-			login.Region, login.EndpointType),
-		Err: err,
-	}
 }

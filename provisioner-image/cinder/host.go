@@ -1,0 +1,117 @@
+package cinder
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// initialize completes the older workflow (reserve, initialize_connection, attach) from where an earlier run left it. It
+// returns the export of a volume that is attached to this image's host already.
+func (b *Backend) initialize(
+	ctx context.Context, v volume.Volume, a volume.Access,
+) (volume.Connection, volume.Access, error) {
+	var err error
+	switch v.Status {
+	case available:
+		err = b.reserve(ctx, v)
+	case inUse:
+		err = b.checkHost(ctx, v, a)
+	}
+	if err != nil {
+		return volume.Connection{}, a, err
+	}
+	c, err := b.cinder.Initialize(ctx, v.ID, a.Client)
+	// In a status of another kind Cinder attaches the volume as well, and ends what it is doing with it.
+	if err == nil && (v.Status == available || isReserved(v)) {
+		err = b.attachHost(ctx, v, a)
+	}
+	return c, a, err
+}
+
+// attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume that is only reserved. It
+// gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may have
+// attached it.
+func (b *Backend) attachHost(ctx context.Context, v volume.Volume, a volume.Access) error {
+	err := b.cinder.AttachHost(ctx, v, a.Client.Host)
+	if err == nil {
+		return nil
+	}
+	if ours, getErr := b.hostAttachments(ctx, v, a); getErr == nil && len(ours) > 0 {
+		return nil
+	}
+	return err
+}
+
+// checkHost refuses a volume in use that this image's host has not attached.
+func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Access) error {
+	ours, err := b.hostAttachments(ctx, v, a)
+	if err == nil && len(ours) == 0 {
+		err = inUseBy(v, "someone else")
+	}
+	return err
+}
+
+// hostAttachments returns the IDs of the attachments to this image's host, as the volume itself shows them: every Cinder
+// does so. It is an error if the volume is attached to anything else. Cinder tells the host to administrators only. The
+// volume is the claim's, so that an attachment without a server is taken for one of ours if no other host is named.
+func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume.Access) ([]string, error) {
+	all, err := b.cinder.shownAttachments(ctx, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	var ours []string
+	for _, one := range all {
+		switch {
+		case one.ServerID != "":
+			return nil, inUseBy(v, "server "+one.ServerID)
+		case one.HostName != "" && !volume.IsHost(one.HostName, a.Client.Host):
+			return nil, inUseBy(v, "host "+one.HostName)
+		}
+		ours = append(ours, one.AttachmentID)
+	}
+	return ours, nil
+}
+
+// releaseHost removes the export, and what keeps the volume for this image's host: an attachment, or a reservation by a
+// run that was killed or by an older image. A failure leaves the attachment as it was. Repeating it does no harm.
+func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
+	ours, err := b.hostAttachments(ctx, v, a)
+	if err != nil {
+		return v, err
+	}
+	if len(ours) == 0 && v.Status == errorAttaching {
+		ours = []string{""} // Cinder shows no attachment that failed
+	}
+	if len(ours) == 0 && !isReserved(v) {
+		return v, nil
+	}
+	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
+		return v, err
+	}
+	if v, err = b.detachHost(ctx, v, ours); err != nil {
+		return v, err
+	}
+	return v, b.cinder.Unreserve(ctx, v.ID)
+}
+
+// detachHost ends the attachments to the host, and returns the volume as it is then.
+func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string) (volume.Volume, error) {
+	for _, id := range ours {
+		if err := b.cinder.DetachHost(ctx, v.ID, id); err != nil {
+			return v, err
+		}
+	}
+	if len(ours) == 0 {
+		return v, nil
+	}
+	return b.afterDetach(ctx, v)
+}
+
+// areOfHost reports whether one of the attachments was made by the older workflow, which exports the volume without it.
+func areOfHost(all []Attachment) bool {
+	return slices.ContainsFunc(all, func(one Attachment) bool {
+		return one.Status == attached && one.Connection.IsEmpty()
+	})
+}
