@@ -5,6 +5,7 @@
 #   cinder-csi-plugin with the csi external-provisioner, with raised limits. They make and delete volumes, and export none: that is
 #   left to the attacher, when a pod starts
 # It needs the lab's cluster with the dispatcher, and Cinder with keystone, which cinder-csi-plugin cannot do without (root); nothing else should run:
+#   export FLEX_CONTROLLERS_FLAGS='--kube-api-qps=200 --kube-api-burst=400'    # with its own limit the PV controller binds four claims a second
 #   test/cluster/up.sh; MODE=keystone BACKENDS=lvm test/cinder/up.sh; scripts/deploy.sh
 #   BENCH_AT=1,2,4,8,16    the numbers of loops
 set -euo pipefail
@@ -42,25 +43,47 @@ timed() {
   took=$(awk -v ns=$(($(date +%s%N) - from)) 'BEGIN { printf "%.1f", ns / 1e9 }')
 }
 
+# watch RESOURCE: what changes goes to a file from now on.
+watch() {
+  test/cluster/kubectl.sh -n "$ns" get "$1" --watch --output-watch-events -o 'jsonpath={.type} {.object.status.phase} {.object.metadata.name}{"\n"}' >"$TMP/events" &
+  WATCH=$!
+  PEERS+=("$WATCH")
+  sleep 2
+}
+
+# until_all WORD: waits until so many objects have shown this type of a change, or this phase. kubectl wait asks for one object after the other,
+# which takes ten seconds for 50 that are there.
+until_all() {
+  local _
+  for _ in $(seq 6000); do
+    awk -v word="$1" -v want="$claims" '($1 == word || $2 == word) && !seen[$3]++ { n++ } END { exit n < want }' "$TMP/events" && return
+    sleep 0.1
+  done
+  die "not all $claims objects are $1 after ten minutes"
+}
+
 bind() {
   kubectl create -f "$TMP/claims"
-  kubectl -n "$ns" wait --for=jsonpath='{.status.phase}'=Bound --timeout=20m pvc --all
+  until_all Bound
 }
 
 # remove: the volumes are deleted when their PersistentVolumes no longer exist.
 remove() {
   kubectl -n "$ns" delete pvc --all --wait=false
-  xargs -a "$TMP/pvs" test/cluster/kubectl.sh wait --for=delete --timeout=20m
+  until_all DELETED
 }
 
 # measure CLASS NAME: a row of the table.
 measure() {
   say "$2"
   list "$1" >"$TMP/claims"
+  watch pvc
   timed bind
+  kill "$WATCH"
   printf '%s\t%s' "$2" "$took" >>"$TMP/rows"
-  kubectl get pv -o jsonpath='{range .items[?(@.spec.claimRef.namespace=="'"$ns"'")]}pv/{.metadata.name}{"\n"}{end}' >"$TMP/pvs"
+  watch pv
   timed remove
+  kill "$WATCH"
   printf '\t%s\n' "$took" >>"$TMP/rows"
 }
 

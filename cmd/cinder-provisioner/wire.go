@@ -70,7 +70,6 @@ func connect(ctx context.Context, task input.Task, opts options, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	storage.Limit(task.Parallel)
 	return run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log), nil
 }
 

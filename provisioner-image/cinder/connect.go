@@ -86,11 +86,6 @@ func connectKeystone(ctx context.Context, login credentials.Login, client http.C
 	return &Cinder{api: api}, nil
 }
 
-// Limit makes requests wait while so many others are on their way. It is called before the first request.
-func (c *Cinder) Limit(parallel int) {
-	c.api.HTTPClient.Transport = transport.Limit(c.api.HTTPClient.Transport, parallel)
-}
-
 // versionInPath matches the endpoints of a catalog that name the version of the API. In others it is to be added, and
 // the project where this Cinder wants it.
 var versionInPath = regexp.MustCompile(`/v[0-9][0-9.]*/`)

@@ -72,6 +72,9 @@ func connect(t *testing.T, login credentials.Login) *cinder.Cinder {
 
 // wait really pauses: a real Cinder takes its time.
 func wait(ctx context.Context, d time.Duration) error {
+	if os.Getenv("FLEX_TEST_CINDER") == "" {
+		d /= 20 // the fake's volumes change with each look at them
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -15,11 +15,15 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// poll gets the volume again and again until done returns true or an error, or the context ends.
+// poll gets the volume again and again until done returns true or an error, or the context ends. It pauses first: no storage has done at once
+// what it was just asked for.
 func (b *Backend) poll(
 	ctx context.Context, v volume.Volume, done func(volume.Volume) (bool, error),
 ) (volume.Volume, error) {
 	for pause := firstPause; ; pause = min(pause*5/4, longestPause) {
+		if err := b.wait(ctx, pause); err != nil {
+			return v, fmt.Errorf("wait for volume %s (%s), which is %q: %w", v.ID, v.Name, v.Status, err)
+		}
 		now, err := b.cinder.Get(ctx, v.ID)
 		if err != nil {
 			return v, err
@@ -27,9 +31,6 @@ func (b *Backend) poll(
 		v = now
 		if ok, err := done(v); ok || err != nil {
 			return v, err
-		}
-		if err := b.wait(ctx, pause); err != nil {
-			return v, fmt.Errorf("wait for volume %s (%s), which is %q: %w", v.ID, v.Name, v.Status, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type class struct {
 	cephSecret, cephUser         string
 	// The login.
 	cloudConfig, cloud string
-	// How many requests to the storage a batch sends at a time.
+	// How many tasks of a batch are executed at a time.
 	parallel string
 }
 
@@ -126,7 +126,7 @@ func readClass(given map[string]string, clusterUID string) (class, error) {
 	return c, errors.Join(faults...)
 }
 
-// How many requests to the storage are sent at a time. More than a batch has claims would never be sent.
+// How many tasks of a run are executed at a time. A batch has no more than the most.
 const (
 	defaultParallel = 8
 	mostParallel    = contract.MaxBatch

@@ -33,7 +33,7 @@ type Task struct {
 	Request contract.Request
 	// Fault says why this image can never do the task. With it the rest of the task may be missing.
 	Fault error
-	// Shared is true if the run has other tasks, and Parallel how many requests to the storage may be sent at a time.
+	// Shared is true if the run has other tasks, and Parallel how many of them are executed at a time.
 	Shared   bool
 	Parallel int
 	// PV is the skeleton to complete, or the PV to delete.

@@ -28,8 +28,8 @@ func End(tasks []input.Task, err error) []Ended {
 	return all
 }
 
-// RunAll executes the tasks of a run at the same time. How a task ends does not depend on the others. How many requests are
-// sent at a time is not limited here.
+// RunAll executes the tasks of a run, a few at a time. How a task ends does not depend on the others. If all of a batch were begun at once, the storage
+// would be asked again and again how far it is with each, and the first PV would be written when the last volume is made.
 func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 	r, err := r.ahead(ctx, tasks)
 	if err != nil {
@@ -37,9 +37,14 @@ func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 	}
 	all := End(tasks, nil)
 	var running sync.WaitGroup
+	slots := make(chan struct{}, max(1, tasks[0].Parallel))
 	for i := range all {
 		if one := &all[i]; one.Err == nil {
-			running.Go(func() { one.Report, one.Err = r.logging(one.Task).Run(ctx, one.Task) })
+			running.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				one.Report, one.Err = r.logging(one.Task).Run(ctx, one.Task)
+			})
 		}
 	}
 	running.Wait()

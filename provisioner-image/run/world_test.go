@@ -174,7 +174,6 @@ func (w *world) runner(t *testing.T, task input.Task) *run.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	storage.Limit(task.Parallel)
 	log := slog.New(slog.NewTextHandler(&w.printed, nil))
 	return run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log)
 }

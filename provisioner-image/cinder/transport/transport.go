@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"crypto/tls"
 	"net/http"
 )
@@ -18,30 +17,4 @@ func New(config *tls.Config) *http.Transport {
 		t.TLSClientConfig = config
 	}
 	return t
-}
-
-// Limit returns a transport that makes requests wait while so many others are on their way. Without a next one it is
-// http.DefaultTransport.
-func Limit(next http.RoundTripper, parallel int) http.RoundTripper {
-	return &limited{next: cmp.Or(next, http.DefaultTransport), slots: make(chan struct{}, parallel)}
-}
-
-// limited is a transport of requests that each need one of a few slots.
-type limited struct {
-	next  http.RoundTripper
-	slots chan struct{}
-}
-
-// RoundTrip sends the request once it has a slot. A pause that Cinder asks for takes none.
-func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-r.Context().Done():
-		if r.Body != nil {
-			_ = r.Body.Close() // it was not read
-		}
-		return nil, r.Context().Err()
-	}
-	defer func() { <-l.slots }()
-	return l.next.RoundTrip(r)
 }

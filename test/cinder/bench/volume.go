@@ -83,7 +83,8 @@ func (m made) delete(ctx context.Context, api *gophercloud.ServiceClient) error 
 
 // await gets a volume until it has a status, or with no status until it does not exist. It pauses as the provisioner does.
 func await(ctx context.Context, api *gophercloud.ServiceClient, id, status string) error {
-	for pause := 100 * time.Millisecond; ; pause = min(pause*3/2, 5*time.Second) {
+	for pause := 100 * time.Millisecond; ; pause = min(pause*5/4, 5*time.Second) {
+		time.Sleep(pause)
 		v, err := volumes.Get(ctx, api, id).Extract()
 		switch {
 		case gophercloud.ResponseCodeIs(err, http.StatusNotFound) && status == "":
@@ -95,6 +96,5 @@ func await(ctx context.Context, api *gophercloud.ServiceClient, id, status strin
 		case v.Status == "error", v.Status == "error_deleting":
 			return errors.New("volume " + id + " is in status " + v.Status)
 		}
-		time.Sleep(pause)
 	}
 }
