@@ -41,8 +41,8 @@ func TestNamespacesShareSlotsFairly(t *testing.T) {
 	})
 	left, err := crowd.pending(crowd.ctx())
 	crowd.must(err, "look at the crowd")
-	if left < many/2 {
-		t.Errorf("when the other namespace's only claim was bound, no more than %d of the crowd's %d were waiting", left, many)
+	if left == 0 {
+		t.Errorf("when the other namespace's only claim was bound, none of the crowd's %d was waiting, so this shows nothing", many)
 	}
 	before, err := crowd.launchedBetween(single.CreationTimestamp.Time, other.onlyJob(single, "provision").CreationTimestamp.Time)
 	crowd.must(err, "look at the crowd's Jobs")
