@@ -18,7 +18,7 @@ import (
 func TestNamespacesShareSlotsFairly(t *testing.T) {
 	t.Parallel()
 	crowd, other := newWorld(t, "crowd"), newWorld(t, "single")
-	const many, most = 16, 2
+	const many, most = 24, 2
 	class, _ := crowd.service(scripted(deletes+offer, map[string]string{"max-parallel": fmt.Sprint(most)}))
 	for i := range many {
 		crowd.claim(class, fmt.Sprintf("data-%02d", i))
@@ -41,8 +41,8 @@ func TestNamespacesShareSlotsFairly(t *testing.T) {
 	})
 	left, err := crowd.pending(crowd.ctx())
 	crowd.must(err, "look at the crowd")
-	if left == 0 {
-		t.Errorf("when the other namespace's only claim was bound, none of the crowd's %d was waiting, so this shows nothing", many)
+	if left < many/2 {
+		t.Errorf("when the other namespace's only claim was bound, no more than %d of the crowd's %d were waiting", left, many)
 	}
 	before, err := crowd.launchedBetween(single.CreationTimestamp.Time, other.onlyJob(single, "provision").CreationTimestamp.Time)
 	crowd.must(err, "look at the crowd's Jobs")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// mostIdle is how many connections to one server are kept for the next request: at most so many requests are sent at a time.
+// mostIdle is how many connections to one server are kept for the next request: a batch has no more claims, and each sends one request at a time.
 // By default it would be two, and the requests of a batch would need new ones all the time.
 const mostIdle = 64
 
