@@ -141,7 +141,7 @@ func jobOfPod(obj any) ([]string, error) {
 }
 
 func uidsOfPod(obj any) ([]string, error) {
-	return jobs.Members(obj.(*corev1.Pod).Labels), nil
+	return jobs.UIDsOfPod(obj.(*corev1.Pod)), nil
 }
 
 // ownersOfPV has not the UID after which a PV is named: that finds the PV by its name.

@@ -171,7 +171,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
 	c.podShown(pod)
-	c.enqueueMembers(jobs.Members(pod.Labels), pod.Labels[contract.LabelClaimUID])
+	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
 	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfPod(pod))
 	}

@@ -21,15 +21,12 @@ type VolumeList struct {
 // UIDs returns the UIDs of the claims that a Job serves.
 func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
 
-// Members returns the UIDs of the claims that a Job or its pod serves, by its labels, in any order.
-func Members(labels map[string]string) []string {
-	var out []string
-	for label := range labels {
-		if uid, member := strings.CutPrefix(label, LabelMember); member {
-			out = append(out, uid)
-		}
+// UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none.
+func UIDsOfPod(pod *corev1.Pod) []string {
+	if text := pod.Annotations[AnnUIDs]; text != "" {
+		return strings.Split(text, ",")
 	}
-	return out
+	return nil
 }
 
 // Key returns the key under which a Job carries an annotation of a claim alone: the plain one if it serves no other claim.
@@ -42,8 +39,12 @@ func Key(job *batchv1.Job, uid, annotation string) string {
 
 // Annotation returns an annotation of a claim that a Job serves, empty if there is none. Its own one overrides what all claims of the Job share.
 func Annotation(job *batchv1.Job, uid, annotation string) string {
-	if own, isOwn := job.Annotations[Key(job, uid, annotation)]; isOwn {
-		return own
+	if isBatch(job) {
+		var room [128]byte // no allocation: an observation of a batch asks for two hundred keys
+		key := append(append(append(room[:0], uid...), '.'), annotation...)
+		if own, isOwn := job.Annotations[string(key)]; isOwn {
+			return own
+		}
 	}
 	return job.Annotations[annotation]
 }
@@ -81,12 +82,13 @@ func isBatch(job *batchv1.Job) bool { return strings.Contains(job.Annotations[An
 // all returns the plan of every request, the first one's first.
 func (p Plan) all() []Plan { return append([]Plan{p}, p.With...) }
 
-func uidsOf(plans []Plan) []string {
+// uidsText returns the UIDs of the claims of a plan as UIDs and UIDsOfPod read them.
+func uidsText(p Plan) string {
 	var out []string
-	for _, p := range plans {
-		out = append(out, p.Request.UID)
+	for _, one := range p.all() {
+		out = append(out, one.Request.UID)
 	}
-	return out
+	return strings.Join(out, ",")
 }
 
 // TrimToSize removes requests from the end of a batch until the pod's annotations are small enough.

@@ -62,6 +62,9 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 		if _, found := job.Labels[jobs.LabelMember+one.Request.UID]; !found {
 			t.Errorf("no list finds the Job of %s", one.Request.UID)
 		}
+		if pod := (&corev1.Pod{ObjectMeta: job.Spec.Template.ObjectMeta}); !slices.Contains(jobs.UIDsOfPod(pod), one.Request.UID) {
+			t.Errorf("the Job's pod is not one of %s", one.Request.UID)
+		}
 	}
 }
 

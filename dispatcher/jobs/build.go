@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,10 +54,9 @@ func Build(p Plan) (*batchv1.Job, error) {
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      Name(p.Verb, p.Request.UID, p.Number),
-			Namespace: p.Config.Source.Namespace,
-			// The labels of the pod, with a template's: queues like Kueue look for theirs on the Job.
-			Labels:      maps.Clone(template.Labels),
+			Name:        Name(p.Verb, p.Request.UID, p.Number),
+			Namespace:   p.Config.Source.Namespace,
+			Labels:      jobLabels(p, template.Labels),
 			Finalizers:  []string{FinalizerRecord},
 			Annotations: annotations(p),
 		},
@@ -80,6 +78,13 @@ func labels(p Plan) map[string]string {
 		LabelVerb:              string(p.Verb),
 		config.LabelClass:      config.ClassLabel(p.Config.Source.Class),
 	}
+	return out
+}
+
+// jobLabels returns the labels of a Job: those of its pod, with a template's, since queues like Kueue look for theirs on the Job, and those by
+// which the claims' Jobs are found.
+func jobLabels(p Plan, ofPod map[string]string) map[string]string {
+	out := maps.Clone(ofPod)
 	for _, one := range p.all() {
 		out[LabelMember+one.Request.UID] = ""
 	}
@@ -89,7 +94,7 @@ func labels(p Plan) map[string]string {
 // annotations returns the record of every claim that the Job serves.
 func annotations(p Plan) map[string]string {
 	out := map[string]string{
-		AnnUIDs:              strings.Join(uidsOf(p.all()), ","),
+		AnnUIDs:              uidsText(p),
 		contract.AnnRevision: p.Config.Source.Revision(),
 		AnnNamespace:         p.Request.Namespace,
 	}

@@ -4,17 +4,18 @@ import "github.com/flex-provisioner/flex-provisioner/contract"
 
 // Labels of a Job, and of its pods.
 const (
-	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and of
-	// its pods. All Jobs of a claim are found by it.
+	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and not of its pods: the API server's time for an
+	// object grows with each of its labels, and the pod of a batch is written six times. All Jobs of a claim are found by it.
 	LabelMember = "claim." + contract.Domain
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
 )
 
+// AnnUIDs lists, on a Job and on its pod, the UIDs of the claims that they serve, separated by commas.
+const AnnUIDs = contract.Domain + "uids"
+
 // Annotations of a Job, read back as the record of its claim. Those of one claim of a batch have its UID before them, see Annotations.
 const (
-	// AnnUIDs lists the UIDs of the claims that the Job serves, separated by commas.
-	AnnUIDs = contract.Domain + "uids"
 	// AnnNamespace is the namespace of the claim, since namespaces share slots fairly. Of a batch it is the first
 	// claim's.
 	AnnNamespace = contract.Domain + "claim-namespace"

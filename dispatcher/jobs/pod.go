@@ -167,7 +167,7 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
-			Annotations: map[string]string{AnnRequest: requests, AnnPV: pv},
+			Annotations: map[string]string{AnnRequest: requests, AnnPV: pv, AnnUIDs: uidsText(p)},
 			// The pod is kept until it has been read, even if it is deleted by force. Otherwise it would be
 			// unknown whether its container ever ran, and until when it may still run.
 			Finalizers: []string{FinalizerRecord},

@@ -23,7 +23,8 @@ type Returns struct {
 // ReturnsOf returns what a Job says of a claim's returns. A damaged annotation counts as none.
 func ReturnsOf(job *batchv1.Job, uid string) Returns {
 	var r Returns
-	if json.Unmarshal([]byte(Annotation(job, uid, AnnReturns)), &r) != nil {
+	text := Annotation(job, uid, AnnReturns)
+	if text == "" || json.Unmarshal([]byte(text), &r) != nil {
 		return Returns{}
 	}
 	return r
