@@ -76,6 +76,9 @@ func (h Hint) Merge(later Hint) Hint {
 // applyRefused makes the View show as done what was refused and what nothing safe depends on, so that the claim is
 // served all the same: a policy on old Jobs once kept a claim from its next attempt for ever.
 func (o *Observation) applyRefused(hint Hint) {
+	if len(hint.Refused) == 0 {
+		return
+	}
 	for i := range o.View.Runs {
 		o.applyRefusedRun(hint, &o.View.Runs[i])
 	}

@@ -89,11 +89,11 @@ func (r Record) ShownFrom(o Outcome, now time.Time) time.Time {
 
 // RecordOf returns what a Job records of a claim. A damaged number is read as 0.
 func RecordOf(job *batchv1.Job, uid string) Record {
-	number := job.Name[strings.LastIndexByte(job.Name, '-')+1:]
+	uids, number := jobs.UIDs(job), job.Name[strings.LastIndexByte(job.Name, '-')+1:]
 	own := func(annotation string) string { return jobs.Annotation(job, uid, annotation) }
 	r := Record{
 		Verb:          contract.Verb(job.Labels[jobs.LabelVerb]),
-		UIDs:          jobs.UIDs(job),
+		UIDs:          uids,
 		Number:        atoi(number),
 		Attempt:       atoi(own(jobs.AnnAttempt)),
 		After:         atoi(own(jobs.AnnAfter)),
@@ -108,7 +108,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
 		Waived:        own(jobs.AnnWaived) != "",
 		Returns:       jobs.ReturnsOf(job, uid),
-		Others:        othersOf(job, uid),
+		Others:        othersOf(job, uids, uid),
 		Since:         sinceOf(job, own(jobs.AnnSince)),
 	}
 	r.Recorded = decodeOutcome(own(jobs.AnnOutcome))
@@ -132,9 +132,9 @@ func sinceOf(job *batchv1.Job, text string) time.Time {
 	return job.CreationTimestamp.Time
 }
 
-func othersOf(job *batchv1.Job, uid string) Others {
+func othersOf(job *batchv1.Job, uids []string, uid string) Others {
 	var o Others
-	for _, other := range jobs.UIDs(job) {
+	for _, other := range uids {
 		if o.Wanted && o.Unrecorded && o.Held { // so says the first of a Job that runs
 			break
 		}
