@@ -127,7 +127,7 @@ func (p *player) finish(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.node.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = p.node.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status") // as a kubelet does
 	if err == nil || apierrors.IsNotFound(err) {
 		p.setFinished(pod.UID)
 		return nil
