@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -48,16 +47,12 @@ func pvOfAttachment(obj any) ([]string, error) {
 
 // AttachmentsOf returns the VolumeAttachments of a PV, sorted by name.
 func (c *Caches) AttachmentsOf(pv string) []*storagev1.VolumeAttachment {
-	out := typed[*storagev1.VolumeAttachment](c.attachments.ByIndex(byPV, pv))
-	slices.SortFunc(out, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return ordered[*storagev1.VolumeAttachment](c.attachments.ByIndex(byPV, pv))
 }
 
 // NodesWith returns the nodes that have a volume attached, by its name there, sorted. Those that are out of service do not count.
 func (c *Caches) NodesWith(volume corev1.UniqueVolumeName) []*corev1.Node {
-	out := typed[*corev1.Node](c.nodes.ByIndex(byVolume, string(volume)))
-	slices.SortFunc(out, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return ordered[*corev1.Node](c.nodes.ByIndex(byVolume, string(volume)))
 }
 
 // onNode returns a handler for the changes of a node's labels, and for volumes that it has no longer attached. Kubelets update their nodes all the time.
@@ -86,7 +81,7 @@ func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 		if _, still := slices.BinarySearch(has, volume); still {
 			continue
 		}
-		for _, pv := range typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, volume)) {
+		for _, pv := range ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, volume)) {
 			h.Detached(pv)
 		}
 	}

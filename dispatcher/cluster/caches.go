@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -115,7 +116,7 @@ func (c *Caches) Class(name string) *storagev1.StorageClass {
 
 // Classes returns every storage class.
 func (c *Caches) Classes() []*storagev1.StorageClass {
-	return typed[*storagev1.StorageClass](c.classes.List(), nil)
+	return ordered[*storagev1.StorageClass](c.classes.List(), nil)
 }
 
 // ClaimNamed returns the claim of this "namespace/name", or nil.
@@ -125,12 +126,12 @@ func (c *Caches) ClaimNamed(key string) *corev1.PersistentVolumeClaim {
 
 // ClonesOf returns the unbound claims that ask for a clone of the claim of this "namespace/name".
 func (c *Caches) ClonesOf(key string) []*corev1.PersistentVolumeClaim {
-	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(bySource, key))
+	return ordered[*corev1.PersistentVolumeClaim](c.claims.ByIndex(bySource, key))
 }
 
 // ClaimsOfClass returns the claims of a class, by its label.
 func (c *Caches) ClaimsOfClass(label string) []*corev1.PersistentVolumeClaim {
-	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byClass, label))
+	return ordered[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byClass, label))
 }
 
 // PVNamed returns a PV, or nil.
@@ -140,7 +141,7 @@ func (c *Caches) PVNamed(name string) *corev1.PersistentVolume {
 
 // PVsOfUID returns the PVs that carry a claim's UID, or name the claim by it.
 func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
-	out := typed[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
+	out := ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byOwner, uid))
 	if named := c.PVNamed(contract.PVName(uid)); named != nil && slices.Contains(pvs.Owners(named), uid) {
 		out = append(out, named)
 	}
@@ -149,22 +150,22 @@ func (c *Caches) PVsOfUID(uid string) []*corev1.PersistentVolume {
 
 // UnclaimedPVs returns the PVs that name no claim by its UID, and that have a claimant.
 func (c *Caches) UnclaimedPVs(claimant string) []*corev1.PersistentVolume {
-	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, claimant))
+	return ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byUnclaimed, claimant))
 }
 
 // PVsOfVolume returns the PVs that have the volume source of a PV, itself among them.
 func (c *Caches) PVsOfVolume(pv *corev1.PersistentVolume) []*corev1.PersistentVolume {
-	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byVolumeSource, pvs.SourceKey(pv)))
+	return ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byVolumeSource, pvs.SourceKey(pv)))
 }
 
 // PVsOfClass returns the PVs of a class, by its label.
 func (c *Caches) PVsOfClass(label string) []*corev1.PersistentVolume {
-	return typed[*corev1.PersistentVolume](c.pvs.ByIndex(byClass, label))
+	return ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byClass, label))
 }
 
 // ConfigsOf returns the ConfigMaps of a namespace that name a class.
 func (c *Caches) ConfigsOf(namespace, class string) []*corev1.ConfigMap {
-	return typed[*corev1.ConfigMap](c.in(namespace).configs.ByIndex(byClass, config.ClassLabel(class)))
+	return ordered[*corev1.ConfigMap](c.in(namespace).configs.ByIndex(byClass, config.ClassLabel(class)))
 }
 
 // ConfigNamed returns a provisioner ConfigMap, or nil.
@@ -185,7 +186,7 @@ func (c *Caches) Revision(name string) *appsv1.ControllerRevision {
 
 // RevisionsOf returns the stored revisions of a config, by the beginning of their names.
 func (c *Caches) RevisionsOf(namespace, configName string) []*appsv1.ControllerRevision {
-	return typed[*appsv1.ControllerRevision](c.in(namespace).revisions.ByIndex(byConfig, configName))
+	return ordered[*appsv1.ControllerRevision](c.in(namespace).revisions.ByIndex(byConfig, configName))
 }
 
 // NamespacesOfClass returns the config namespaces in which a revision of a class is stored, by the class's label.
@@ -202,6 +203,7 @@ func (c *Caches) RevisionNames() []string {
 	for _, ns := range c.namespaces {
 		out = append(out, ns.revisions.ListKeys()...)
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -245,7 +247,7 @@ func isAsNew(version, than string) bool {
 func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 	var out []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		out = append(out, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byUID, uid))...)
+		out = append(out, ordered[*batchv1.Job](c.in(ns).jobs.ByIndex(byUID, uid))...)
 	}
 	return out
 }
@@ -254,7 +256,7 @@ func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 	var out []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		out = append(out, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byClass, label))...)
+		out = append(out, ordered[*batchv1.Job](c.in(ns).jobs.ByIndex(byClass, label))...)
 	}
 	return out
 }
@@ -281,7 +283,7 @@ func (c *Caches) UnfinishedPods(namespace, label string) []*corev1.Pod {
 // StartingLike returns the unfinished Jobs of a config revision, "namespace/name", that go to the same nodes.
 func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
 	ns, _, _ := cache.SplitMetaNamespaceKey(revision)
-	all := typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byStart, revision))
+	all := ordered[*batchv1.Job](c.in(ns).jobs.ByIndex(byStart, revision))
 	return slices.DeleteFunc(all, func(job *batchv1.Job) bool { return job.Annotations[jobs.AnnNodes] != nodes })
 }
 
@@ -308,21 +310,30 @@ func (c *Caches) ClassesInUse() []string {
 
 // PodsOf returns the pods of a Job, and not those of an earlier one of its name.
 func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
-	return slices.DeleteFunc(typed[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name)), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
+	return slices.DeleteFunc(ordered[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name)), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
 }
 
 // PodsOfUID returns the pods of every Job that serves a claim, in every config namespace.
 func (c *Caches) PodsOfUID(uid string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, ns := range c.Namespaces() {
-		out = append(out, typed[*corev1.Pod](c.in(ns).pods.ByIndex(byUID, uid))...)
+		out = append(out, ordered[*corev1.Pod](c.in(ns).pods.ByIndex(byUID, uid))...)
 	}
 	return out
 }
 
+// PodsWithoutJob returns the pods whose Job no longer exists, in every config namespace.
+func (c *Caches) PodsWithoutJob() []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, ns := range c.Namespaces() {
+		out = append(out, ordered[*corev1.Pod](c.in(ns).pods.List(), nil)...)
+	}
+	return slices.DeleteFunc(out, func(pod *corev1.Pod) bool { return c.HasJob(pod.Namespace, pod.Labels[batchv1.JobNameLabel]) })
+}
+
 // NodesNamed returns the nodes with this name or hostname label.
 func (c *Caches) NodesNamed(name string) []*corev1.Node {
-	return typed[*corev1.Node](c.nodes.ByIndex(byNode, name))
+	return ordered[*corev1.Node](c.nodes.ByIndex(byNode, name))
 }
 
 // WaitingForNode returns the objects that may wait for a node, by the node's name or hostname label: unbound claims
@@ -331,9 +342,9 @@ func (c *Caches) NodesNamed(name string) []*corev1.Node {
 func (c *Caches) WaitingForNode(name string) ([]*corev1.PersistentVolumeClaim, []*corev1.PersistentVolume, []*batchv1.Job) {
 	var waiting []*batchv1.Job
 	for _, ns := range c.Namespaces() {
-		waiting = append(waiting, typed[*batchv1.Job](c.in(ns).jobs.ByIndex(byNode, name))...)
+		waiting = append(waiting, ordered[*batchv1.Job](c.in(ns).jobs.ByIndex(byNode, name))...)
 	}
-	return typed[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byNode, name)), typed[*corev1.PersistentVolume](c.pvs.ByIndex(byNode, name)), waiting
+	return ordered[*corev1.PersistentVolumeClaim](c.claims.ByIndex(byNode, name)), ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byNode, name)), waiting
 }
 
 // byKey returns the object of a key, or the zero value.
@@ -346,7 +357,16 @@ func byKey[T any](indexer cache.Indexer, key string) T {
 	return obj.(T)
 }
 
-// typed returns a list with its type. It ignores the error, since an index fails only if it does not exist.
+// ordered returns what an index has found, sorted by namespace and name: an index has no order, and what is enqueued should not depend on chance.
+func ordered[T metav1.Object](found []any, err error) []T {
+	out := typed[T](found, err)
+	slices.SortFunc(out, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return out
+}
+
+// typed returns a list with its type, in any order. It ignores the error, since an index fails only if it does not exist.
 func typed[T any](found []any, _ error) []T {
 	out := make([]T, 0, len(found))
 	for _, obj := range found {

@@ -30,7 +30,7 @@ func (c *Caches) PublishesCapacity() bool { return c.capacities != nil }
 
 // CapacitiesOf returns the CSIStorageCapacity objects of a class, by its label.
 func (c *Caches) CapacitiesOf(label string) []*storagev1.CSIStorageCapacity {
-	return typed[*storagev1.CSIStorageCapacity](c.capacities.ByIndex(byClass, label))
+	return ordered[*storagev1.CSIStorageCapacity](c.capacities.ByIndex(byClass, label))
 }
 
 // ClassesWithCapacity returns the labels of the classes that have CSIStorageCapacity objects.

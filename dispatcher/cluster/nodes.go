@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -15,19 +14,18 @@ func isReady(node *corev1.Node) bool {
 }
 
 // AlternativesTo returns the other nodes that a pod may go to that the scheduler has placed on a node. They are Ready,
-// and repel no pod that this node does not repel. The pod's own wishes are not known.
+// and repel no pod that this node does not repel. The pod's own wishes are not known. They are sorted by name.
 func (c *Caches) AlternativesTo(name string) []*corev1.Node {
 	var tolerated []corev1.Taint
 	if selected := byKey[*corev1.Node](c.nodes, name); selected != nil {
 		tolerated = selected.Spec.Taints
 	}
 	var out []*corev1.Node
-	for _, node := range typed[*corev1.Node](c.nodes.List(), nil) {
+	for _, node := range ordered[*corev1.Node](c.nodes.List(), nil) {
 		if node.Name != name && isReady(node) && !repelsMore(node.Spec.Taints, tolerated) {
 			out = append(out, node)
 		}
 	}
-	slices.SortFunc(out, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -65,7 +65,7 @@ func (c *Caches) Node(_ context.Context, name string) (*corev1.Node, error) {
 
 // Nodes implements Reader.
 func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
-	return typed[*corev1.Node](c.nodes.List(), nil), nil
+	return ordered[*corev1.Node](c.nodes.List(), nil), nil
 }
 
 // Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last write or, after a

@@ -62,8 +62,8 @@ const (
 	restEvery = 100 * time.Millisecond
 )
 
-// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job, and PVs that are not at rest. Claims that
-// wait for a volume, and volumes at rest, follow over time.
+// enqueueAll enqueues what the caches hold when this replica begins to lead: first what has a Job, PVs that are not at rest, and pods whose Job no longer
+// exists. Claims that wait for a volume, and volumes at rest, follow over time.
 func (c *Controller) enqueueAll() {
 	waiting, atRest := 0, 0
 	for _, label := range c.caches.ClassesInUse() {
@@ -76,6 +76,9 @@ func (c *Controller) enqueueAll() {
 		for _, claim := range c.caches.ClaimsOfClass(label) {
 			c.enqueueFirstClaim(claim, &waiting)
 		}
+	}
+	for _, pod := range c.caches.PodsWithoutJob() {
+		c.podChanged(pod) // the last leader may have died before it took its finalizer off
 	}
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)

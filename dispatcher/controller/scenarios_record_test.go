@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -221,4 +222,29 @@ func (w *world) deletesOf(resource string) []metav1.DeleteOptions {
 		}
 	}
 	return out
+}
+
+// Found by the simulation: nothing but the pod was left of the claim, so that a new leader never looked at it.
+func TestANewLeaderReleasesThePodOfAJobThatNoLongerExists(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works)
+		w.Start()
+		w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Server.Refuse(func(by, _ string, obj fakecluster.Object) error {
+			if pod, isPod := obj.(*corev1.Pod); isPod && by == fakecluster.DispatcherName && pod.Status.Phase == corev1.PodSucceeded {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, nil)
+			}
+			return nil
+		})
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("the Jobs have expired", 3*time.Hour, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
+		if len(fakecluster.List[*corev1.Pod](w)) == 0 {
+			t.Fatal("no pod is held")
+		}
+		w.Server.Refuse(nil)
+		w.Stop()
+		w.Start()
+		w.Until("no pod is held", time.Minute, func() bool { return len(fakecluster.List[*corev1.Pod](w)) == 0 })
+	})
 }

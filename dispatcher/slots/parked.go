@@ -37,7 +37,8 @@ func (s *Slots) park(at ClassKey, w Waiter) {
 
 // unpark adds waiters that were parked to the queue of their class, where no run with their start is still to start.
 func (s *Slots) unpark(at ClassKey) {
-	for start, p := range s.parked[at] {
+	for _, start := range slices.SortedFunc(maps.Keys(s.parked[at]), Start.compare) {
+		p := s.parked[at][start]
 		if p.waiting.Len() > 0 && !s.isStarting(at, start, p) {
 			s.unparkNext(at, p)
 		}

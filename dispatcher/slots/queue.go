@@ -38,6 +38,10 @@ type Waiter struct {
 // them.
 type Start struct{ Revision, Nodes string }
 
+func (s Start) compare(other Start) int {
+	return cmp.Or(cmp.Compare(s.Revision, other.Revision), cmp.Compare(s.Nodes, other.Nodes))
+}
+
 // Load is what a class runs now, and when each flow was last served, as far as its Jobs still show it.
 type Load struct {
 	Running map[Flow]int
