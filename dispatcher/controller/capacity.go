@@ -78,6 +78,7 @@ func (c *Controller) processNextCapacity(ctx context.Context) bool {
 		return false
 	}
 	defer c.capacities.Done(label)
+	c.opts.Await(ctx, "capacities")
 	var requeueAfter time.Duration
 	err := c.recovering(ctx, "capacity "+label, func() (err error) {
 		requeueAfter, err = c.reconcileCapacity(ctx, label)

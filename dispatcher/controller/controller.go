@@ -62,6 +62,9 @@ type Options struct {
 	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
+	// Await returns when the next item of a queue, by the queue's name, may be reconciled. Nil means at once. A simulation, which has to do the same things
+	// in the same order again, lets one be reconciled at a time.
+	Await func(ctx context.Context, queue string)
 }
 
 // Controller provisions for every claim of every storage class that names its provisioner.
@@ -93,6 +96,9 @@ type Controller struct {
 
 // New returns a Controller. Nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
+	if opts.Await == nil {
+		opts.Await = func(context.Context, string) {}
+	}
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -176,6 +182,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
+	c.opts.Await(ctx, "claims")
 	c.latency.Begin(uid)
 	defer c.latency.End(uid)
 	var requeueAfter time.Duration

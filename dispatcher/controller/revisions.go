@@ -17,6 +17,7 @@ func (c *Controller) processNextRevision(ctx context.Context) bool {
 		return false
 	}
 	defer c.revisions.Done(name)
+	c.opts.Await(ctx, "revisions")
 	var requeueAfter time.Duration
 	err := c.recovering(ctx, name, func() (err error) {
 		requeueAfter, err = c.reconcileRevision(ctx, name)

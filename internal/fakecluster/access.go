@@ -35,7 +35,8 @@ var resources = map[reflect.Type]string{
 	reflect.TypeFor[*storagev1.CSIStorageCapacity](): "csistoragecapacities",
 }
 
-func resourceOf(obj any) string {
+// ResourceOf returns the resource of an object.
+func ResourceOf(obj any) string {
 	resource, known := resources[reflect.TypeOf(obj)]
 	if !known {
 		panic(fmt.Sprintf("no resource for %T", obj))
@@ -43,7 +44,7 @@ func resourceOf(obj any) string {
 	return resource
 }
 
-func keyOf(obj Object) Key { return Key{resourceOf(obj), obj.GetNamespace(), obj.GetName()} }
+func keyOf(obj Object) Key { return Key{ResourceOf(obj), obj.GetNamespace(), obj.GetName()} }
 
 // List returns all objects of a type, as they are now, sorted by namespace and name.
 func List[O Object](in In) []O {
@@ -131,7 +132,7 @@ func shared[O Object](c *Cluster) []O {
 	var zero O
 	c.Server.mu.Lock()
 	defer c.Server.mu.Unlock()
-	objects := c.Server.shelf(resourceOf(zero)).objects
+	objects := c.Server.shelf(ResourceOf(zero)).objects
 	out := make([]O, len(objects))
 	for i, obj := range objects {
 		out[i] = obj.(O)
@@ -144,7 +145,7 @@ func sharedOne[O Object](c *Cluster, namespace, name string) (O, bool) {
 	var zero O
 	c.Server.mu.Lock()
 	defer c.Server.mu.Unlock()
-	obj, err := c.Server.get(Key{resourceOf(zero), namespace, name})
+	obj, err := c.Server.get(Key{ResourceOf(zero), namespace, name})
 	if err != nil {
 		return zero, false
 	}

@@ -75,6 +75,7 @@ type Cluster struct {
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
+	started       int              // processes so far
 	sizes         map[string]int64 // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
 	asked         map[types.UID]asked // claims that wait for their annotation

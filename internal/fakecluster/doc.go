@@ -4,7 +4,8 @@
 //
 // A test lives in a bubble of testing/synctest. Time is fake, and only passes in [Cluster.Until] and [Cluster.Advance]:
 // they wait until every dispatcher has nothing left to do, let everything else move once, and go on; when nothing
-// moves, time does. The history of all that was written is kept, and [Cluster.CheckInvariants] replays it.
+// moves, time does. The history of all that was written is kept, and [Cluster.CheckInvariants] replays it. A simulation steps through a cluster instead
+// ([Cluster.Step]): it chooses one of its [Cluster.Moves] at a time, and sleeps when time is to pass.
 //
 // # Nouns
 //
@@ -21,7 +22,7 @@
 //   - Set up: [Test], [Cluster.SetUpGold], [Cluster.CreateClass], [Cluster.CreateConfig], [Cluster.CreateServiceAccount],
 //     [Cluster.CreateNode], [Cluster.CreateClaim].
 //   - Dispatchers: [Cluster.Start], [Cluster.StartMortal], [Cluster.Stop].
-//   - Time: [Cluster.Until], [Cluster.Advance].
+//   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].
 //   - Objects, on anybody's behalf: [List], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
 //   - Trouble: [Server.Refuse] (or change), [Server.Overtake] and [Server.LoseAnswer] for requests, [Server.Forbidden] namespaces,
 //     [Server.DelayWatches] of all clients or [Process.DelayWatches] of one.

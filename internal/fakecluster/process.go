@@ -35,6 +35,9 @@ type Process struct {
 	Events events.EventRecorder
 	Clock  clock.WithTickerAndDelayedExecution
 
+	// Number among the processes of the cluster, from 1.
+	Number int
+
 	server   *Server
 	requests *fake.Clientset
 	cancel   context.CancelFunc
@@ -45,6 +48,7 @@ type Process struct {
 	lastWrite int64
 	// delayed are the resources of which its watches bring nothing for now. The server's lock guards it.
 	delayed map[string]bool
+	waits   waits
 }
 
 // Start brings up a dispatcher, beside those that run already.
@@ -74,8 +78,9 @@ func (c *Cluster) StartMortal(writes int64) *Process {
 }
 
 func (c *Cluster) newProcess(writes int64) *Process {
+	c.started++
 	p := &Process{
-		Events: c.Events, Clock: c.clock,
+		Number: c.started, Events: c.Events, Clock: c.clock,
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{},
 	}
 	p.requests = c.Server.client(DispatcherName, p)

@@ -41,9 +41,11 @@ type Server struct {
 	delayed map[string]bool
 	// everDelayed are those of which any watch ever brought nothing.
 	everDelayed map[string]bool
-	refuse      func(by, verb string, obj Object) error
-	lose        func(obj Object) bool
-	overtake    func(verb string, at Key, patch []byte) func(Object)
+	// stepped is set if watches bring a change only when Move lets them.
+	stepped  bool
+	refuse   func(by, verb string, obj Object) error
+	lose     func(obj Object) bool
+	overtake func(verb string, at Key, patch []byte) func(Object)
 }
 
 // Key is where an object is stored.
@@ -165,7 +167,7 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
 		if p := a.DeleteOptions.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
-			s.inForeground(at)
+			s.inForeground(by, at)
 		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:

@@ -158,12 +158,18 @@ func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	return nil
 }
 
-// inForeground makes an object that is about to be deleted stay until what it owns is deleted.
-func (s *Server) inForeground(at Key) {
-	if old, err := s.get(at); err == nil && old.GetDeletionTimestamp() == nil {
-		obj := old.DeepCopyObject().(Object)
-		obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
+// inForeground makes an object that is about to be deleted, or is being deleted already, stay until what it owns is deleted.
+func (s *Server) inForeground(by string, at Key) {
+	old, err := s.get(at)
+	if err != nil || slices.Contains(old.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return
+	}
+	obj := old.DeepCopyObject().(Object)
+	obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	if old.GetDeletionTimestamp() == nil {
 		s.shelf(at.Resource).put(at, obj)
+	} else {
+		s.store(Change{Key: at, By: by, Verb: "delete", Old: old, Now: obj})
 	}
 }
 

@@ -16,6 +16,7 @@ type cursor struct {
 	resource, namespace string
 	selector            labels.Selector
 	next                int
+	until               int // in a stepped server: where it may move on to
 	notified            chan struct{}
 	result              chan watch.Event
 	stop                chan struct{}
@@ -50,7 +51,7 @@ func (s *Server) DelayWatches(resource string, delayed bool) {
 func (s *Server) WasDelayed(resource string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.everDelayed[resource]
+	return s.stepped || s.everDelayed[resource]
 }
 
 func (s *Server) notifyWatches(resource string) {
@@ -107,17 +108,20 @@ func (w *cursor) events() []watch.Event {
 	if w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource] {
 		return nil
 	}
-	for ; w.next < len(w.server.log); w.next++ {
-		c := w.server.log[w.next]
-		if c.Resource != w.resource || w.namespace != "" && c.Namespace != w.namespace {
-			continue
-		}
-		out = append(out, w.eventsOf(c)...)
+	end := len(w.server.log)
+	if w.server.stepped {
+		end = w.until
+	}
+	for ; w.next < end; w.next++ {
+		out = append(out, w.eventsOf(w.server.log[w.next])...)
 	}
 	return out
 }
 
 func (w *cursor) eventsOf(c Change) []watch.Event {
+	if !w.brings(c) {
+		return nil
+	}
 	switch was, is := w.selects(c.Old), w.selects(c.Now); {
 	case is && was:
 		return []watch.Event{{Type: watch.Modified, Object: c.Now.DeepCopyObject()}}

@@ -1,0 +1,99 @@
+// Package sim_test simulates a cluster with people in it: users and administrators do what they do, components fail, dispatchers die, and watches lag. A seed
+// decides everything, so that what a seed has found can be looked at again. What it checks is that nothing is lost, and that everything comes to rest once people
+// and faults have ended.
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// fixed is how many seeds are simulated each time, and fresh how many that were never tried.
+const fixed, fresh = 100, 20
+
+func TestSeedsComeToRestAndLoseNothing(t *testing.T) {
+	if text := os.Getenv("SIM_SEED"); text != "" {
+		simulateNamed(t, text)
+		return
+	}
+	for seed := range seeds(t) {
+		simulateOne(t, seed)
+	}
+	for range fresh {
+		simulateOne(t, rand.Uint64())
+	}
+}
+
+// seeds returns how many seeds are simulated, from 0: SIM_SEEDS says it.
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("SIM_SEEDS")
+	if text == "" {
+		return fixed
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// simulateNamed simulates the seed that SIM_SEED names, and prints its story.
+func simulateNamed(t *testing.T, text string) {
+	t.Helper()
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	story, _ := simulate(t, seed)
+	t.Log(story)
+}
+
+// totals are how often each act and fault has happened, in all seeds.
+type totals struct {
+	mu     sync.Mutex
+	seeds  int
+	counts map[string]int
+}
+
+var happened = totals{counts: map[string]int{}}
+
+func (h *totals) add(counts map[string]int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seeds++
+	for name, n := range counts {
+		h.counts[name] += n
+	}
+}
+
+func (h *totals) print() {
+	fmt.Printf("%8d seeds\n", h.seeds)
+	for _, name := range slices.Sorted(maps.Keys(h.counts)) {
+		fmt.Printf("%8d times %s\n", h.counts[name], name)
+	}
+}
+
+func simulateOne(t *testing.T, seed uint64) {
+	t.Helper()
+	t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Parallel()
+		_, counts := simulate(t, seed)
+		happened.add(counts)
+	})
+}
+
+func TestASeedDecidesEverything(t *testing.T) {
+	for seed := range uint64(5) {
+		first, _ := simulate(t, seed)
+		if second, _ := simulate(t, seed); first != second {
+			t.Errorf("the story of seed %d is another one the second time", seed)
+		}
+	}
+}

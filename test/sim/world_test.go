@@ -1,0 +1,206 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// TestMain takes away what client-go does with the errors of watches: it waits between two of them, by clocks of different worlds. It prints how often each
+// act and fault has happened, where SIM_SEEDS asks for more than the usual seeds.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
+	code := m.Run()
+	if os.Getenv("SIM_SEEDS") != "" {
+		happened.print()
+	}
+	os.Exit(code)
+}
+
+const (
+	// actsOfAWorld is how many acts of people and faults a world has. Then people leave it alone, nothing fails any more, and it has to come to rest.
+	actsOfAWorld = 60
+	// restWithin is the limit for that, in the world's time, and restFor how long nothing must be written then.
+	restWithin = 12 * time.Hour
+	restFor    = 40 * time.Minute
+)
+
+// world is a cluster that is stepped through: a seed decides what happens next, among all that can.
+type world struct {
+	*fakecluster.Cluster
+	rand  *rand.Rand
+	began time.Time
+	// story is what has happened, a line for each move and each write.
+	story strings.Builder
+	// told are the writes and events that are in the story.
+	told struct{ writes, events int }
+	// claims and acts are counted. counts are the acts and faults by name.
+	claims, acts int
+	counts       map[string]int
+	// calm is set when people and faults have ended.
+	calm bool
+}
+
+// simulate lets a seed happen, and returns the story.
+func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
+		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
+		defer w.Stop()
+		w.setUp()
+		for w.acts < actsOfAWorld {
+			w.step()
+		}
+		w.comeToRest()
+		w.checkRest()
+		w.CheckInvariants()
+		story, counts = w.story.String(), w.counts
+		if t.Failed() {
+			t.Logf("seed %d:\n%s", seed, story)
+		}
+	})
+	return story, counts
+}
+
+func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
+	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
+		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true, Await: p.Await,
+	})
+}
+
+// tell adds a line to the story, and one for each write and event since the last.
+func (w *world) tell(format string, args ...any) {
+	fmt.Fprintf(&w.story, "%10.3f %s\n", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
+	w.tellWrites()
+}
+
+func (w *world) tellWrites() {
+	history, events := w.Server.History(), w.Events.About("", "")
+	for _, change := range history[w.told.writes:] {
+		fmt.Fprintf(&w.story, "%10s   %s: %s %s %s\n", "", change.By, change.Verb, change.Resource, change.Name)
+	}
+	for _, e := range events[w.told.events:] {
+		fmt.Fprintf(&w.story, "%10s   event %s about %s: %s\n", "", e.Reason, e.About, e.Note)
+	}
+	w.told.writes, w.told.events = len(history), len(events)
+}
+
+// do lets a move happen, and everything that follows from it at once.
+func (w *world) do(name string, move func()) {
+	move()
+	synctest.Wait()
+	w.tell("%s", name)
+	w.endKilled()
+}
+
+// step lets one thing happen: an act, a fault, time, or whatever is next for a dispatcher or the rest of the cluster.
+func (w *world) step() {
+	synctest.Wait()
+	switch n := w.rand.IntN(100); {
+	case n < 4:
+		w.happen(people)
+	case n < 7:
+		w.happen(faults)
+	case n < 20:
+		w.pass(pauses[w.rand.IntN(len(pauses))])
+	default:
+		moves := w.Moves()
+		one := moves[w.rand.IntN(len(moves))]
+		w.do(one.Name, one.Do)
+	}
+}
+
+// pauses are how long nothing happens.
+var pauses = []time.Duration{
+	100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second,
+	time.Minute, 5 * time.Minute,
+}
+
+func (w *world) pass(d time.Duration) {
+	w.do(fmt.Sprintf("%s pass", d), func() { time.Sleep(d) })
+}
+
+// happen lets an act or a fault happen, if there is anything that it can be about.
+func (w *world) happen(what []act) {
+	one := what[w.rand.IntN(len(what))]
+	about := ""
+	w.do(one.name, func() { about = one.do(w) })
+	if about == "" {
+		return
+	}
+	w.tell("that was %s", about)
+	w.counts[one.name]++
+	w.acts++
+}
+
+// endKilled ends the dispatchers that were killed. Another one may start at any time.
+func (w *world) endKilled() {
+	for _, p := range w.Processes() {
+		if p.IsDead() {
+			w.End(p)
+			time.Sleep(time.Second) // for the workqueues' own goroutines
+			synctest.Wait()
+			w.tell("dispatcher %d has died", p.Number)
+		}
+	}
+}
+
+// comeToRest lets the world go on without people and faults until nothing is written any more.
+func (w *world) comeToRest() {
+	w.heal()
+	end, last := time.Now().Add(restWithin), time.Now()
+	for time.Since(last) < restFor {
+		if time.Now().After(end) {
+			w.T.Errorf("nothing comes to rest within %s", restWithin)
+			return
+		}
+		before := w.Server.Size()
+		w.doAll()
+		if w.Server.Size() > before {
+			last = time.Now()
+		}
+		w.pass(time.Second)
+		if time.Since(last) > time.Minute {
+			w.pass(20 * time.Second)
+		}
+	}
+}
+
+// doAll lets everything happen that can without time.
+func (w *world) doAll() {
+	for before := -1; before < w.Server.Size() || w.isDispatcherBusy(); {
+		before = w.Server.Size()
+		for _, move := range w.Moves() {
+			move.Do()
+			synctest.Wait()
+		}
+		w.tellWrites()
+		if w.Server.Size() > 200000 {
+			w.T.Fatalf("a storm of writes")
+		}
+	}
+}
+
+// isDispatcherBusy reports whether a dispatcher has something to do before time passes.
+func (w *world) isDispatcherBusy() bool {
+	for _, move := range w.Moves() {
+		if strings.HasPrefix(move.Name, "dispatcher ") {
+			return true
+		}
+	}
+	return false
+}
