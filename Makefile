@@ -14,7 +14,7 @@ TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
 # kills processes, the next measures time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
 # under the race detector. make race gives it those, too.
-UNRACED := TestEveryView|TestWalk|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment
+UNRACED := TestEveryView|TestWalk|TestSeeds|TestASeedDecides|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment
 UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit
 SLOW := ^($(UNRACED)|$(UNRACED_SCENARIOS))
 # A test is over before its garbage matters.
@@ -37,7 +37,7 @@ build: ## build the binaries into bin/, static
 .PHONY: test
 test: ## unit and controller tests, with the race detector; no root, no network
 	CGO_ENABLED=1 $(GO_TEST) -race -skip '$(SLOW)' ./...
-	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model
+	$(GO_TEST) -run '$(SLOW)' ./cmd/cinder-provisioner ./dispatcher/controller ./dispatcher/decide ./dispatcher/slots ./provisioner-image/run ./test ./test/model ./test/sim
 
 .PHONY: race
 race: ## every scenario of the controller, with the race detector; minutes
@@ -46,6 +46,14 @@ race: ## every scenario of the controller, with the race detector; minutes
 .PHONY: model
 model: ## explore what can happen to one claim in full size; minutes
 	MODEL=full go test -count=1 -timeout 30m -v -run '^TestModel' ./test/model
+
+.PHONY: sim
+sim: ## simulate clusters with people and faults in them: SEEDS=10000 of them, or SEED=n with its story; minutes
+	SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -count=1 $(if $(SEED),-v) -run '^TestSeeds' ./test/sim
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser, FUZZ_TIME=60s each
+	@scripts/fuzz.sh
 
 .PHONY: bench-memory
 bench-memory: ## measure what the dispatcher needs with 100,000 claims, against the limit that is shipped; minutes

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes) or attacks
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, fuzz or attacks
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -73,6 +73,12 @@ kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
 # oldest_kube: the modules of which test/cluster holds, beside those of the newest.
 oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
 
+# sim: ten thousand seeds of the simulation.
+sim() { make sim; }
+
+# fuzz: every parser, for a minute each.
+fuzz() { scripts/fuzz.sh; }
+
 # attacks: every attack, with the policies and without them. noauth has them, too, so this stage runs only when it is named.
 attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
 
@@ -89,7 +95,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim fuzz attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -99,7 +105,7 @@ FLEX_RESULTS=$(mktemp)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim fuzz}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"
