@@ -26,10 +26,7 @@ func (c *Cluster) Moves() []Move {
 	for _, p := range c.processes {
 		out = append(out, p.moves()...)
 	}
-	for _, part := range []Move{{"PV controller", c.runPVController}, {"Job controller", c.runJobController}, {"kubelets", c.runKubelets}} {
-		out = append(out, part)
-	}
-	return out
+	return append(out, Move{"PV controller", c.runPVController}, Move{"Job controller", c.runJobController}, Move{"kubelets", c.runKubelets})
 }
 
 func (p *Process) moves() []Move {

@@ -55,10 +55,10 @@ func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// retained returns the UIDs of the claims whose volumes an administrator has: the policy of the PV was Retain in the end, or the PV was deleted before a
-// dispatcher had put its finalizer on it.
+// retained returns the UIDs of the claims whose volumes an administrator has: the policy of the PV was Retain in the end, or once while the PV was
+// terminating, or the PV was deleted before a dispatcher had put its finalizer on it. No finalizer can be put on a terminating PV.
 func (w *world) retained() map[string]bool {
-	last, unprotected := map[string]bool{}, map[string]bool{}
+	out, unprotected, freed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, change := range w.Server.History() {
 		for _, obj := range []fakecluster.Object{change.Old, change.Now} {
 			pv, isPV := obj.(*corev1.PersistentVolume)
@@ -66,16 +66,18 @@ func (w *world) retained() map[string]bool {
 				continue
 			}
 			uid := pv.Annotations[contract.AnnClaimUID]
-			last[uid] = pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+			out[uid] = pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if pv.DeletionTimestamp == nil {
 				unprotected[uid] = !slices.Contains(pv.Finalizers, contract.FinalizerStorage)
+			} else {
+				freed[uid] = freed[uid] || out[uid]
 			}
 		}
 	}
-	for uid := range unprotected {
-		last[uid] = last[uid] || unprotected[uid]
+	for uid := range out {
+		out[uid] = out[uid] || unprotected[uid] || freed[uid]
 	}
-	return last
+	return out
 }
 
 // claimNames returns the names of all claims that there ever were, by UID.

@@ -18,6 +18,7 @@ import (
 const fixed, fresh = 100, 20
 
 func TestSeedsComeToRestAndLoseNothing(t *testing.T) {
+	t.Parallel()
 	if text := os.Getenv("SIM_SEED"); text != "" {
 		simulateNamed(t, text)
 		return
