@@ -49,7 +49,7 @@ model: ## explore what can happen to one claim in full size; minutes
 
 .PHONY: sim
 sim: ## simulate clusters with people and faults in them: SEEDS=10000 of them, or SEED=n with its story; minutes
-	SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -count=1 $(if $(SEED),-v) -run '^TestSeeds' ./test/sim
+	SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -timeout 45m -count=1 $(if $(SEED),-v) -run '^TestSeeds' ./test/sim
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser, FUZZ_TIME=60s each

@@ -21,12 +21,20 @@ type VolumeList struct {
 // UIDs returns the UIDs of the claims that a Job serves.
 func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
 
-// UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none.
+// UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none. One that an older dispatcher made has a label
+// for each: during an upgrade it must block other runs, and its finalizer has to be removed, as with any other pod.
 func UIDsOfPod(pod *corev1.Pod) []string {
 	if text := pod.Annotations[AnnUIDs]; text != "" {
 		return strings.Split(text, ",")
 	}
-	return nil
+	var out []string
+	for label := range pod.Labels {
+		if uid, isMember := strings.CutPrefix(label, LabelMember); isMember {
+			out = append(out, uid)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Key returns the key under which a Job carries an annotation of a claim alone: the plain one if it serves no other claim.

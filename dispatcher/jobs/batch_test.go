@@ -68,6 +68,19 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 	}
 }
 
+// Without the claims of such a pod, another one could run beside it, and nothing would remove its finalizer.
+func TestOneRunPerClaimBesideAPodOfAnOlderDispatcher(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+		jobs.LabelMember + "u2": "", jobs.LabelMember + "u1": "", contract.LabelClaimUID: "u1",
+	}}}
+	if got := jobs.UIDsOfPod(pod); !slices.Equal(got, []string{"u1", "u2"}) {
+		t.Errorf("it is a pod of %v", got)
+	}
+	if got := jobs.UIDsOfPod(&corev1.Pod{}); got != nil {
+		t.Errorf("a pod of no Job is one of %v", got)
+	}
+}
+
 func TestAnnotationsOfOneClaimChangeNoOthersRecord(t *testing.T) {
 	job := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2"))
 	set := func(uid, annotation, value string) { job.Annotations[jobs.Key(job, uid, annotation)] = value }

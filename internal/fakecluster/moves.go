@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Move is one thing that can happen next in a cluster that is stepped through.
@@ -49,6 +50,7 @@ func (c *Cluster) Processes() []*Process { return slices.Clone(c.processes) }
 func (c *Cluster) End(p *Process) {
 	p.stop()
 	c.processes = slices.DeleteFunc(c.processes, func(other *Process) bool { return other == p })
+	c.clock.Sleep(time.Second) // for the workqueues' own goroutines
 }
 
 // DieAfter kills the process after its next writes.
@@ -56,9 +58,6 @@ func (p *Process) DieAfter(writes int64) { p.lastWrite = p.writes.Load() + write
 
 // IsDead reports whether the process was killed. It is to be ended.
 func (p *Process) IsDead() bool { return p.killed() }
-
-// Size returns how many writes there were so far.
-func (s *Server) Size() int { return s.size() }
 
 // Await waits until a move lets the next item of a queue be reconciled, or ctx ends.
 func (p *Process) Await(ctx context.Context, queue string) {

@@ -121,9 +121,7 @@ func (c *Cluster) replaceKilled() {
 			continue
 		}
 		c.Deaths++
-		c.processes = append(c.processes[:i:i], c.processes[i+1:]...)
-		p.stop()
-		c.clock.Sleep(time.Second) // for the workqueues' own goroutines
+		c.End(p)
 		c.Advance(c.Downtime)
 		if c.DieAfterEveryWrite {
 			c.StartMortal(1)

@@ -3,7 +3,6 @@ package sim_test
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +72,6 @@ var people = []act{
 		}
 		p := all[w.rand.IntN(len(all))]
 		w.End(p)
-		time.Sleep(time.Second) // for the workqueues' own goroutines
 		return fmt.Sprint("number ", p.Number)
 	}},
 }
@@ -241,7 +239,6 @@ func (w *world) heal() {
 	for _, p := range w.Processes() {
 		w.End(p)
 	}
-	time.Sleep(time.Second) // for the workqueues' own goroutines
 	w.Start()
 	w.tell("people leave the world alone, and nothing fails any more")
 }

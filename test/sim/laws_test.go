@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -26,12 +27,12 @@ func (w *world) checkRest() {
 		}
 	}
 	for _, job := range fakecluster.List[*batchv1.Job](w) {
-		if slices.ContainsFunc(job.Finalizers, isOurs) && !w.isInDoubt(job.Name) {
+		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !w.isInDoubt(job.Name) {
 			w.T.Errorf("the record %s is held, and no event says why", job.Name)
 		}
 	}
 	for _, pod := range fakecluster.List[*corev1.Pod](w) {
-		if slices.ContainsFunc(pod.Finalizers, isOurs) {
+		if slices.Contains(pod.Finalizers, jobs.FinalizerRecord) {
 			w.T.Errorf("the pod %s is held", pod.Name)
 		}
 	}
@@ -41,8 +42,6 @@ func (w *world) checkRest() {
 		}
 	}
 }
-
-func isOurs(finalizer string) bool { return finalizer == "flex-provisioner.io/record" }
 
 func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 	switch {
