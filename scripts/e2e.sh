@@ -41,12 +41,15 @@ run_tests() {
   go test -c -tags "$TAGS" -o "$TMP/e2e.test" ./test/e2e
   left_out >"$TMP/left-out"
   say "running the tests on Kubernetes $KUBE"
-  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 25m -test.parallel 4 \
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 32m -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
 
 leftovers() { test/cluster/leftovers.sh; }
+
+# why: the tests that failed, or were not at their end when the time was; what a suite said; else nothing.
+why() { grep -Eh '^--- FAIL|^panic: test timed out|^\s+Test\S+ \([0-9hms.]+\)$|^error: ' "$TMP/log" "$TMP/suites" 2>/dev/null | tr -s '\n\t ' ' '; }
 
 # A comparison that cannot fail proves nothing. So it must first find a namespace, its mount, a cgroup and a process.
 canary_is_seen() {
@@ -95,7 +98,7 @@ finish() {
     set +e # what follows || or if would run without -e
     (set -e; down)
     down=$?
-    [ $down = 0 ] || status=1
+    [ $down = 0 ] || { [ $status != 0 ] || doing="when the lab was taken down"; status=1; }
   fi
   # What the tests said stands far above, with what they dumped in between.
   [ $status = 0 ] || grep -Eh '^ +[a-z_]+_test\.go:[0-9]+: ' "$TMP/log" 2>/dev/null | grep -v -- '---- ' | cut -c1-240 | tail -n 80 || true
@@ -103,7 +106,7 @@ finish() {
   if [ $status = 0 ]; then
     say "e2e: $(grep -c '^--- PASS' "$TMP/log") tests passed on Kubernetes $KUBE in $((SECONDS / 60)) min $((SECONDS % 60)) s"
   else
-    say "e2e: FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s: $(grep -h -- '^--- FAIL' "$TMP/log" 2>/dev/null | tr '\n' ' ')"
+    say "e2e: FAILED after $((SECONDS / 60)) min $((SECONDS % 60)) s $doing: $(why)"
   fi
   rm -rf "$TMP"
   exit $status
@@ -112,13 +115,16 @@ finish() {
 scripts/deps.sh
 lab_lock
 leftovers >"$TMP/before"
+doing="before the tests"
 trap finish EXIT
 trap 'exit 130' INT TERM
 # Without this gate the API server drops the namespace of a claim's dataSourceRef.
 FLEX_APISERVER_FLAGS="--feature-gates=CrossNamespaceVolumeDataSource=true ${FLEX_APISERVER_FLAGS:-}" up cluster "$LAB_KUBECONFIG"
 up cinder "$LAB_STATE/cinder/settings"
 FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
+doing="in the tests"
 run_tests
 add_result "$(cinder_setting MODE)${CINDER_LOGIN:+, ${CINDER_LOGIN#openrc.}}" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \
   "$(grep -c '^--- PASS' "$TMP/log")" "$((SECONDS - began))"
-scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}"
+doing="in the suites"
+scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}" 2>&1 | tee "$TMP/suites"

@@ -38,8 +38,8 @@ type load struct {
 }
 
 var loads = []load{
-	{name: "single", claims: 20, batch: 1, provision: mostWritesProvision, remove: mostWritesDelete},
-	{name: "single-retain", claims: 20, batch: 1, retain: true, provision: mostWritesProvisionRetain},
+	{name: "single", claims: 8, batch: 1, provision: mostWritesProvision, remove: mostWritesDelete},
+	{name: "single-retain", claims: 8, batch: 1, retain: true, provision: mostWritesProvisionRetain},
 	{name: "batch", claims: 128, batch: 64, provision: mostWritesProvisionBatch, remove: mostWritesDeleteBatch},
 	{name: "batch-retain", claims: 128, batch: 64, retain: true, provision: mostWritesProvisionBatchRetain},
 }
