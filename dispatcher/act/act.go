@@ -16,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
@@ -64,7 +65,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 			return a.requeueAt(from), nil
 		}
 		a.reportProblem(o, d.Problem)
-		return a.retold(a.requeueAt(d.Until)), nil
+		return a.retold(d), nil
 	case decide.StoreRevision:
 		return a.storeRevision(ctx, o)
 	case decide.AwaitSlot:
@@ -111,16 +112,23 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	}
 }
 
-// retellAfter is when a problem is reported again whose event was dropped.
-const retellAfter = time.Minute
+// repeatAfter is when an event about a volume that only an administrator can decide about is emitted again: the API server deletes events after an hour.
+// retellAfter is when a problem is reported again whose event was dropped, because too many were waiting.
+const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
 
-// retold makes a UID be observed again where the event about its problem was dropped, because too many were waiting.
-func (a *Actor) retold(result Result) Result {
-	full, bounded := a.Recorder.(interface{ IsFull() bool })
-	if !bounded || !full.IsFull() || result.RequeueAfter > 0 && result.RequeueAfter < retellAfter {
-		return result
+// retold returns when a problem that was reported is looked at again.
+func (a *Actor) retold(d decide.ReportProblem) Result {
+	result, again := a.requeueAt(d.Until), time.Duration(0)
+	switch r, bounded := a.Recorder.(interface{ IsFull() bool }); {
+	case bounded && r.IsFull():
+		again = retellAfter
+	case d.Problem.Reason == reason.VolumeInDoubt:
+		again = repeatAfter
 	}
-	return Result{RequeueAfter: retellAfter}
+	if again > 0 && (result.RequeueAfter == 0 || result.RequeueAfter > again) {
+		result.RequeueAfter = again
+	}
+	return result
 }
 
 // requeueAt returns the Result of waiting for a time. The wait is a little long rather than short: an observation

@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,17 +35,7 @@ func (a *Actor) emit(regarding, related runtime.Object, kind, why, note string) 
 		}
 		note = note[:cut] + "…"
 	}
-	a.Recorder.Eventf(regarding, related, kind, why, actionOf(why, note), "%s", note)
-}
-
-// actionOf returns the action of an event. The recorder counts events as repeats by a key that has the action and not
-// the note. With the same action for each note, an event would go on reporting the first cause for minutes when there
-// is another.
-func actionOf(why, note string) string {
-	const room = 100 // of the API server's 128 for an action; a reason may come from Kubernetes
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(note)) // it never fails
-	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
+	a.Recorder.Eventf(regarding, related, kind, why, reason.ActionOf(why, note), "%s", note)
 }
 
 // reportProblem emits a problem to the claim's user and, if the config is faulty, to the administrator. A problem of
