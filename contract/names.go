@@ -44,6 +44,9 @@ const (
 	// AnnProvisionedBy is Kubernetes' own. Without it the PV controller would mark the PV Failed
 	// instead of Released when its claim is deleted.
 	AnnProvisionedBy = "pv.kubernetes.io/provisioned-by"
+	// AnnSecret is "namespace/name" of the Secret that nodes need for the PV's volume, if there is one. An image writes it with the Secret; its label
+	// LabelClaimUID is the claim's UID. flex-dispatcher audit finds Secrets that are left by both.
+	AnnSecret = Domain + "secret"
 	// AnnFileSystem is the size of the file system on a volume. An administrator writes it after expanding
 	// the file system by hand, where the kubelet does not.
 	AnnFileSystem = Domain + "file-system-size"

@@ -75,7 +75,7 @@ func command() *cobra.Command {
 		},
 	}
 	s.addFlags(cmd.Flags())
-	cmd.AddCommand(uninstall())
+	cmd.AddCommand(uninstall(), auditCommand())
 	return cmd
 }
 

@@ -150,7 +150,7 @@ func TestThePagesTellTheVerdictOfEveryExitCode(t *testing.T) {
 }
 
 func TestThePagesListEveryFlag(t *testing.T) {
-	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall()} {
+	for name, cmd := range map[string]*cobra.Command{"flag": command(), "flag of uninstall": uninstall(), "flag of audit": auditCommand()} {
 		flags, defaults := map[string]string{}, map[string]string{}
 		cmd.InitDefaultVersionFlag() // cobra adds it only when the command runs
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // How long a Job is kept when its record is released: long enough for a person to look at a failure.
@@ -31,4 +32,12 @@ func KeepFor(out Outcome, now time.Time, succeeded, many bool) time.Duration {
 func IsKept(job *batchv1.Job) bool {
 	ttl := job.Spec.TTLSecondsAfterFinished
 	return ttl != nil && !IsRecord(job) && time.Duration(*ttl)*time.Second >= keepFailed
+}
+
+// FinishedAt returns when a Job became Complete or Failed, zero if it is neither.
+func FinishedAt(job *batchv1.Job) metav1.Time {
+	if c := finishedCondition(job); c != nil {
+		return c.LastTransitionTime
+	}
+	return metav1.Time{}
 }

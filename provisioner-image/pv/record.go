@@ -20,8 +20,6 @@ const (
 	AnnAttachment = contract.Domain + "cinder-attachment-id"
 	// AnnPlace is where the volume was made.
 	AnnPlace = volume.KeyPlace
-	// AnnSecret is "namespace/name" of the PV's Secret.
-	AnnSecret = contract.Domain + "secret"
 )
 
 // Record is what a run records on the PV.
@@ -57,7 +55,7 @@ func (r Record) annotations() (map[string]string, error) {
 		annotations[contract.AnnCloneOf] = r.CloneOf
 	}
 	if r.Secret.Name != "" {
-		annotations[AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
+		annotations[contract.AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
 	}
 	return annotations, nil
 }
@@ -83,10 +81,10 @@ func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnPlace, of.Name, err)
 		}
 	}
-	if recorded := annotations[AnnSecret]; recorded != "" {
+	if recorded := annotations[contract.AnnSecret]; recorded != "" {
 		namespace, name, ok := strings.Cut(recorded, "/")
 		if !ok {
-			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", AnnSecret, of.Name, recorded)
+			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", contract.AnnSecret, of.Name, recorded)
 		}
 		r.Secret = corev1.SecretReference{Namespace: namespace, Name: name}
 	}

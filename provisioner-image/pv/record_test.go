@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -52,7 +53,7 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSpoiledRecordNamesItsAnnotation(t *testing.T) {
-	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnPlace: "{", pv.AnnSecret: "no-slash"} {
+	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnPlace: "{", contract.AnnSecret: "no-slash"} {
 		spoiled := skeleton()
 		spoiled.Annotations[annotation] = value
 		if _, err := pv.ReadRecord(spoiled, pv.Record{}); err == nil || !strings.Contains(err.Error(), annotation) {

@@ -1,0 +1,103 @@
+package admin_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+)
+
+// An audit reads what is of its provisioner, and of Secrets those of claims.
+func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
+	t.Parallel()
+	managed := map[string]string{"app.kubernetes.io/managed-by": "flex-dispatcher"}
+	client := fake.NewClientset(
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data"}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "ours", Annotations: map[string]string{contract.AnnClaimUID: "u"}}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "anothers", Annotations: map[string]string{
+			contract.AnnClaimUID: "v", contract.AnnProvisionedBy: "other.example.com",
+		}}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "ours", Labels: managed}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "anything"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "ours", Labels: managed}},
+	)
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	secret := func(name string, labels map[string]string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: name, Labels: labels},
+		}
+	}
+	objects := metadatafake.NewSimpleMetadataClient(scheme, secret("pvc-u", map[string]string{contract.LabelClaimUID: "u"}), secret("cinder", nil))
+	s, err := admin.ReadState(t.Context(), client, objects, contract.ProvisionerName, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, claim := range s.Claims {
+		names = append(names, "claim "+claim.Name)
+	}
+	for _, pv := range s.PVs {
+		names = append(names, "PV "+pv.Name)
+	}
+	for _, job := range s.Jobs {
+		names = append(names, "Job "+job.Name)
+	}
+	for _, pod := range s.Pods {
+		names = append(names, "pod "+pod.Name)
+	}
+	for _, secret := range s.Secrets {
+		names = append(names, "Secret "+secret.Name)
+	}
+	if diff := cmp.Diff([]string{"claim data", "PV ours", "Job ours", "pod ours", "Secret pvc-u"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatAnImageListsIsRead(t *testing.T) {
+	t.Parallel()
+	got, err := admin.ReadVolumes(strings.NewReader(`{"uid":"u","volume":"v1","name":"pvc-u","status":"in-use","sizeGiB":2}` + "\n" + `{"uid":"w","volume":"v2"}` + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]audit.Volume{{UID: "u", ID: "v1", Size: 2 << 30}, {UID: "w", ID: "v2"}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := admin.ReadVolumes(strings.NewReader("no JSON\n")); err == nil || !strings.Contains(err.Error(), "no JSON") {
+		t.Errorf("the error %v does not show the line", err)
+	}
+}
+
+func TestFindingsArePrintedWithTheirFix(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	err := admin.PrintFindings(&out, []audit.Finding{
+		{Kind: audit.SecretLeft, Object: "secret/pvc-u -n flex-provisioner", Age: time.Hour + 3*time.Second, Why: "no PersistentVolume names it", Fix: "kubectl delete secret pvc-u"},
+		{Kind: audit.VolumeLeft, Object: "volume v1", Size: 2 << 30, Why: "there is no PersistentVolume of it", Fix: "delete the volume v1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `SecretLeft: secret/pvc-u -n flex-provisioner, 1h0m3s old: no PersistentVolume names it
+    kubectl delete secret pvc-u
+VolumeLeft: volume v1, 2Gi: there is no PersistentVolume of it
+    delete the volume v1
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}

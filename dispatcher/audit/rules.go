@@ -1,0 +1,223 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Kind is what is wrong.
+type Kind string
+
+// The kinds of findings.
+const (
+	// ClaimLost is a claim that is bound to a PV that does not exist.
+	ClaimLost Kind = "ClaimLost"
+	// PVTerminating is a PV that is being deleted, and keeps a finalizer of the dispatcher although no claim is bound to it.
+	PVTerminating Kind = "PVTerminating"
+	// SecretMissing is a PV whose Secret does not exist, SecretLeft a Secret that no PV names.
+	SecretMissing Kind = "SecretMissing"
+	SecretLeft    Kind = "SecretLeft"
+	// RecordHeld is the record of a claim that is bound or does not exist any more, PodHeld a pod that the dispatcher's finalizer keeps longer than its run.
+	RecordHeld Kind = "RecordHeld"
+	PodHeld    Kind = "PodHeld"
+	// VolumeMissing is a PV without its volume, VolumeLeft a volume that nothing stands for, VolumeTwice one of several volumes of a claim.
+	VolumeMissing Kind = "VolumeMissing"
+	VolumeLeft    Kind = "VolumeLeft"
+	VolumeTwice   Kind = "VolumeTwice"
+)
+
+// Finding is something that stands for nothing, or lacks what it stands for.
+type Finding struct {
+	Kind Kind
+	// UID is that of the claim, as far as it is known.
+	UID string
+	// Object names it as kubectl does, or a volume by its ID.
+	Object string
+	// Age is since when it exists, or is being deleted. It is zero for a volume, of which it is not known.
+	Age time.Duration
+	// Size is of its volume, in bytes, zero if it is not known.
+	Size int64
+	Why  string
+	// Fix is the command with which an administrator ends it.
+	Fix string
+}
+
+// Check returns what is wrong, by kind and object.
+func Check(s State) []Finding {
+	x := newIndex(s)
+	found := slices.Concat(x.lostClaims(), x.terminating(), x.secretsMissing(), x.secretsLeft(), x.recordsHeld(), x.podsHeld(), x.volumes())
+	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Object, b.Object)) })
+	return found
+}
+
+func (x *index) lostClaims() []Finding {
+	var out []Finding
+	for name, claim := range x.bound {
+		if name == contract.PVName(string(claim.UID)) && x.pvs[name] == nil && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimLost {
+			out = append(out, Finding{
+				Kind: ClaimLost, UID: string(claim.UID), Object: "persistentvolumeclaim/" + claim.Name + " -n " + claim.Namespace, Age: x.age(claim.CreationTimestamp),
+				Size: claim.Spec.Resources.Requests.Storage().Value(), Why: "it is bound to the PersistentVolume " + name + ", which does not exist",
+				Fix: "create the PersistentVolume " + name + " again over its volume, from a backup or from the Job of the claim",
+			})
+		}
+	}
+	return out
+}
+
+func (x *index) terminating() []Finding {
+	var out []Finding
+	for _, pv := range x.PVs {
+		if pv.DeletionTimestamp != nil && x.bound[pv.Name] == nil && slices.Contains(pv.Finalizers, contract.FinalizerStorage) && x.age(*pv.DeletionTimestamp) > Grace {
+			out = append(out, x.ofPV(PVTerminating, pv, x.age(*pv.DeletionTimestamp), "it is being deleted, and its volume is still to be deleted",
+				"kubectl describe persistentvolume "+pv.Name+"  # its newest event names cause and remedy"))
+		}
+	}
+	return out
+}
+
+func (x *index) ofPV(kind Kind, pv *corev1.PersistentVolume, age time.Duration, why, fix string) Finding {
+	return Finding{
+		Kind: kind, UID: pv.Annotations[contract.AnnClaimUID], Object: "persistentvolume/" + pv.Name, Age: age, Size: pv.Spec.Capacity.Storage().Value(), Why: why, Fix: fix,
+	}
+}
+
+func (x *index) secretsMissing() []Finding {
+	var out []Finding
+	for _, pv := range x.PVs {
+		namespace, name, has := strings.Cut(pv.Annotations[contract.AnnSecret], "/")
+		if !has || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.hasSecret(namespace, name) {
+			continue
+		}
+		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+namespace+"/"+name+" does not exist: no node can log in to its volume",
+			fmt.Sprintf("kubectl create secret generic %s -n %s …  # with the login that the storage has for the volume", name, namespace)))
+	}
+	return out
+}
+
+func (x *index) hasSecret(namespace, name string) bool {
+	for i := range x.Secrets {
+		if x.Secrets[i].Namespace == namespace && x.Secrets[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *index) secretsLeft() []Finding {
+	named := map[string]bool{}
+	for _, pv := range x.PVs {
+		named[pv.Annotations[contract.AnnSecret]] = true
+	}
+	var out []Finding
+	for i := range x.Secrets {
+		s := &x.Secrets[i]
+		uid := s.Labels[contract.LabelClaimUID]
+		if age := x.age(s.CreationTimestamp); age > Grace && !named[s.Namespace+"/"+s.Name] && !x.isWaitedFor(uid) {
+			out = append(out, Finding{
+				Kind: SecretLeft, UID: uid, Object: "secret/" + s.Name + " -n " + s.Namespace, Age: age, Why: "no PersistentVolume names it, and no run is at work for its claim",
+				Fix: "kubectl delete secret " + s.Name + " -n " + s.Namespace + "  # unless its volume is kept",
+			})
+		}
+	}
+	return out
+}
+
+func (x *index) recordsHeld() []Finding {
+	var out []Finding
+	for _, job := range x.Jobs {
+		if !runs.IsRecord(job) || !runs.IsFinished(job) || x.age(runs.FinishedAt(job)) <= Grace {
+			continue
+		}
+		for _, uid := range jobs.UIDs(job) {
+			if why := x.whyNotHeld(uid); why != "" && runs.RecordOf(job, uid).Held {
+				out = append(out, Finding{
+					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(runs.FinishedAt(job)), Size: sizeOf(job, uid), Why: why,
+					Fix: fmt.Sprintf("kubectl annotate job %s -n %s %s=%s  # once nothing of it is in the storage; the newest event says why it is held", job.Name, job.Namespace, jobs.AnnForget, uid),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// whyNotHeld returns why no record of a claim is to be held any more, empty if one is.
+func (x *index) whyNotHeld(uid string) string {
+	switch claim := x.claims[uid]; {
+	case claim == nil:
+		return "its claim does not exist any more, and what was made for it is neither proven nor undone"
+	case claim.Spec.VolumeName != "":
+		return "its claim is bound, and no dispatcher has released it"
+	default:
+		return ""
+	}
+}
+
+// sizeOf returns the size that a Job asks for, zero if it cannot be read.
+func sizeOf(job *batchv1.Job, uid string) int64 {
+	request, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
+	if err != nil {
+		return 0
+	}
+	return request.Size
+}
+
+func (x *index) podsHeld() []Finding {
+	var out []Finding
+	for _, pod := range x.Pods {
+		if job := x.jobOf(pod); runs.HasFinalizer(pod) && (job == nil || !runs.IsRecord(job)) && x.age(pod.CreationTimestamp) > Grace {
+			out = append(out, Finding{
+				Kind: PodHeld, UID: pod.Labels[contract.LabelClaimUID], Object: "pod/" + pod.Name + " -n " + pod.Namespace, Age: x.age(pod.CreationTimestamp),
+				Why: "a finalizer of the dispatcher keeps it, and its run is on record",
+				Fix: fmt.Sprintf(`kubectl patch pod %s -n %s --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'`, pod.Name, pod.Namespace),
+			})
+		}
+	}
+	return out
+}
+
+// volumes compares what the storages list with the PVs.
+func (x *index) volumes() []Finding {
+	var out []Finding
+	for class, volumes := range x.Volumes {
+		count := map[string]int{}
+		for _, v := range volumes {
+			count[v.UID]++
+		}
+		for _, v := range volumes {
+			switch {
+			case count[v.UID] > 1:
+				out = append(out, ofVolume(VolumeTwice, v, fmt.Sprintf("%d volumes of the class %s are of its claim", count[v.UID], class)))
+			case x.ofUID[v.UID] == nil && !x.isWaitedFor(v.UID):
+				out = append(out, ofVolume(VolumeLeft, v, "there is no PersistentVolume of it, and no claim or run that would write one"))
+			}
+		}
+		out = append(out, x.volumesMissing(class, count)...)
+	}
+	return out
+}
+
+func ofVolume(kind Kind, v Volume, why string) Finding {
+	return Finding{Kind: kind, UID: v.UID, Object: "volume " + v.ID, Size: v.Size, Why: why, Fix: "delete the volume " + v.ID + " in the storage, if it is not in use"}
+}
+
+func (x *index) volumesMissing(class string, count map[string]int) []Finding {
+	var out []Finding
+	for _, pv := range x.PVs {
+		uid := pv.Annotations[contract.AnnClaimUID]
+		if pv.Spec.StorageClassName == class && uid != "" && count[uid] == 0 && pv.DeletionTimestamp == nil {
+			out = append(out, x.ofPV(VolumeMissing, pv, x.age(pv.CreationTimestamp), "the storage lists no volume of it",
+				"kubectl describe persistentvolume "+pv.Name+"  # and look for its volume in the storage"))
+		}
+	}
+	return out
+}

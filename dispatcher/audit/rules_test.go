@@ -1,0 +1,156 @@
+package audit_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+const uid = "6f0c3b1e-2d4a-4c8e-9a57-0b1c2d3e4f50"
+
+var (
+	now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	long = metav1.NewTime(now.Add(-time.Hour))
+	soon = metav1.NewTime(now.Add(-time.Minute))
+)
+
+// healthy is a bound claim with its PV, Secret, volume and the Job that made it.
+func healthy() audit.State {
+	name := contract.PVName(uid)
+	return audit.State{
+		Now: now,
+		Claims: []*corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: uid, CreationTimestamp: long},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: name},
+		}},
+		PVs: []*corev1.PersistentVolume{{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, CreationTimestamp: long, Finalizers: []string{contract.FinalizerStorage},
+				Annotations: map[string]string{contract.AnnClaimUID: uid, contract.AnnSecret: "flex-provisioner/" + name},
+			},
+			Spec: corev1.PersistentVolumeSpec{
+				StorageClassName: "gold", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		}},
+		Jobs: []*batchv1.Job{{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "flex-provisioner", Name: "provision-" + uid + "-1", Annotations: map[string]string{jobs.AnnUIDs: uid},
+			},
+			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: long}}},
+		}},
+		Pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "flex-provisioner", Name: "provision-" + uid + "-1-abcde", CreationTimestamp: long,
+			Labels: map[string]string{contract.LabelClaimUID: uid, batchv1.JobNameLabel: "provision-" + uid + "-1"},
+		}}},
+		Secrets: []metav1.ObjectMeta{{
+			Namespace: "flex-provisioner", Name: name, CreationTimestamp: long, Labels: map[string]string{contract.LabelClaimUID: uid},
+		}},
+		Volumes: map[string][]audit.Volume{"gold": {{UID: uid, ID: "v1", Size: 1 << 30}}},
+	}
+}
+
+// claimGone is a change: the claim does not exist any more, nor its PV.
+func claimGone(s *audit.State) { s.Claims, s.PVs = nil, nil }
+
+// held is a change: the Job is the claim's record.
+func held(s *audit.State) { s.Jobs[0].Finalizers = []string{jobs.FinalizerRecord} }
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		changes []func(*audit.State)
+		want    []audit.Kind
+	}{
+		"a bound claim": {},
+		"its Secret does not exist": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Secrets = nil }},
+			want:    []audit.Kind{audit.SecretMissing},
+		},
+		"its Secret does not exist yet": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Secrets, s.PVs[0].CreationTimestamp = nil, soon }},
+		},
+		"its PV does not exist any more": {
+			changes: []func(*audit.State){func(s *audit.State) { s.PVs, s.Claims[0].Status.Phase = nil, corev1.ClaimLost }},
+			want:    []audit.Kind{audit.ClaimLost},
+		},
+		"its PV is being deleted for long": {
+			changes: []func(*audit.State){func(s *audit.State) { s.PVs[0].DeletionTimestamp = &long }},
+		},
+		"the claim does not exist any more, and its PV is being deleted for long": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Claims, s.PVs[0].DeletionTimestamp = nil, &long }},
+			want:    []audit.Kind{audit.PVTerminating},
+		},
+		"the claim does not exist any more, and its PV is being deleted": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Claims, s.PVs[0].DeletionTimestamp = nil, &soon }},
+		},
+		"its volume is not in the storage": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Volumes["gold"] = nil }},
+			want:    []audit.Kind{audit.VolumeMissing},
+		},
+		"the storage was not listed": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Volumes = nil }},
+		},
+		"it has two volumes": {
+			changes: []func(*audit.State){func(s *audit.State) {
+				s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: uid, ID: "v2"})
+			}},
+			want: []audit.Kind{audit.VolumeTwice, audit.VolumeTwice},
+		},
+		"its record is held": {
+			changes: []func(*audit.State){held},
+			want:    []audit.Kind{audit.RecordHeld},
+		},
+		"its record was written a moment ago": {
+			changes: []func(*audit.State){held, func(s *audit.State) { s.Jobs[0].Status.Conditions[0].LastTransitionTime = soon }},
+		},
+		"the claim waits for another attempt": {
+			changes: []func(*audit.State){held, func(s *audit.State) { s.Claims[0].Spec.VolumeName, s.PVs = "", nil }},
+		},
+		"claim and PV do not exist any more": {
+			changes: []func(*audit.State){claimGone},
+			want:    []audit.Kind{audit.SecretLeft, audit.VolumeLeft},
+		},
+		"claim and PV do not exist any more, and the record is held": {
+			changes: []func(*audit.State){claimGone, held},
+			want:    []audit.Kind{audit.RecordHeld},
+		},
+		"claim and PV do not exist any more, and a run is at work": {
+			changes: []func(*audit.State){claimGone, func(s *audit.State) { s.Jobs[0].Status.Conditions = nil }},
+		},
+		"the pod is kept although its run is on record": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Pods[0].Finalizers = []string{jobs.FinalizerRecord} }},
+			want:    []audit.Kind{audit.PodHeld},
+		},
+		"the pod is kept and its Job does not exist any more": {
+			changes: []func(*audit.State){func(s *audit.State) { s.Pods[0].Finalizers, s.Jobs = []string{jobs.FinalizerRecord}, nil }},
+			want:    []audit.Kind{audit.PodHeld},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := healthy()
+			for _, change := range test.changes {
+				change(&s)
+			}
+			var kinds []audit.Kind
+			for _, f := range audit.Check(s) {
+				kinds = append(kinds, f.Kind)
+				if f.Object == "" || f.Why == "" || f.Fix == "" {
+					t.Errorf("the finding lacks something: %+v", f)
+				}
+			}
+			if !slices.Equal(kinds, test.want) {
+				t.Errorf("found %v, want %v", kinds, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// State is what exists at one time.
+type State struct {
+	Now    time.Time
+	Claims []*corev1.PersistentVolumeClaim
+	// PVs are those of one provisioner, Jobs and Pods its dispatcher's.
+	PVs  []*corev1.PersistentVolume
+	Jobs []*batchv1.Job
+	Pods []*corev1.Pod
+	// Secrets are those with the label of a claim's UID. What is in them is not needed.
+	Secrets []metav1.ObjectMeta
+	// Volumes are those of the storages that were listed, by class.
+	Volumes map[string][]Volume
+}
+
+// Volume is a volume as its storage lists it.
+type Volume struct {
+	// UID is that of the claim for which it was made.
+	UID  string
+	ID   string
+	Size int64 // bytes
+}
+
+// Grace is how long something may take to come to its end before it is a finding: the dispatcher and Kubernetes' own controllers work on it.
+const Grace = 15 * time.Minute
+
+// index is what the rules look up.
+type index struct {
+	State
+
+	claims, bound map[string]*corev1.PersistentVolumeClaim // by UID, and by the name of the PV
+	pvs           map[string]*corev1.PersistentVolume      // by name
+	ofUID         map[string]*corev1.PersistentVolume
+	atWork        map[string]bool // UIDs with a run that has not ended or a record
+}
+
+func newIndex(s State) *index {
+	x := &index{
+		State: s, claims: map[string]*corev1.PersistentVolumeClaim{}, bound: map[string]*corev1.PersistentVolumeClaim{},
+		pvs: map[string]*corev1.PersistentVolume{}, ofUID: map[string]*corev1.PersistentVolume{}, atWork: map[string]bool{},
+	}
+	for _, claim := range s.Claims {
+		x.claims[string(claim.UID)] = claim
+		if claim.Spec.VolumeName != "" {
+			x.bound[claim.Spec.VolumeName] = claim
+		}
+	}
+	for _, pv := range s.PVs {
+		x.pvs[pv.Name] = pv
+		if uid := pv.Annotations[contract.AnnClaimUID]; uid != "" && x.ofUID[uid] == nil {
+			x.ofUID[uid] = pv
+		}
+	}
+	for _, job := range s.Jobs {
+		for _, uid := range jobs.UIDs(job) {
+			x.atWork[uid] = x.atWork[uid] || runs.RecordOf(job, uid).Held || !runs.IsFinished(job)
+		}
+	}
+	return x
+}
+
+// isWaitedFor reports whether a claim's UID is still being worked on, or may be.
+func (x *index) isWaitedFor(uid string) bool { return x.claims[uid] != nil || x.atWork[uid] }
+
+func (x *index) age(since metav1.Time) time.Duration { return x.Now.Sub(since.Time) }
+
+// jobOf returns the Job of a pod, or nil.
+func (x *index) jobOf(pod *corev1.Pod) *batchv1.Job {
+	at := slices.IndexFunc(x.Jobs, func(job *batchv1.Job) bool {
+		return job.Namespace == pod.Namespace && job.Name == pod.Labels[batchv1.JobNameLabel]
+	})
+	if at < 0 {
+		return nil
+	}
+	return x.Jobs[at]
+}
