@@ -7,10 +7,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/util/workqueue"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
@@ -23,13 +21,6 @@ const (
 	driverRecheck = time.Minute
 	driverRetry   = time.Second
 )
-
-// newCapacities returns the queue of the classes whose capacity is published, by their labels.
-func newCapacities(clk clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: "capacities", Clock: clk})
-}
 
 // enqueueCapacity enqueues the capacity of a class, by its label.
 func (c *Controller) enqueueCapacity(label string) {
@@ -73,12 +64,11 @@ func (c *Controller) capacityChanged(obj *storagev1.CSIStorageCapacity) {
 // processNextCapacity publishes the capacity of the next class of its queue. It returns false when the queue is shut
 // down.
 func (c *Controller) processNextCapacity(ctx context.Context) bool {
-	label, quit := c.capacities.Get()
+	label, quit := c.capacities.Take(ctx)
 	if quit {
 		return false
 	}
 	defer c.capacities.Done(label)
-	c.opts.Await(ctx, "capacities")
 	var requeueAfter time.Duration
 	err := c.recovering(ctx, "capacity "+label, func() (err error) {
 		requeueAfter, err = c.reconcileCapacity(ctx, label)

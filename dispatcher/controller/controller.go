@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/queue"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
@@ -62,9 +62,8 @@ type Options struct {
 	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
-	// Await returns when the next item of a queue, by the queue's name, may be reconciled. Nil means at once. A simulation, which has to do the same things
-	// in the same order again, lets one be reconciled at a time.
-	Await func(ctx context.Context, queue string)
+	// Steps decides how the queues move on in a simulation. It is nil elsewhere.
+	Steps queue.Steps
 }
 
 // Controller provisions for every claim of every storage class that names its provisioner.
@@ -79,11 +78,11 @@ type Controller struct {
 	actor    *act.Actor
 	latency  *latency.Tracker
 
-	queue workqueue.TypedRateLimitingInterface[types.UID]
+	queue queue.Queue[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
-	revisions workqueue.TypedRateLimitingInterface[string]
+	revisions queue.Queue[string]
 	// capacities is the queue of the classes whose capacity is published, by their labels.
-	capacities workqueue.TypedRateLimitingInterface[string]
+	capacities queue.Queue[string]
 	hints      hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
@@ -96,18 +95,11 @@ type Controller struct {
 
 // New returns a Controller. Nothing runs before Start.
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
-	if opts.Await == nil {
-		opts.Await = func(context.Context, string) {}
-	}
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](50*time.Millisecond, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "claims", Clock: clk}),
-		revisions: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: "revisions", Clock: clk}),
-		capacities: newCapacities(clk),
+		queue:      queue.New[types.UID]("claims", 50*time.Millisecond, clk, opts.Steps),
+		revisions:  queue.New[string]("revisions", time.Second, clk, opts.Steps),
+		capacities: queue.New[string]("capacities", time.Second, clk, opts.Steps),
 	}
 	c.latency = latency.New(clk, c.series)
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
@@ -177,12 +169,11 @@ func (c *Controller) Run(ctx context.Context) {
 
 // processNext reconciles the next UID of the queue. It returns false when the queue is shut down.
 func (c *Controller) processNext(ctx context.Context) bool {
-	uid, quit := c.queue.Get()
+	uid, quit := c.queue.Take(ctx)
 	if quit {
 		return false
 	}
 	defer c.queue.Done(uid)
-	c.opts.Await(ctx, "claims")
 	c.latency.Begin(uid)
 	defer c.latency.End(uid)
 	var requeueAfter time.Duration

@@ -12,12 +12,11 @@ import (
 
 // processNextRevision reconciles the next config revision of its queue. It returns false when the queue is shut down.
 func (c *Controller) processNextRevision(ctx context.Context) bool {
-	name, quit := c.revisions.Get()
+	name, quit := c.revisions.Take(ctx)
 	if quit {
 		return false
 	}
 	defer c.revisions.Done(name)
-	c.opts.Await(ctx, "revisions")
 	var requeueAfter time.Duration
 	err := c.recovering(ctx, name, func() (err error) {
 		requeueAfter, err = c.reconcileRevision(ctx, name)

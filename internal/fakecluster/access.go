@@ -28,6 +28,7 @@ var resources = map[reflect.Type]string{
 	reflect.TypeFor[*corev1.PersistentVolume]():      "persistentvolumes",
 	reflect.TypeFor[*corev1.PersistentVolumeClaim](): "persistentvolumeclaims",
 	reflect.TypeFor[*corev1.Pod]():                   "pods",
+	reflect.TypeFor[*corev1.Secret]():                "secrets",
 	reflect.TypeFor[*corev1.ServiceAccount]():        "serviceaccounts",
 	reflect.TypeFor[*storagev1.StorageClass]():       "storageclasses",
 	reflect.TypeFor[*storagev1.VolumeAttachment]():   "volumeattachments",

@@ -75,8 +75,10 @@ type Cluster struct {
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
-	started       int              // processes so far
-	sizes         map[string]int64 // of volumes that were expanded, by claim UID
+	started       int                      // processes so far
+	pick          func(n int) int          // of a cluster that is stepped through
+	containers    map[types.UID]*Container // that run a Program, by pod
+	sizes         map[string]int64         // of volumes that were expanded, by claim UID
 	members       map[types.UID][]string
 	asked         map[types.UID]asked // claims that wait for their annotation
 	next          time.Time           // when something but a dispatcher is due to move again
@@ -89,7 +91,7 @@ func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatch
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
-		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{},
+		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},
 	}
 	return c
 }

@@ -24,6 +24,8 @@ type Image struct {
 	// Batch, when set, does several requests at once. Without it a batch does each as if it were alone, and writes a
 	// result line for each.
 	Batch func([]*Run) Exit
+	// Program, when set, is what the container runs instead, as long as it takes.
+	Program Program
 }
 
 // Exit is how a container ends.

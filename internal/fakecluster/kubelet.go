@@ -20,6 +20,7 @@ const sigkill = 137
 // runKubelets runs every pod, whatever its node.
 func (c *Cluster) runKubelets() {
 	c.expandFileSystems()
+	c.stopOrphans()
 	for _, pod := range shared[*corev1.Pod](c) {
 		switch {
 		case hasEnded(pod):
@@ -40,7 +41,11 @@ func (c *Cluster) runKubelets() {
 
 // checkAlone checks that no two runs of a claim overlap.
 func (c *Cluster) checkAlone(pod *corev1.Pod) {
-	for _, other := range c.RunningPods() {
+	others := c.RunningPods()
+	for _, k := range c.working() {
+		others = append(others, k.Pod)
+	}
+	for _, other := range others {
 		for _, uid := range c.membersOf(pod) {
 			if slices.Contains(c.membersOf(other), uid) {
 				c.T.Errorf("%s starts while %s runs", pod.Name, other.Name)
@@ -60,9 +65,13 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	if !scripted {
 		c.T.Fatalf("nobody scripted the image %s", name)
 	}
-	deadline := pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	deadline := deadlineOf(pod)
 	if ended := endOf(pod); ended != nil {
 		c.endLingering(pod, ended, image.Lingers)
+		return
+	}
+	if image.Program != nil {
+		c.runProgram(pod, image.Program, c.due(deadline))
 		return
 	}
 	switch done := pod.Status.StartTime.Add(cmp.Or(image.Takes, time.Second)); {
@@ -75,7 +84,13 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	}
 }
 
+// deadlineOf returns when the kubelet ends the containers of a pod that runs.
+func deadlineOf(pod *corev1.Pod) time.Time {
+	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+}
+
 func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
+	c.stopContainer(pod.UID)
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
 		if exit.Code == 0 {

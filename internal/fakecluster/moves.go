@@ -17,8 +17,8 @@ type Move struct {
 }
 
 // Step makes the cluster one that is stepped through: nothing moves but by Moves, and time only when the test sleeps. It must be called before any process
-// starts, and what a process runs must call Await before each item of a queue.
-func (c *Cluster) Step() { c.Server.stepped = true }
+// starts, and what a process runs must call Await before each item of a queue, and Pick which it is. pick returns one of n, from 0.
+func (c *Cluster) Step(pick func(n int) int) { c.Server.stepped, c.pick = true, pick }
 
 // Moves returns what can happen next, always in the same order: what a watch of a process brings next, the next item that a process reconciles, and what is
 // to be done by the rest of the cluster. Call it when every goroutine is blocked.
@@ -26,6 +26,9 @@ func (c *Cluster) Moves() []Move {
 	var out []Move
 	for _, p := range c.processes {
 		out = append(out, p.moves()...)
+	}
+	for _, k := range c.working() {
+		out = append(out, k.moves()...)
 	}
 	return append(out, Move{"PV controller", c.runPVController}, Move{"Job controller", c.runJobController}, Move{"kubelets", c.runKubelets})
 }
@@ -37,7 +40,7 @@ func (p *Process) moves() []Move {
 			out = append(out, Move{fmt.Sprintf("dispatcher %d sees %s %s/%s", p.Number, change.Resource, change.Namespace, change.Name), w.advance})
 		}
 	}
-	for _, queue := range p.waits.queues() {
+	for _, queue := range p.waits.ready() {
 		out = append(out, Move{fmt.Sprintf("dispatcher %d takes an item of %s", p.Number, queue), func() { p.waits.end(queue) }})
 	}
 	return out
@@ -59,43 +62,50 @@ func (p *Process) DieAfter(writes int64) { p.lastWrite = p.writes.Load() + write
 // IsDead reports whether the process was killed. It is to be ended.
 func (p *Process) IsDead() bool { return p.killed() }
 
-// Await waits until a move lets the next item of a queue be reconciled, or ctx ends.
-func (p *Process) Await(ctx context.Context, queue string) {
+// Await waits until a move lets an item of a queue be reconciled, or ctx ends. waiting returns how many items there are.
+func (p *Process) Await(ctx context.Context, queue string, waiting func() int) {
 	select {
-	case <-p.waits.begin(queue):
+	case <-p.waits.begin(queue, waiting):
 	case <-ctx.Done():
 	}
 }
 
-// waits are the queues of which an item waits to be reconciled.
+// Pick returns which of n items of a queue comes next.
+func (p *Process) Pick(n int) int { return p.pick(n) }
+
+// waits are the queues of which the next item is awaited, by name.
 type waits struct {
-	mu      sync.Mutex
-	waiting map[string]chan struct{}
+	mu     sync.Mutex
+	queues map[string]wait
 }
 
-func (w *waits) begin(queue string) <-chan struct{} {
+type wait struct {
+	waiting func() int
+	over    chan struct{}
+}
+
+func (w *waits) begin(queue string, waiting func() int) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting == nil {
-		w.waiting = map[string]chan struct{}{}
+	if w.queues == nil {
+		w.queues = map[string]wait{}
 	}
-	w.waiting[queue] = make(chan struct{})
-	return w.waiting[queue]
+	w.queues[queue] = wait{waiting, make(chan struct{})}
+	return w.queues[queue].over
 }
 
-func (w *waits) queues() []string {
+// ready returns the queues that have an item.
+func (w *waits) ready() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.waiting))
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.queues)), func(queue string) bool { return w.queues[queue].waiting() == 0 })
 }
 
 func (w *waits) end(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if wait := w.waiting[queue]; wait != nil {
-		close(wait)
-	}
-	delete(w.waiting, queue)
+	close(w.queues[queue].over)
+	delete(w.queues, queue)
 }
 
 // watchesOf returns the watches of a process, in an order that does not depend on which began first.

@@ -49,6 +49,7 @@ type Process struct {
 	// delayed are the resources of which its watches bring nothing for now. The server's lock guards it.
 	delayed map[string]bool
 	waits   waits
+	pick    func(n int) int
 }
 
 // Start brings up a dispatcher, beside those that run already.
@@ -81,7 +82,7 @@ func (c *Cluster) newProcess(writes int64) *Process {
 	c.started++
 	p := &Process{
 		Number: c.started, Events: c.Events, Clock: c.clock,
-		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{},
+		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{}, pick: c.pick,
 	}
 	p.requests = c.Server.client(DispatcherName, p)
 	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}

@@ -40,8 +40,8 @@ func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 	slots := make(chan struct{}, max(1, tasks[0].Parallel))
 	for i := range all {
 		if one := &all[i]; one.Err == nil {
+			slots <- struct{}{}
 			running.Go(func() {
-				slots <- struct{}{}
 				defer func() { <-slots }()
 				one.Report, one.Err = r.logging(one.Task).Run(ctx, one.Task)
 			})

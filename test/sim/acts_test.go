@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
 // act is something that a person does, or that fails. do returns what it was about, empty if there was nothing.
@@ -28,6 +30,7 @@ var people = []act{
 		return one(w, func(claim *corev1.PersistentVolumeClaim) { fakecluster.Delete(w, fakecluster.User, claim) })
 	}},
 	{"a user grows a claim", (*world).growClaim},
+	{"a user clones a claim", (*world).cloneClaim},
 	{"an administrator sets a PV to Retain", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimRetain) }},
 	{"an administrator sets a PV to Delete", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimDelete) }},
 	{"an administrator deletes a PV", func(w *world) string {
@@ -51,7 +54,17 @@ var people = []act{
 	{"an administrator deletes a config", func(w *world) string {
 		return one(w, func(config *corev1.ConfigMap) { fakecluster.Delete(w, fakecluster.Admin, config) })
 	}},
-	{"an administrator creates the configs that are missing", (*world).createConfigs},
+	{"an administrator deletes a class", func(w *world) string {
+		return one(w, func(class *storagev1.StorageClass) { fakecluster.Delete(w, fakecluster.Admin, class) })
+	}},
+	{"an administrator creates what is missing", (*world).createMissing},
+	{"an administrator takes the claimRef off a PV", (*world).freePV},
+	{"a user labels a claim", func(w *world) string {
+		label := fmt.Sprint(w.rand.IntN(3))
+		return one(w, func(claim *corev1.PersistentVolumeClaim) {
+			fakecluster.Update(w, fakecluster.User, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Labels = map[string]string{"tier": label} })
+		})
+	}},
 	{"a user creates a claim of a name that there was", func(w *world) string {
 		name := fmt.Sprintf("data-%d", 1+w.rand.IntN(w.claims+1))
 		if w.claims < 1 || name == fmt.Sprintf("data-%d", w.claims+1) || w.Claim(name) != nil {
@@ -88,6 +101,8 @@ var faults = []act{
 	}},
 	{"the PV controller stops", func(w *world) string { w.BinderDown = true; return "it" }},
 	{"the PV controller goes on", func(w *world) string { w.BinderDown = false; return "it" }},
+	{"a node is cordoned", func(w *world) string { w.Cordoned = "node-1"; return w.Cordoned }},
+	{"no node is cordoned", func(w *world) string { w.Cordoned = ""; return "any" }},
 	{"kubelets stop to end pods", func(w *world) string { w.NodeLost = true; return "all" }},
 	{"kubelets go on", func(w *world) string { w.NodeLost = false; return "all" }},
 	{"writes of dispatchers are refused", func(w *world) string {
@@ -105,6 +120,12 @@ var faults = []act{
 		w.Server.LoseAnswer(func(obj fakecluster.Object) bool { return fakecluster.ResourceOf(obj) == "jobs" })
 		return "of Jobs"
 	}},
+	{"Cinder is down", func(w *world) string { w.cinder.down = true; return "it" }},
+	{"Cinder is up", func(w *world) string { w.cinder.down = false; return "it" }},
+	{"answers of Cinder get lost", func(w *world) string { w.cinder.lossy = true; return "it" }},
+	{"a volume of Cinder fails", func(w *world) string { return w.cinder.failOne(w.rand) }},
+	{"Cinder refuses the login", func(w *world) string { w.cinder.refuses(true); return "it" }},
+	{"Cinder recovers", func(w *world) string { w.cinder.recover(); return "it" }},
 	{"all answers arrive", func(w *world) string { w.Server.LoseAnswer(nil); return "all" }},
 }
 
@@ -125,37 +146,64 @@ type class struct {
 	policy  corev1.PersistentVolumeReclaimPolicy
 	changes []func(*storagev1.StorageClass)
 	keys    []string
+	// parameters are those of a class that Cinder serves.
+	parameters map[string]string
+}
+
+// grows reports whether claims of the class may ask for more.
+func (c class) grows() bool { return c.name == "gold" || c.parameters != nil }
+
+// classOf returns the class of a claim.
+func classOf(claim *corev1.PersistentVolumeClaim) class {
+	return classes[slices.IndexFunc(classes, func(c class) bool { return c.name == *claim.Spec.StorageClassName })]
 }
 
 var classes = []class{
-	{"gold", corev1.PersistentVolumeReclaimDelete, []func(*storagev1.StorageClass){fakecluster.Expandable}, []string{"verbs", "provision,delete,expand", "max-parallel", "3"}},
-	{"silver", corev1.PersistentVolumeReclaimDelete, nil, []string{"batch-size", "8", "max-parallel", "2"}},
-	{"iron", corev1.PersistentVolumeReclaimRetain, nil, nil},
-	{"tin", corev1.PersistentVolumeReclaimDelete, nil, []string{"write-pv", "dispatcher"}},
-	{"zinc", corev1.PersistentVolumeReclaimDelete, []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, []string{"run-on", "selected-node"}},
+	{name: "gold", keys: []string{"verbs", allVerbs, "max-parallel", "3"}},
+	{name: "silver", keys: []string{"batch-size", "8", "max-parallel", "2"}},
+	{name: "iron", policy: corev1.PersistentVolumeReclaimRetain},
+	{name: "tin", keys: []string{"write-pv", "dispatcher"}},
+	{name: "zinc", changes: []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, keys: []string{"run-on", "selected-node"}},
+	{name: "cobalt", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs}, parameters: map[string]string{"type": cindertest.TypePlain, "smartclone": "true"}},
+	{name: "nickel", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs, "batch-size", "8"}, parameters: map[string]string{"type": cindertest.TypePlain, "parallel": "1", "smartclone": "true"}},
+	{name: "chrome", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs}, parameters: map[string]string{"type": cindertest.TypePlain, "attach-api": "reserve", "smartclone": "true"}},
 }
 
+// claimsAtFirst is how many claims there are when the first dispatcher starts.
+const claimsAtFirst = 10
+
+const allVerbs = "provision,delete,expand"
+
 func (w *world) setUp() {
-	w.Step()
+	w.Step(w.rand.IntN)
 	w.CreateServiceAccount("true")
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work}
-	for _, c := range classes {
-		w.CreateClass(c.name, c.policy, c.changes...)
-	}
+	w.Images[cinderImage] = fakecluster.Image{Program: w.runCinder}
+	w.cinder.Server = cindertest.NewUnserved(cindertest.Releases()[w.rand.IntN(4)])
+	w.cinder.Quota, w.cinder.failed = 1000, map[string]string{}
 	w.CreateNode("node-1")
 	w.CreateNode("node-2")
 	for range 1000 {
 		w.Choices = append(w.Choices, []string{"node-1", "node-2"}[w.rand.IntN(2)])
 	}
-	w.createConfigs()
+	w.createMissing()
+	for range claimsAtFirst {
+		w.createClaim()
+	}
 	w.Start()
 	w.tell("the world begins")
 }
 
-// createConfigs creates the configs that are missing.
-func (w *world) createConfigs() string {
+// createMissing creates the classes and configs that are missing.
+func (w *world) createMissing() string {
 	created := ""
 	for _, c := range classes {
+		if fakecluster.Get[*storagev1.StorageClass](w, "", c.name) == nil {
+			w.CreateClass(c.name, cmp.Or(c.policy, corev1.PersistentVolumeReclaimDelete), append(c.changes, func(class *storagev1.StorageClass) {
+				class.Parameters, class.AllowVolumeExpansion = c.parameters, new(c.grows())
+			})...)
+			created += " class " + c.name
+		}
 		if fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, c.name) == nil {
 			w.CreateConfig(c.name, c.name, c.keys...)
 			created += " " + c.name
@@ -203,7 +251,7 @@ func (w *world) createNamed(name string) string {
 
 func (w *world) growClaim() string {
 	bound := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolumeClaim](w), func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Spec.VolumeName == "" || *claim.Spec.StorageClassName != "gold"
+		return claim.Spec.VolumeName == "" || !classOf(claim).grows()
 	})
 	if len(bound) == 0 {
 		return ""
@@ -217,6 +265,35 @@ func (w *world) growClaim() string {
 	return claim.Name
 }
 
+func (w *world) cloneClaim() string {
+	sources := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolumeClaim](w), func(claim *corev1.PersistentVolumeClaim) bool {
+		return classOf(claim).parameters == nil
+	})
+	if len(sources) == 0 {
+		return ""
+	}
+	source := sources[w.rand.IntN(len(sources))]
+	w.claims++
+	return w.CreateClaim(fmt.Sprintf("data-%d", w.claims), func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.StorageClassName = source.Spec.StorageClassName
+		claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source.Name}
+		claim.Spec.Resources = source.Spec.Resources
+	}).Name + " of " + source.Name
+}
+
+// freePV lets any claim have a PV whose own no longer exists.
+func (w *world) freePV() string {
+	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {
+		return pv.Status.Phase != corev1.VolumeReleased
+	})
+	if len(released) == 0 {
+		return ""
+	}
+	pv := released[w.rand.IntN(len(released))]
+	fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+	return pv.Name
+}
+
 func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {
 	return one(w, func(pv *corev1.PersistentVolume) {
 		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
@@ -225,17 +302,18 @@ func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {
 
 func (w *world) changeConfig() string {
 	return one(w, func(config *corev1.ConfigMap) {
-		note := fmt.Sprint(w.rand.IntN(3))
-		fakecluster.Update(w, fakecluster.Admin, config, func(cm *corev1.ConfigMap) { cm.Data["note"] = note })
+		timeout := fmt.Sprintf("%dm", 9+w.rand.IntN(3))
+		fakecluster.Update(w, fakecluster.Admin, config, func(cm *corev1.ConfigMap) { cm.Data["timeout"] = timeout })
 	})
 }
 
 // heal ends every fault. One dispatcher runs from then on.
 func (w *world) heal() {
-	w.calm, w.BinderDown, w.NodeLost = true, false, false
+	w.calm, w.BinderDown, w.NodeLost, w.Cordoned = true, false, false, ""
+	w.cinder.recover()
 	w.Server.Refuse(nil)
 	w.Server.LoseAnswer(nil)
-	w.createConfigs()
+	w.createMissing()
 	for _, p := range w.Processes() {
 		w.End(p)
 	}

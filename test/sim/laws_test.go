@@ -3,54 +3,106 @@ package sim_test
 import (
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
 
-// checkRest checks a world that is at rest: each claim that lives has its volume, and of those that do not exist any more nothing is left but what was retained.
+// checkRest checks a world that is at rest: each claim that lives has its volume, and the audit finds nothing but what an administrator has, or an event reports.
 func (w *world) checkRest() {
-	live := map[string]bool{}
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-		live[string(claim.UID)] = true
 		w.checkClaim(claim)
 	}
-	retained := w.retained()
-	names := w.claimNames()
+	retained, ever := w.retained(), w.claimsEver()
+	for _, found := range audit.Check(w.state(ever)) {
+		if !w.isExcused(found, retained, ever) {
+			w.T.Errorf("%s: %s: %s", found.Kind, found.Object, found.Why)
+		}
+	}
+}
+
+// state returns what the audit judges.
+func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State {
+	s := audit.State{
+		Now: time.Now(), Volumes: map[string][]audit.Volume{}, Claims: fakecluster.List[*corev1.PersistentVolumeClaim](w),
+		PVs: fakecluster.List[*corev1.PersistentVolume](w), Jobs: fakecluster.List[*batchv1.Job](w), Pods: fakecluster.List[*corev1.Pod](w),
+	}
+	for _, secret := range fakecluster.List[*corev1.Secret](w) {
+		s.Secrets = append(s.Secrets, secret.ObjectMeta)
+	}
+	for _, c := range classes {
+		s.Volumes[c.name] = nil
+	}
+	for uid, n := range w.volumes() {
+		for range n {
+			s.Volumes[*ever[uid].Spec.StorageClassName] = append(s.Volumes[*ever[uid].Spec.StorageClassName], audit.Volume{UID: uid, ID: "of " + ever[uid].Name + ", " + uid})
+		}
+	}
+	return s
+}
+
+// isExcused reports whether a finding is an administrator's to end, who has kept the volume, or whom an event asks to decide.
+func (w *world) isExcused(f audit.Finding, retained map[string]bool, ever map[string]*corev1.PersistentVolumeClaim) bool {
+	switch f.Kind {
+	case audit.VolumeLeft, audit.SecretLeft:
+		return retained[f.UID] || w.isSaidToBeLeft(f.UID, ever[f.UID].Name)
+	case audit.RecordHeld:
+		return w.isInDoubt(f.UID)
+	default:
+		return false
+	}
+}
+
+// isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
+// another class now, or has grown since.
+func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Spec.DataSource == nil || claim.Spec.VolumeName != "" {
+		return false
+	}
+	source := w.Claim(claim.Spec.DataSource.Name)
+	return source == nil || source.Spec.VolumeName == "" || *source.Spec.StorageClassName != *claim.Spec.StorageClassName || source.Spec.Resources.Requests.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) > 0
+}
+
+// volumes returns how many volumes there are for each claim, by its UID.
+func (w *world) volumes() map[string]int {
+	out := map[string]int{}
 	for uid := range w.Storage {
-		if !live[uid] && !retained[uid] && !w.isSaidToBeLeft(uid, names[uid]) {
-			w.T.Errorf("the volume of %s, of the claim %s, is left, and nothing stands for it", uid, names[uid])
-		}
+		out[uid]++
 	}
-	for _, job := range fakecluster.List[*batchv1.Job](w) {
-		if slices.Contains(job.Finalizers, jobs.FinalizerRecord) && !w.isInDoubt(job.Name) {
-			w.T.Errorf("the record %s is held, and no event says why", job.Name)
-		}
+	for _, v := range w.cinder.Volumes() {
+		out[strings.TrimPrefix(v.Name, "pvc-")]++
 	}
-	for _, pod := range fakecluster.List[*corev1.Pod](w) {
-		if slices.Contains(pod.Finalizers, jobs.FinalizerRecord) {
-			w.T.Errorf("the pod %s is held", pod.Name)
-		}
+	return out
+}
+
+// checkRemoval checks that a volume of Cinder that is about to be deleted is not in use, and not retained.
+func (w *world) checkRemoval(id string) {
+	volumes := w.cinder.Volumes()
+	i := slices.IndexFunc(volumes, func(v cindertest.View) bool { return v.ID == id })
+	if i < 0 {
+		return
 	}
-	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
-		if uid := pv.Annotations[contract.AnnClaimUID]; pv.DeletionTimestamp != nil && !live[uid] {
-			w.T.Errorf("the PV %s is terminating for ever", pv.Name)
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+		if claim.Spec.VolumeName == volumes[i].Name {
+			w.T.Errorf("the volume of the claim %s is deleted while it is in use", claim.Name)
 		}
 	}
 }
 
 func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
-	switch {
+	switch n := w.volumes()[strings.TrimPrefix(claim.Spec.VolumeName, "pvc-")]; {
 	case claim.DeletionTimestamp != nil:
 		w.T.Errorf("the claim %s is terminating for ever", claim.Name)
 	case claim.Spec.VolumeName == "":
 		w.T.Errorf("the claim %s is not bound", claim.Name)
-	case !w.Storage[string(claim.UID)]:
-		w.T.Errorf("the claim %s is bound and has no volume", claim.Name)
+	case n != 1:
+		w.T.Errorf("the claim %s is bound and has %d volumes", claim.Name, n)
 	}
 }
 
@@ -79,12 +131,12 @@ func (w *world) retained() map[string]bool {
 	return out
 }
 
-// claimNames returns the names of all claims that there ever were, by UID.
-func (w *world) claimNames() map[string]string {
-	out := map[string]string{}
+// claimsEver returns all claims that there ever were, by UID.
+func (w *world) claimsEver() map[string]*corev1.PersistentVolumeClaim {
+	out := map[string]*corev1.PersistentVolumeClaim{}
 	for _, change := range w.Server.History() {
 		if claim, isClaim := change.Now.(*corev1.PersistentVolumeClaim); isClaim {
-			out[string(claim.UID)] = claim.Name
+			out[string(claim.UID)] = claim
 		}
 	}
 	return out
@@ -97,8 +149,12 @@ func (w *world) isSaidToBeLeft(uid, claim string) bool {
 	})
 }
 
-// isInDoubt reports whether an event about an object whose name holds a text says that an administrator has to decide about a volume. It is emitted by each
-// leader, and not again while nothing changes.
+// stale is how old the newest event about something that is stuck may be.
+const stale = 15 * time.Minute
+
+// isInDoubt reports whether a fresh event about an object whose name holds a text says that an administrator has to decide about a volume.
 func (w *world) isInDoubt(text string) bool {
-	return slices.ContainsFunc(w.Events.About("", "VolumeInDoubt"), func(e fakecluster.Event) bool { return strings.Contains(e.About, text) })
+	return slices.ContainsFunc(w.Events.About("", "VolumeInDoubt"), func(e fakecluster.Event) bool {
+		return strings.Contains(e.About, text) && time.Since(e.At) <= stale
+	})
 }

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
@@ -49,6 +51,8 @@ type world struct {
 	// claims and acts are counted. counts are the acts and faults by name.
 	claims, acts int
 	counts       map[string]int
+	// cinder is the storage of some classes.
+	cinder storage
 	// calm is set when people and faults have ended.
 	calm bool
 }
@@ -78,7 +82,7 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
-		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true, Await: p.Await,
+		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true, Steps: p,
 	})
 }
 
@@ -130,7 +134,11 @@ var pauses = []time.Duration{
 	time.Minute, 5 * time.Minute,
 }
 
+// pass lets time pass. In a longer time containers make some requests.
 func (w *world) pass(d time.Duration) {
+	if d > time.Second {
+		w.proceed(w.rand.IntN(30))
+	}
 	w.do(fmt.Sprintf("%s pass", d), func() { time.Sleep(d) })
 }
 
@@ -161,6 +169,7 @@ func (w *world) endKilled() {
 // comeToRest lets the world go on without people and faults until nothing is written any more.
 func (w *world) comeToRest() {
 	w.heal()
+	healed := time.Now()
 	end, last := time.Now().Add(restWithin), time.Now()
 	for time.Since(last) < restFor {
 		if time.Now().After(end) {
@@ -169,6 +178,7 @@ func (w *world) comeToRest() {
 		}
 		before := w.writes()
 		w.doAll()
+		w.giveUp(healed)
 		if w.writes() > before {
 			last = time.Now()
 		}
@@ -179,11 +189,23 @@ func (w *world) comeToRest() {
 	}
 }
 
+// giveUp lets users delete the claims that cannot be served as they are, when they have read the events for a while.
+func (w *world) giveUp(healed time.Time) {
+	if time.Since(healed) < 20*time.Minute {
+		return
+	}
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+		if claim.DeletionTimestamp == nil && w.isUsersToChange(claim) {
+			w.do("a user gives up "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
+		}
+	}
+}
+
 func (w *world) writes() int { return len(w.Server.History()) }
 
 // doAll lets everything happen that can without time.
 func (w *world) doAll() {
-	for before := -1; before < w.writes() || w.isDispatcherBusy(); {
+	for before := -1; before < w.writes() || w.isBusy(); {
 		before = w.writes()
 		for _, move := range w.Moves() {
 			move.Do()
@@ -196,12 +218,21 @@ func (w *world) doAll() {
 	}
 }
 
-// isDispatcherBusy reports whether a dispatcher has something to do before time passes.
-func (w *world) isDispatcherBusy() bool {
-	for _, move := range w.Moves() {
-		if strings.HasPrefix(move.Name, "dispatcher ") {
-			return true
+// proceed lets containers make requests, as many as they have, up to a number.
+func (w *world) proceed(requests int) {
+	for range requests {
+		moves := slices.DeleteFunc(w.Moves(), func(m fakecluster.Move) bool { return !strings.HasPrefix(m.Name, "container ") })
+		if len(moves) == 0 {
+			return
 		}
+		one := moves[w.rand.IntN(len(moves))]
+		w.do(one.Name, one.Do)
 	}
-	return false
+}
+
+// isBusy reports whether a dispatcher or a container has something to do before time passes.
+func (w *world) isBusy() bool {
+	return slices.ContainsFunc(w.Moves(), func(m fakecluster.Move) bool {
+		return strings.HasPrefix(m.Name, "dispatcher ") || strings.HasPrefix(m.Name, "container ")
+	})
 }

@@ -76,11 +76,20 @@ func New() *Server { return NewRelease(21) }
 
 // NewRelease starts a server that answers as that release of Cinder does; the caller closes it.
 func NewRelease(release int) *Server {
-	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}}
-	s.SetRelease(release)
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s := NewUnserved(release)
+	s.Server = httptest.NewServer(s.Handler())
 	return s
 }
+
+// NewUnserved returns a server without an address: its Handler serves.
+func NewUnserved(release int) *Server {
+	s := &Server{Quota: 10, Slow: 1, volumes: map[string]*disk{}, uses: map[string]*use{}}
+	s.SetRelease(release)
+	return s
+}
+
+// Handler serves requests.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 // SetRelease makes the server another release.
 func (s *Server) SetRelease(release int) { s.Release, s.MaxMicro = release, maxMicros[release] }

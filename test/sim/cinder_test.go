@@ -1,0 +1,144 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"testing/fstest"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/run"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
+)
+
+// cinderImage is the image of the classes that Cinder serves.
+const cinderImage = "localhost/cinder:v1"
+
+// storage is the Cinder of a world.
+type storage struct {
+	*cindertest.Server
+	// down and lossy are faults: no request arrives, answers get lost.
+	down, lossy bool
+	// failed are the statuses that volumes had before they failed, by ID.
+	failed map[string]string
+}
+
+// failOne sets the status of a volume to error, as Cinder does when its backend has failed.
+func (s *storage) failOne(r *rand.Rand) string {
+	all := slices.DeleteFunc(s.Volumes(), func(v cindertest.View) bool { return v.Status != "available" && v.Status != "in-use" })
+	if len(all) == 0 {
+		return ""
+	}
+	v := all[r.IntN(len(all))]
+	s.failed[v.ID] = v.Status
+	s.SetStatus(v.ID, "error")
+	return v.Name
+}
+
+// refuses sets whether the login is refused.
+func (s *storage) refuses(refuses bool) {
+	s.Gate = func(*http.Request) cindertest.Fate {
+		if refuses {
+			return cindertest.Refuse
+		}
+		return cindertest.Answer
+	}
+}
+
+func (s *storage) recover() {
+	s.down, s.lossy = false, false
+	s.refuses(false)
+	for _, v := range s.Volumes() {
+		if was, failed := s.failed[v.ID]; failed && v.Status == "error" {
+			s.SetStatus(v.ID, was) // an administrator has repaired it
+		}
+	}
+	clear(s.failed)
+}
+
+// runCinder is what the Cinder image does in a container.
+func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakecluster.Exit {
+	tasks, err := input.Read(cinderInput(c))
+	if err != nil {
+		return exitOf(run.End([]input.Task{{Verb: c.Verb()}}, err))
+	}
+	first := slices.IndexFunc(tasks, func(t input.Task) bool { return t.Fault == nil })
+	if first < 0 {
+		return exitOf(run.End(tasks, nil))
+	}
+	client := http.Client{Transport: &wire{w, c}}
+	api, err := cinder.Connect(ctx, tasks[first].Login, client, wait)
+	if err != nil {
+		return exitOf(run.End(tasks, err))
+	}
+	for i := range tasks {
+		tasks[i].Volume.Asked = time.Now()
+	}
+	runner := run.New(volume.NewKeeper(cinder.NewBackend(api, wait), wait), pv.NewStore(c.Kube), slog.New(slog.DiscardHandler))
+	return exitOf(runner.RunAll(ctx, tasks))
+}
+
+func exitOf(ended []run.Ended) fakecluster.Exit {
+	result := run.JudgeAll(ended)
+	return fakecluster.Exit{Code: int32(result.Code), Message: result.Message}
+}
+
+func cinderInput(c *fakecluster.Container) input.Sources {
+	env := c.Env()
+	env["OS_CINDER_ENDPOINT"], env["OS_PROJECT_NAME"] = "http://cinder.example/v3", "admin"
+	dir := fstest.MapFS{}
+	for _, name := range []string{contract.RequestFile, contract.PVFile} {
+		dir[path.Base(name)] = &fstest.MapFile{Data: []byte(c.File(name))}
+	}
+	return input.Sources{Verb: c.Verb(), Namespace: fakecluster.ConfigNamespace, Methods: cinder.Methods(), Dir: dir, Env: env}
+}
+
+// wire takes a container's requests to the world's Cinder, each when it may move.
+type wire struct {
+	w *world
+	c *fakecluster.Container
+}
+
+// RoundTrip makes a request, and may lose it or its answer.
+func (t *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.c.Request(r.Context(), r.Method+" "+r.URL.Path); err != nil {
+		return nil, err
+	}
+	storage := t.w.cinder
+	if storage.down {
+		return nil, errors.New("connection refused")
+	}
+	if r.Method == http.MethodDelete {
+		t.w.checkRemoval(path.Base(r.URL.Path))
+	}
+	answer := httptest.NewRecorder()
+	storage.Handler().ServeHTTP(answer, r)
+	if storage.lossy && t.w.rand.IntN(3) == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	response := answer.Result()
+	response.Request = r
+	return response, nil
+}
+
+// wait pauses for d, or until the context ends.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
