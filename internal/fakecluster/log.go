@@ -2,6 +2,7 @@ package fakecluster
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -18,7 +19,7 @@ const (
 type Log struct {
 	mu     sync.Mutex
 	lines  []line
-	counts map[string]int64 // by message
+	counts map[string]int64 // by message, and by action
 }
 
 type line struct {
@@ -31,6 +32,13 @@ func (l *Log) Count(message string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts[message]
+}
+
+// Counts returns how often each message was logged, and each action was carried out as "action decide.Launch".
+func (l *Log) Counts() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.counts)
 }
 
 // Lines returns the lines that begin with a word, as they would stand in a log of text.
@@ -66,6 +74,11 @@ func (l *Log) Info(level int, message string, pairs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[message]++
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] == "action" {
+			l.counts[fmt.Sprint("action ", pairs[i+1])]++
+		}
+	}
 	if level <= keptVerbosity {
 		l.lines = append(l.lines, line{message, pairs})
 	}

@@ -59,6 +59,7 @@ var people = []act{
 	}},
 	{"an administrator creates what is missing", (*world).createMissing},
 	{"an administrator takes the claimRef off a PV", (*world).freePV},
+	{"an administrator writes another PV over a volume", (*world).copyPV},
 	{"a user labels a claim", func(w *world) string {
 		label := fmt.Sprint(w.rand.IntN(3))
 		return one(w, func(claim *corev1.PersistentVolumeClaim) {
@@ -279,25 +280,6 @@ func (w *world) cloneClaim() string {
 		claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source.Name}
 		claim.Spec.Resources = source.Spec.Resources
 	}).Name + " of " + source.Name
-}
-
-// freePV lets any claim have a PV whose own no longer exists.
-func (w *world) freePV() string {
-	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {
-		return pv.Status.Phase != corev1.VolumeReleased
-	})
-	if len(released) == 0 {
-		return ""
-	}
-	pv := released[w.rand.IntN(len(released))]
-	fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
-	return pv.Name
-}
-
-func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {
-	return one(w, func(pv *corev1.PersistentVolume) {
-		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
-	})
 }
 
 func (w *world) changeConfig() string {

@@ -5,13 +5,10 @@ package sim_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -39,9 +36,12 @@ func TestSeedsComeToRestAndLoseNothing(t *testing.T) {
 	}
 }
 
-// TestASeedHappensTheSameWayAgain compares whole stories: what a seed has found can only be looked at if it happens again.
-func TestASeedHappensTheSameWayAgain(t *testing.T) {
+// TestSeedsHappenTheSameWayAgain compares whole stories: what a seed has found can only be looked at if it happens again.
+func TestSeedsHappenTheSameWayAgain(t *testing.T) {
 	t.Parallel()
+	if os.Getenv("SIM_SEED") != "" {
+		return // one seed is asked for, with its story
+	}
 	n, _ := seeds(t)
 	for seed := range n / repeated {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -89,31 +89,6 @@ func simulateNamed(t *testing.T, text string) {
 	}
 	story, _ := simulate(t, seed)
 	t.Log(story)
-}
-
-// totals are how often each act and fault has happened, in all seeds.
-type totals struct {
-	mu     sync.Mutex
-	seeds  int
-	counts map[string]int
-}
-
-var happened = totals{counts: map[string]int{}}
-
-func (h *totals) add(counts map[string]int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seeds++
-	for name, n := range counts {
-		h.counts[name] += n
-	}
-}
-
-func (h *totals) print() {
-	fmt.Printf("%8d seeds\n", h.seeds)
-	for _, name := range slices.Sorted(maps.Keys(h.counts)) {
-		fmt.Printf("%8d times %s\n", h.counts[name], name)
-	}
 }
 
 func simulateOne(t *testing.T, seed uint64) {

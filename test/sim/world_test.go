@@ -26,7 +26,10 @@ func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
 	code := m.Run()
 	if os.Getenv("SIM_SEEDS") != "" && happened.seeds > 0 {
-		happened.print()
+		if missed := happened.print(); len(missed) > 0 {
+			fmt.Printf("fewer than %d times: %s\n", reachFor, strings.Join(missed, ", "))
+			code = 1
+		}
 	}
 	os.Exit(code)
 }
@@ -70,6 +73,7 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 		}
 		w.comeToRest()
 		w.checkRest()
+		w.countReached()
 		w.CheckInvariants()
 		story, counts = w.story.String(), w.counts
 		if t.Failed() {
@@ -178,22 +182,24 @@ func (w *world) comeToRest() {
 		}
 		before := w.writes()
 		w.doAll()
-		w.giveUp(healed)
 		if w.writes() > before {
 			last = time.Now()
 		}
 		w.pass(time.Second)
 		if time.Since(last) > time.Minute {
-			w.pass(20 * time.Second)
+			w.giveUp(healed)
+			w.pass(30 * time.Second)
 		}
 	}
 }
 
-// giveUp lets users delete the claims that cannot be served as they are, when they have read the events for a while.
+// giveUp lets people do what events name as remedies, when they have read them for a while: users delete the claims that cannot be served as they are,
+// administrators the PVs that they have written over others.
 func (w *world) giveUp(healed time.Time) {
 	if time.Since(healed) < 20*time.Minute {
 		return
 	}
+	w.removeCopies()
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 		if claim.DeletionTimestamp == nil && w.isUsersToChange(claim) {
 			w.do("a user gives up "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })

@@ -1,0 +1,90 @@
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// freePV lets any claim have a PV whose own no longer exists.
+func (w *world) freePV() string {
+	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {
+		return pv.Status.Phase != corev1.VolumeReleased
+	})
+	if len(released) == 0 {
+		return ""
+	}
+	pv := released[w.rand.IntN(len(released))]
+	fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+	return pv.Name
+}
+
+// copies is how the names of PVs begin that an administrator has written over the volumes of others.
+const copies = "kept-"
+
+// copyPV writes another PV over the volume of a PV, for a claim that does not exist: with all that the first one carries, as when a backup is restored, or without.
+func (w *world) copyPV() string {
+	all := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool { return strings.HasPrefix(pv.Name, copies) })
+	if len(all) == 0 {
+		return ""
+	}
+	of := all[w.rand.IntN(len(all))]
+	w.claims++
+	pv := &corev1.PersistentVolume{Spec: *of.Spec.DeepCopy()}
+	pv.Name = fmt.Sprint(copies, w.claims)
+	if w.rand.IntN(2) == 0 {
+		pv.Annotations, pv.Finalizers = maps.Clone(of.Annotations), slices.Clone(of.Finalizers)
+	}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: fakecluster.ClaimNamespace, Name: "archive"}
+	fakecluster.Create(w, fakecluster.Admin, pv)
+	return pv.Name + " over that of " + of.Name
+}
+
+// removeCopies deletes the PVs that were written over others. When they do not exist any more, it takes off what was noted of them.
+func (w *world) removeCopies() {
+	some := false
+	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
+		if !strings.HasPrefix(pv.Name, copies) {
+			continue
+		}
+		some = true
+		if pv.DeletionTimestamp == nil {
+			w.do("an administrator deletes "+pv.Name, func() { fakecluster.Delete(w, fakecluster.Admin, pv) })
+		}
+	}
+	if some {
+		return
+	}
+	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
+		free(w, pv)
+	}
+	for _, job := range fakecluster.List[*batchv1.Job](w) {
+		free(w, job)
+	}
+}
+
+// free takes off an object what was noted of rivals.
+func free[O fakecluster.Object](w *world, obj O) {
+	isNote := func(key, _ string) bool { return strings.HasSuffix(key, jobs.AnnRival) }
+	without := maps.Clone(obj.GetAnnotations())
+	if maps.DeleteFunc(without, isNote); len(without) == len(obj.GetAnnotations()) {
+		return
+	}
+	w.do("an administrator frees "+obj.GetName(), func() {
+		fakecluster.Update(w, fakecluster.Admin, obj, func(obj O) { maps.DeleteFunc(obj.GetAnnotations(), isNote) })
+	})
+}
+
+func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {
+	return one(w, func(pv *corev1.PersistentVolume) {
+		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
+	})
+}
