@@ -12,9 +12,9 @@ GOFLAGS_BUILD = -trimpath -buildvcs=false \
 BINARIES := flex-dispatcher cinder-provisioner
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
-# kills processes, the next measures time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
+# kills processes, the next two measure time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do
 # under the race detector. make race gives it those, too.
-UNRACED := TestEveryView|TestWalk|TestSeeds|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment
+UNRACED := TestEveryView|TestWalk|TestSeeds|TestGatedDelete|TestForbiddenWords|TestModel|TestRunKilledAt|TestBatchKilledAt|TestAnAssignment|TestTheFirstRequest
 UNRACED_SCENARIOS := TestWorkIsLinear|TestDeathAt|TestABurst|TestANewLeaderLooks|TestFailedJobsThatAreKept|TestAFullCluster|TestAnAnnotationThatAlways|TestTheSameNodeSelectedAgain|TestAProbeThatEnds|TestEachFurtherFullNode|TestRevisionOfItsOwn|TestRequestsAndEventsPerClaim|TestOfJobsThat|TestOneRunPerClaimAlsoInTwo|TestTwoLeadersWithStaleCaches|TestRecordBeforeStorageIsKeptFrom|TestRetriesGoOnWithout|TestAPVThatDoesNotFit
 SLOW := ^($(UNRACED)|$(UNRACED_SCENARIOS))
 # A test is over before its garbage matters.
