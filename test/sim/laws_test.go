@@ -52,7 +52,7 @@ func (w *world) isExcused(f audit.Finding, retained map[string]bool, ever map[st
 	switch f.Kind {
 	case audit.VolumeLeft, audit.SecretLeft:
 		return retained[f.UID] || w.isSaidToBeLeft(f.UID, ever[f.UID].Name)
-	case audit.RecordHeld:
+	case audit.RecordHeld, audit.PVTerminating:
 		return w.isInDoubt(f.UID)
 	default:
 		return false
@@ -152,9 +152,10 @@ func (w *world) isSaidToBeLeft(uid, claim string) bool {
 // stale is how old the newest event about something that is stuck may be.
 const stale = 15 * time.Minute
 
-// isInDoubt reports whether a fresh event about an object whose name holds a text says that an administrator has to decide about a volume.
+// isInDoubt reports whether a fresh event about an object whose name holds a text, or that names such an object, says that an administrator has to decide about a
+// volume. That of a PV is emitted on the claim if there is one.
 func (w *world) isInDoubt(text string) bool {
 	return slices.ContainsFunc(w.Events.About("", "VolumeInDoubt"), func(e fakecluster.Event) bool {
-		return strings.Contains(e.About, text) && time.Since(e.At) <= stale
+		return (strings.Contains(e.About, text) || strings.Contains(e.Note, text)) && time.Since(e.At) <= stale
 	})
 }
