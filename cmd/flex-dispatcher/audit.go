@@ -23,7 +23,8 @@ func auditCommand() *cobra.Command {
 		Short: "Look for volumes, PersistentVolumes, Secrets and records that stand for nothing",
 		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --volumes with what is in the storage.\n" +
 			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing. It ends with 1 if it has\n" +
-			"found something. What is younger than a quarter of an hour is left out: it may still be at work.",
+			"found something. Objects that are younger than a quarter of an hour are left out: they may still be at work. A list may also hold volumes of\n" +
+			"another cluster that uses the same storage.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			state, err := s.readState(cmd, lists)

@@ -83,10 +83,8 @@ func pointers[T any](items []T) []*T {
 // ReadVolumes reads what an image has listed: a line of JSON for each volume.
 func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
 	out := []audit.Volume{}
-	for lines := bufio.NewScanner(from); ; {
-		if !lines.Scan() {
-			return out, lines.Err()
-		}
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
 		var listed struct {
 			UID     string `json:"uid"`
 			Volume  string `json:"volume"`
@@ -97,6 +95,7 @@ func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
 		}
 		out = append(out, audit.Volume{UID: listed.UID, ID: listed.Volume, Size: listed.SizeGiB << 30})
 	}
+	return out, lines.Err()
 }
 
 // PrintFindings writes a line for each finding, and below it the command that ends it.

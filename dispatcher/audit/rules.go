@@ -207,7 +207,7 @@ func (x *index) volumes() []Finding {
 }
 
 func ofVolume(kind Kind, v Volume, why string) Finding {
-	return Finding{Kind: kind, UID: v.UID, Object: "volume " + v.ID, Size: v.Size, Why: why, Fix: "delete the volume " + v.ID + " in the storage, if it is not in use"}
+	return Finding{Kind: kind, UID: v.UID, Object: "volume " + v.ID, Size: v.Size, Why: why, Fix: "delete the volume " + v.ID + " in the storage, if it is neither in use nor another cluster's"}
 }
 
 func (x *index) volumesMissing(class string, count map[string]int) []Finding {

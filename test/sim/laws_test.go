@@ -81,7 +81,7 @@ func (w *world) volumes() map[string]int {
 	return out
 }
 
-// checkRemoval checks that a volume of Cinder that is about to be deleted is not in use, and not retained.
+// checkRemoval checks that no claim is bound to a volume of Cinder that is about to be deleted.
 func (w *world) checkRemoval(id string) {
 	volumes := w.cinder.Volumes()
 	i := slices.IndexFunc(volumes, func(v cindertest.View) bool { return v.ID == id })
@@ -113,8 +113,8 @@ func (w *world) retained() map[string]bool {
 	for _, change := range w.Server.History() {
 		for _, obj := range []fakecluster.Object{change.Old, change.Now} {
 			pv, isPV := obj.(*corev1.PersistentVolume)
-			if !isPV {
-				continue
+			if !isPV || strings.HasPrefix(pv.Name, copies) {
+				continue // a copy keeps nothing once it does not exist any more
 			}
 			uid := pv.Annotations[contract.AnnClaimUID]
 			out[uid] = pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
