@@ -43,9 +43,13 @@ func refuseAdoption(spec Spec, reason string) error {
 	return &Error{Kind: Unsuitable, Doing: "adopt volume " + spec.Adopt, Said: reason}
 }
 
-// whyNotAdopted returns why the volume cannot become the claim's, or "".
+// whyNotAdopted returns why the volume cannot become the claim's, or "". A copy, such as a restored backup, belongs to no
+// claim and no cluster, whatever marks of its original it carries.
 func (v Volume) whyNotAdopted(spec Spec) string {
 	switch owner := v.UID(); {
+	case v.isOfAnother(spec.ClusterUID) && !v.isCopy():
+		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that has given it up, remove " + KeyClusterUID +
+			" and " + KeyUID + " from its metadata"
 	case owner != "" && owner != spec.UID && owner != spec.CopyOf && !v.isCopy():
 		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
 	case v.State != Free:

@@ -36,7 +36,15 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 	}{
 		"no such volume":  {func(*storage) string { return "x" }, nil, "it does not exist"},
 		"another claim's": {func(s *storage) string { return s.add(volume.Free, ownedBy("other")) }, nil, "it belongs to claim other"},
-		"in use":          {func(s *storage) string { return s.add(volume.Occupied, nil) }, nil, `its status is "state-0", not available`},
+		"another cluster's": {
+			func(s *storage) string { return s.add(volume.Free, ofCluster("theirs")) }, func(s *volume.Spec) { s.ClusterUID = "ours" },
+			"it belongs to the cluster with the UID theirs; if that has given it up, remove " + volume.KeyClusterUID,
+		},
+		"another cluster's, of no claim": {
+			func(s *storage) string { return s.add(volume.Free, map[string]string{volume.KeyClusterUID: "theirs"}) },
+			func(s *volume.Spec) { s.ClusterUID = "ours" }, "it belongs to the cluster with the UID theirs",
+		},
+		"in use": {func(s *storage) string { return s.add(volume.Occupied, nil) }, nil, `its status is "state-0", not available`},
 		"another type": {
 			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", the storage class has "fast"`,
 		},
@@ -126,6 +134,8 @@ func TestARestoredBackupOfAnotherClaimIsAdopted(t *testing.T) {
 	s := newStorage()
 	own := s.add(volume.Free, s.madeAt(0))
 	s.edit(own, func(v *volume.Volume) { v.Metadata[volume.KeyUID] = "other" })
+	theirs := s.restore(own, time.Hour)
+	s.edit(theirs, func(v *volume.Volume) { v.Metadata[volume.KeyClusterUID] = "theirs" })
 	later, soon := s.restore(own, time.Hour), s.restore(own, time.Minute)
 	keeper, _ := s.keeper()
 	wanted := adoption(later)
@@ -140,5 +150,10 @@ func TestARestoredBackupOfAnotherClaimIsAdopted(t *testing.T) {
 	wanted.CopyOf = "other"
 	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != soon || v.UID() != "third" {
 		t.Errorf("a copy of a volume that has a PV: %+v, %v", v, err)
+	}
+	wanted = adoption(theirs)
+	wanted.UID, wanted.Metadata, wanted.ClusterUID = "fourth", ownedBy("fourth"), "ours"
+	if v, _, err := keeper.Ensure(t.Context(), wanted); err != nil || v.ID != theirs || v.Metadata[volume.KeyClusterUID] != "ours" {
+		t.Errorf("a copy of another cluster's volume: %+v, %v", v, err)
 	}
 }
