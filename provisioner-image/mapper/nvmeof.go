@@ -31,6 +31,15 @@ type subsystem struct {
 // Check allows one node at a time: each node has a name of its own, and the volume is exported to one of them.
 func (nvmeof) Check(w Want) error { return promises{name: "an NVMe disk"}.check(w) }
 
+// CheckGrowth refuses to grow the disk of a source whose file system nothing would grow after that.
+func CheckGrowth(s corev1.PersistentVolumeSource) error {
+	if s.CSI == nil || s.CSI.Driver != nvmeDriver {
+		return nil
+	}
+	return unsupported("a volume of csi-driver-nvmf cannot grow, as the driver grows neither its device nor its file system: remove expand" +
+		" from the config's verbs, and allowVolumeExpansion from the class")
+}
+
 // Map builds a csi source for csi-driver-nvmf.
 func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	var s subsystem

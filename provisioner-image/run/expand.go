@@ -9,6 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/mapper"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/pv"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -22,6 +23,9 @@ type result struct {
 
 // expand grows the volume. It writes nothing to Kubernetes: the dispatcher does, by the reported result.
 func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
+	if err := mapper.CheckGrowth(task.PV.Spec.PersistentVolumeSource); err != nil {
+		return Report{}, err
+	}
 	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {
 		return Report{}, err

@@ -55,6 +55,21 @@ func TestExpandOfACSIVolumeAsksForNothing(t *testing.T) {
 	}
 }
 
+// csi-driver-nvmf looks for a device by a name that none has, and grows no file system.
+func TestExpandOfAnNVMeVolumeIsRefusedBeforeItsDiskGrows(t *testing.T) {
+	w := newWorld(t)
+	w.also = map[string]string{"type": cindertest.TypeNVMe, "nqn": "nqn.2014-08.org.nvmexpress:uuid:nodes"}
+	w.provision(t)
+	before := w.own(t).SizeGiB
+	result := w.expand(t)
+	if result.Code != contract.ExitConfig || !strings.Contains(contract.ForClaim(result.Message), "csi-driver-nvmf cannot grow") {
+		t.Errorf("%+v", result)
+	}
+	if size := w.own(t).SizeGiB; size != before {
+		t.Errorf("the volume has %d GiB, before %d", size, before)
+	}
+}
+
 // The volume has the new size and is in use, whatever request was the last.
 func TestExpandKilledAtAnyRequestIsCompletedByTheNext(t *testing.T) {
 	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
