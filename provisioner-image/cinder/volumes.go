@@ -159,7 +159,8 @@ func (c *Cinder) Extend(ctx context.Context, id string, gib int, attached bool) 
 const readOnly = "readonly"
 
 // SetMetadata replaces a volume's metadata. It leaves out two keys that Cinder itself sets for an attachment and
-// accepts from no client.
+// accepts from no client. What another client writes after the last look at the volume is lost. In exchange all marks of a
+// claim change at once: after some of them an adopted volume could be taken for one that a run made, and be deleted.
 func (c *Cinder) SetMetadata(ctx context.Context, id string, metadata map[string]string) error {
 	mine := maps.Clone(metadata)
 	delete(mine, readOnly)

@@ -135,6 +135,8 @@ func TestISCSISourceFollowsConnectionAndClaim(t *testing.T) {
 func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 	kinds := connection(t, nil)
 	kinds.Kind = "vmdk"
+	iser := connection(t, nil)
+	iser.Kind = "iser"
 	tests := map[string]struct {
 		c     volume.Connection
 		modes corev1.PersistentVolumeAccessMode
@@ -155,6 +157,7 @@ func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 		},
 		"other authentication": {connection(t, map[string]any{"auth_method": "SRP"}), "", false, `"SRP"`},
 		"unknown kind":         {kinds, "", false, `connected by "vmdk"`},
+		"iSCSI over RDMA":      {iser, "", false, `connected by "iser", which cannot be mapped`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -171,6 +174,21 @@ func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 				t.Errorf("before the volume exists: %v", early)
 			}
 		})
+	}
+}
+
+// Cinder names no user of a cluster without cephx, and ceph-csi refuses an empty key all the same.
+func TestImageOfAClusterWithoutCephxNeedsAKeyToo(t *testing.T) {
+	c := capture(t, "rbd", map[string]any{"auth_enabled": false, "auth_username": nil})
+	w := want()
+	ceph(&w)
+	m, err := mapper.Map(c, w)
+	if err != nil || string(m.Secret.Data["userID"]) != "admin" || string(m.Secret.Data["userKey"]) != "QVFCa2V5" {
+		t.Errorf("with a key: %+v, %v", m, err)
+	}
+	w.Ceph.Key = ""
+	if _, err := mapper.Map(c, w); err == nil || !strings.Contains(err.Error(), "ceph.key") {
+		t.Errorf("without a key: %v", err)
 	}
 }
 

@@ -19,9 +19,7 @@ type image struct {
 	Name     string     `json:"name"`
 	Hosts    []string   `json:"hosts"`
 	Ports    []textOrNo `json:"ports"`
-	Auth     bool       `json:"auth_enabled"`
 	Username string     `json:"auth_username"`
-	Keyring  string     `json:"keyring"`
 }
 
 // Names of the CSI drivers.
