@@ -74,7 +74,7 @@ func notCloned(source volume.Volume) error {
 		Kind:  volume.Unsuitable,
 		Doing: "copy volume " + source.ID,
 		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, as older images left a volume of"+
-			" attach-api reserve: grow the source, which attaches its volume, or choose a source of attach-api attachments", source.Status),
+			" attach-api reserve: grow the source, which attaches its volume, or choose one that a newer image has made", source.Status),
 	}
 }
 

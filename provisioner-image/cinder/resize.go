@@ -9,7 +9,7 @@ import (
 )
 
 // Resize extends the volume unless it is large enough, and restores its reservation.
-func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Resized, error) {
+func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume.Access) (volume.Volume, error) {
 	v, err := b.untilIdle(ctx, v)
 	if err == nil && v.SizeGiB < gib {
 		v, err = b.extend(ctx, v, gib, a)
@@ -17,15 +17,7 @@ func (b *Backend) Resize(ctx context.Context, v volume.Volume, gib int, a volume
 	if err == nil {
 		v, err = b.restoreReservation(ctx, v, a)
 	}
-	return volume.Resized{Volume: v, Caveat: caveat(a)}, err
-}
-
-// caveat returns what may hide the new size: without an attachment some storages keep the old size in the export.
-func caveat(a volume.Access) string {
-	if a.Method != Reserve {
-		return ""
-	}
-	return "some storages show the new size only after they were restarted, as the volume is held by attach-api reserve"
+	return v, err
 }
 
 // extend requests the new size and waits for it. Cinder extends a volume in use, but none that is only reserved, as older

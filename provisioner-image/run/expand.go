@@ -43,7 +43,7 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 		return Report{}, err
 	}
 	r.log.InfoContext(ctx, "Volume was extended", "volume", grown.ID, "sizeGiB", grown.SizeGiB)
-	pending := pendingGrowth(task.PV, grown.Caveat)
+	pending := pendingGrowth(task.PV)
 	done := result{Result: contract.NewResult(task.Request.UID, contract.ExitDone), Pending: pending}
 	done.Capacity = contract.Bytes(int64(grown.SizeGiB) << 30)
 	text, err := json.Marshal(done)
@@ -59,10 +59,7 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 
 // pendingGrowth returns what has to happen before a pod sees the new size: the kubelet grows file systems only for
 // CSI, FlexVolume and local volumes, and a node learns a disk's new size only when it scans the disk again.
-func pendingGrowth(v *corev1.PersistentVolume, caveat string) string {
-	if caveat != "" {
-		caveat = "; " + caveat
-	}
+func pendingGrowth(v *corev1.PersistentVolume) string {
 	block := v.Spec.VolumeMode != nil && *v.Spec.VolumeMode == corev1.PersistentVolumeBlock
 	switch {
 	case v.Spec.FlexVolume != nil:
@@ -70,9 +67,9 @@ func pendingGrowth(v *corev1.PersistentVolume, caveat string) string {
 	case v.Spec.CSI != nil:
 		return "the disk has grown; the kubelet has the node plugin grow the file system where a pod uses the volume"
 	case block:
-		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew" + caveat
+		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew"
 	default:
 		return "the disk has grown, its file system has not: Kubernetes does not grow it on this kind of volume; stop the pods" +
-			" that use it, start them again, and grow it on the node by resize2fs or xfs_growfs" + caveat
+			" that use it, start them again, and grow it on the node by resize2fs or xfs_growfs"
 	}
 }

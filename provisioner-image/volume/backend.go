@@ -28,7 +28,7 @@ type Backend interface {
 	Assign(ctx context.Context, v Volume, a Access, change func(metadata map[string]string)) (Volume, error)
 	// Resize grows the volume to at least that size, in use or not, and waits until it has it. The export works
 	// afterwards as before.
-	Resize(ctx context.Context, v Volume, gib int, a Access) (Resized, error)
+	Resize(ctx context.Context, v Volume, gib int, a Access) (Volume, error)
 	// Delete removes the volume's export, deletes the volume and waits until it no longer exists.
 	Delete(ctx context.Context, v Volume, a Access) error
 }
@@ -37,11 +37,4 @@ type Backend interface {
 type Filter struct {
 	UID     string
 	Cluster string
-}
-
-// Resized is a volume that has grown.
-type Resized struct {
-	Volume
-	// Caveat is what may still hide the new size, in words for the claim's user. It is empty if nothing does.
-	Caveat string
 }

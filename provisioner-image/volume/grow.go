@@ -17,16 +17,16 @@ type Growth struct {
 }
 
 // Grow grows the claim's volume to at least the size, and returns it as it is then.
-func (k *Keeper) Grow(ctx context.Context, g Growth) (Resized, error) {
+func (k *Keeper) Grow(ctx context.Context, g Growth) (Volume, error) {
 	v, err := k.get(ctx, g.ID, "extend volume", g.Place)
 	if err != nil {
-		return Resized{}, err
+		return Volume{}, err
 	}
 	if v.UID() != g.UID {
-		return Resized{}, notOurs(v, "extend volume", g.UID)
+		return Volume{}, notOurs(v, "extend volume", g.UID)
 	}
 	if v.isOfAnother(g.ClusterUID) {
-		return Resized{}, notThisClusters(v, "extend volume", g.ClusterUID)
+		return Volume{}, notThisClusters(v, "extend volume", g.ClusterUID)
 	}
 	return k.backend.Resize(ctx, v, g.SizeGiB, g.Access)
 }

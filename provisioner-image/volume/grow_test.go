@@ -7,14 +7,14 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
-func TestGrowReturnsTheSizeAndTheCaveat(t *testing.T) {
+func TestGrowReturnsTheSize(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Occupied, ownedBy(uid))
 	keeper, _ := s.keeper()
 	for gib, want := range map[int]int{1: 1, 3: 3} {
 		s.volumes[id] = volume.Volume{ID: id, SizeGiB: 1, Metadata: ownedBy(uid)}
 		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: gib})
-		if err != nil || grown.SizeGiB != want || grown.Caveat != "later" {
+		if err != nil || grown.SizeGiB != want {
 			t.Errorf("%+v, %v", grown, err)
 		}
 	}

@@ -194,13 +194,13 @@ func (s *storage) Assign(
 	return v, err
 }
 
-func (s *storage) Resize(_ context.Context, v volume.Volume, gib int, _ volume.Access) (volume.Resized, error) {
+func (s *storage) Resize(_ context.Context, v volume.Volume, gib int, _ volume.Access) (volume.Volume, error) {
 	err := s.do("Resize", func() error {
 		v.SizeGiB = max(v.SizeGiB, gib)
 		s.volumes[v.ID] = v
 		return nil
 	})
-	return volume.Resized{Volume: v, Caveat: "later"}, err
+	return v, err
 }
 
 func (s *storage) Delete(_ context.Context, v volume.Volume, a volume.Access) error {
