@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
+
+// releaseEnv holds the release of the Cinder that a test meets, as its first number.
+const releaseEnv = "FLEX_TEST_CINDER_RELEASE"
 
 // onEachCinder runs a test on a fake Cinder of each release and, if FLEX_TEST_CINDER names an openrc file, on the real
 // one.
@@ -32,6 +36,7 @@ func onCinders(t *testing.T, fakes []int, test func(t *testing.T, login credenti
 			server := cindertest.NewRelease(release)
 			t.Cleanup(server.Close)
 			server.Quota = 30
+			t.Setenv(releaseEnv, strconv.Itoa(release))
 			test(t, credentials.Login{Endpoint: server.Endpoint(), Project: "admin"})
 		})
 	}
@@ -157,15 +162,18 @@ func testLife(t *testing.T, api volume.Method) {
 	})
 }
 
-// attachmentsAreRefused reports whether the spec asks for attachments and Cinder says that it makes them only for
-// servers, as releases before Xena (19) do.
+// attachmentsAreRefused reports whether the spec asks for attachments of a Cinder 17, and fails the test if that does not
+// say that it makes them only for servers.
 func attachmentsAreRefused(t *testing.T, k *volume.Keeper, v volume.Volume, s volume.Spec) bool {
 	t.Helper()
-	if s.Access.Method != cinder.Attachments {
+	if s.Access.Method != cinder.Attachments || os.Getenv(releaseEnv) != "17" {
 		return false
 	}
 	_, _, err := k.Export(t.Context(), v, s.Access)
-	return volume.Is(err, volume.Misconfigured) && strings.Contains(err.Error(), "'instance_uuid' is a required property")
+	if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "'instance_uuid' is a required property") {
+		t.Errorf("an attachment without a server: %v", err)
+	}
+	return true
 }
 
 type target struct {
