@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -65,6 +66,57 @@ func TestThePageAsksForTheAttacherOfEachCSIDriver(t *testing.T) {
 		section, _, _ = strings.Cut(section, "\n### ")
 		if !found || !strings.Contains(section, "csi-attacher") || !strings.Contains(section, "attachRequired: true") {
 			t.Errorf("the section %q does not say that a csi-attacher must run", strings.TrimSpace(heading))
+		}
+	}
+	for _, file := range []string{"deploy/examples/cinder-rbd", "deploy/examples/cinder-nvmeof", "configmaps/cinder-rbd", "configmaps/cinder-nvmeof"} {
+		if data, err := os.ReadFile("../../" + file + ".yaml"); err != nil || !bytes.Contains(data, []byte("csi-attacher must run")) {
+			t.Errorf("%s.yaml does not say that a csi-attacher must run, %v", file, err)
+		}
+	}
+}
+
+// The kubelet's scan for one volume makes devices of all that are exported to its node, and only the node that used a
+// volume removes its own. A LUN that is given again leads to the old device then.
+func TestThePageSaysWhatFibreChannelLeavesOnNodes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cinder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n### Fibre Channel\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	section = strings.Join(strings.Fields(section), " ")
+	for _, said := range []string{
+		"Only the node that used a volume removes its device", "still have the old device under that LUN", "rescan-scsi-bus.sh -r", "find_multipaths yes",
+	} {
+		if !strings.Contains(section, said) {
+			t.Errorf("the section on Fibre Channel does not say %q", said)
+		}
+	}
+}
+
+// A batch writes for several claims. Without the permission for their class all but one are served alone.
+func TestEveryShippedConfigServesBatchesAndMay(t *testing.T) {
+	role, err := os.ReadFile("../../deploy/base/cinder-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../configmaps/cinder-*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d configs, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config corev1.ConfigMap
+		if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["batch-size"] != "32" {
+			t.Errorf("%s: batch-size %q, %v", file, config.Data["batch-size"], err)
+		}
+		_, names, _ := strings.Cut(string(role), "resourceNames: [")
+		names, _, _ = strings.Cut(names, "]")
+		if class := config.Labels[contract.LabelStorageClass]; !slices.Contains(strings.Split(names, ", "), class) {
+			t.Errorf("the ClusterRole flex-cinder-batch has %q, and not %s", names, class)
 		}
 	}
 }
