@@ -37,7 +37,7 @@ func TestFakeAnswersLikeRealCinder(t *testing.T) {
 	replayed := 0
 	for _, c := range readCaptures(t) {
 		server.LetTimePass()
-		status, answer := replay(t, server, c, names)
+		status, answer := replay(t, server.Endpoint(), c, names)
 		if status != c.Status {
 			t.Fatalf("%s: status %d, captured %d", c.Name, status, c.Status)
 		}
@@ -71,17 +71,18 @@ func readCaptures(t *testing.T) []captured {
 }
 
 // replay sends the request with this run's IDs in place of the captured ones.
-func replay(t *testing.T, server *cindertest.Server, c captured, names map[string]string) (int, any) {
+func replay(t *testing.T, endpoint string, c captured, names map[string]string) (int, any) {
 	t.Helper()
 	path, body := c.Path, string(c.Body)
 	for old, now := range names {
 		path, body = strings.ReplaceAll(path, old, now), strings.ReplaceAll(body, old, now)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), c.Method, server.Endpoint()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), c.Method, endpoint+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("X-Auth-Token", "admin:00000000000000000000000000000001")
+	request.Header.Set("Content-Type", "application/json") // else a real Cinder reads no body
 	if c.Microversion != "" {
 		request.Header.Set("OpenStack-API-Version", "volume "+c.Microversion)
 	}

@@ -3,9 +3,13 @@ package cinder_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
@@ -92,34 +96,58 @@ var withServer = []measured{
 	{"detach", "DELETE", hexProject + "/attachments/ATTACHMENT", "3.44", "", 200, 500, "either erred or is incapable", ""},
 }
 
-// The fake answers as each release was measured to.
-func TestFakeAnswersAsEachReleaseWasMeasured(t *testing.T) {
+// Each release answers as it was measured to: the fakes, and the real Cinder where it has no keystone, as it had none then.
+func TestCinderAnswersAsItsReleaseWasMeasured(t *testing.T) {
 	for _, release := range cindertest.Releases() {
-		all := map[string][]measured{
-			"URLs": urlForms, "older workflow": classicWorkflow, "attachments": withoutServer, "attachments to servers": withServer,
+		t.Run(fmt.Sprintf("fake %d", release), func(t *testing.T) {
+			server := cindertest.NewRelease(release)
+			t.Cleanup(server.Close)
+			testMeasured(t, server.Endpoint(), release)
+		})
+	}
+	openrc := os.Getenv("FLEX_TEST_CINDER")
+	if openrc == "" {
+		return
+	}
+	if login := readOpenrc(t, openrc); login.AuthURL == "" {
+		release, err := strconv.Atoi(os.Getenv(releaseEnv))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if release != 17 {
-			all["attachments"] = slices.Concat(withoutServer, fromXenaOn)
-		}
-		for name, steps := range all {
-			t.Run(fmt.Sprintf("%d, %s", release, name), func(t *testing.T) {
-				server := cindertest.NewRelease(release)
-				t.Cleanup(server.Close)
-				names := map[string]string{}
-				for _, m := range steps {
-					m.check(t, server, release, names)
-				}
-			})
-		}
+		t.Run("real", func(t *testing.T) { testMeasured(t, login.Endpoint, release) })
 	}
 }
 
-func (m measured) check(t *testing.T, server *cindertest.Server, release int, names map[string]string) {
+func testMeasured(t *testing.T, endpoint string, release int) {
 	t.Helper()
-	status, answer := replay(t, server, captured{
-		Name: m.what, Method: m.method, Path: m.path, Microversion: m.microversion, Body: json.RawMessage(m.body),
-	}, names)
-	server.LetTimePass()
+	all := map[string][]measured{
+		"URLs": urlForms, "older workflow": classicWorkflow, "attachments": withoutServer, "attachments to servers": withServer,
+	}
+	if release != 17 {
+		all["attachments"] = slices.Concat(withoutServer, fromXenaOn)
+	}
+	for name, steps := range all {
+		t.Run(name, func(t *testing.T) {
+			r := &replayed{endpoint: endpoint, names: map[string]string{}}
+			for _, m := range steps {
+				r.check(t, m, release)
+			}
+			r.cleanUp(t)
+		})
+	}
+}
+
+// replayed is what a table of requests has made in a Cinder.
+type replayed struct {
+	endpoint string
+	// names are the IDs of the newest volume and attachment.
+	names   map[string]string
+	volumes []string
+}
+
+func (r *replayed) check(t *testing.T, m measured, release int) {
+	t.Helper()
+	status, answer := r.send(t, m.method, m.path, m.microversion, m.body)
 	want := m.later
 	if release == 17 {
 		want = m.on17
@@ -128,14 +156,59 @@ func (m measured) check(t *testing.T, server *cindertest.Server, release int, na
 		t.Errorf("%s %s: %d %s, measured %d %q", m.what, m.microversion, status, text, want, m.said)
 	}
 	if id, ok := at(answer, "volume", "id").(string); ok {
-		names["VOLUME"] = id
+		r.names["VOLUME"] = id
+		r.volumes = append(r.volumes, id)
 	}
 	if id, ok := at(answer, "attachment", "id").(string); ok {
-		names["ATTACHMENT"] = id
+		r.names["ATTACHMENT"] = id
 	}
-	for _, v := range server.Volumes() {
-		if v.ID == names["VOLUME"] && m.becomes != "" && v.Status != m.becomes {
-			t.Errorf("%s: the volume is %s, measured %s", m.what, v.Status, m.becomes)
+	if len(r.volumes) == 0 {
+		return
+	}
+	if now := r.idle(t, r.names["VOLUME"]); m.becomes != "" && now != m.becomes {
+		t.Errorf("%s: the volume is %s, measured %s", m.what, now, m.becomes)
+	}
+}
+
+// send sends a request, with the newest IDs in it.
+func (r *replayed) send(t *testing.T, method, path, microversion, body string) (int, any) {
+	t.Helper()
+	return replay(t, r.endpoint, captured{
+		Name: method + " " + path, Method: method, Path: path, Microversion: microversion, Body: json.RawMessage(body),
+	}, r.names)
+}
+
+// idle returns the volume's status once Cinder no longer works on it, or "" if it does not exist.
+func (r *replayed) idle(t *testing.T, id string) string {
+	t.Helper()
+	for range 200 {
+		_, answer := r.send(t, http.MethodGet, hexProject+"/volumes/"+id, "", "")
+		status, _ := at(answer, "volume", "status").(string)
+		if !slices.Contains([]string{"creating", "extending", "detaching", "deleting"}, status) {
+			return status
+		}
+		if err := wait(t.Context(), 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("Cinder works on volume %s for ever", id)
+	return ""
+}
+
+// cleanUp deletes what the requests have made. Of an attachment to a server only a service may ask that.
+func (r *replayed) cleanUp(t *testing.T) {
+	t.Helper()
+	if r.names["ATTACHMENT"] != "" {
+		replay(t, r.endpoint, captured{
+			Method: http.MethodDelete, Path: hexProject + "/attachments/ATTACHMENT", Microversion: "3.44", Service: true,
+		}, r.names)
+	}
+	slices.Reverse(r.volumes) // clones before their sources
+	for _, id := range r.volumes {
+		r.idle(t, id)
+		r.send(t, http.MethodDelete, hexProject+"/volumes/"+id, "", "")
+		if left := r.idle(t, id); left != "" {
+			t.Errorf("volume %s cannot be deleted, it is %s", id, left)
 		}
 	}
 }
@@ -146,7 +219,7 @@ func TestFakeSaysEnforceMultipathAsEachReleaseWasMeasured(t *testing.T) {
 		server := cindertest.NewRelease(release)
 		t.Cleanup(server.Close)
 		id := server.Add("available", nil)
-		_, answer := replay(t, server, captured{
+		_, answer := replay(t, server.Endpoint(), captured{
 			Method: "POST", Path: action, Body: json.RawMessage(`{"os-initialize_connection":` + node + `}`),
 		}, map[string]string{"VOLUME": id})
 		_, beside := at(answer, "connection_info").(map[string]any)["enforce_multipath"]

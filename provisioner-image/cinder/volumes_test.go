@@ -1,13 +1,17 @@
 package cinder_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -35,6 +39,44 @@ func TestListReadsEveryPage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// onlyTwo is a client whose lists have pages of two volumes.
+type onlyTwo struct{ pages int }
+
+func (o *onlyTwo) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/volumes/detail") {
+		o.pages++
+		r = r.Clone(r.Context())
+		query := r.URL.Query()
+		query.Set("limit", "2")
+		r.URL.RawQuery = query.Encode()
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Cinder's link to the next page has the filter of the first one.
+func TestListOfAClusterReadsEveryPage(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		pages, cluster := &onlyTwo{}, rand.Text()
+		c, err := cinder.Connect(t.Context(), login, http.Client{Transport: pages, Timeout: time.Minute}, wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{cluster, cluster, "another", cluster} {
+			s := spec(t, c)
+			s.Metadata[volume.KeyCluster] = name
+			if _, _, err := volume.NewKeeper(cinder.NewBackend(c, wait), wait).Ensure(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pages.pages = 0
+		found, err := c.List(t.Context(), cluster)
+		if err != nil || len(found) != 3 || pages.pages != 2 {
+			t.Errorf("%d volumes on %d pages, %v", len(found), pages.pages, err)
+		}
+	})
 }
 
 // Behind a proxy Cinder links to its own address, without TLS and below another path, unless public_endpoint is set.
