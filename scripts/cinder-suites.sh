@@ -41,15 +41,6 @@ rows() {
   done
 }
 
-# login_of OPENRC: how it logs in.
-login_of() {
-  case $(cinder_setting MODE)/$1 in
-  noauth/*) echo noauth ;;
-  */openrc) echo "keystone, password" ;;
-  *) echo "keystone, ${1#openrc.}" ;;
-  esac
-}
-
 # suite NAME LOGIN PACKAGE FLAG...: one test binary, as the account in the openrc file LOGIN.
 suite() {
   local what=$1 login=$2 package=$3 start=$SECONDS status=0 left

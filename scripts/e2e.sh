@@ -35,13 +35,16 @@ left_out() {
   comm -13 <(list_tests "$TMP/e2e.test") <(list_tests "$TMP/all.test")
 }
 
+# allowed: how long the tests may take. With Ceph and what else is long, make e2e's half hour is not enough.
+allowed() { [[ ,$TAGS, == *,long,* ]] && echo 60m || echo 32m; }
+
 run_tests() {
   began=$SECONDS
   say "compiling the tests"
   go test -c -tags "$TAGS" -o "$TMP/e2e.test" ./test/e2e
   left_out >"$TMP/left-out"
   say "running the tests on Kubernetes $KUBE"
-  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout 32m -test.parallel 4 \
+  (cd test/e2e && KUBECONFIG=$LAB_KUBECONFIG in_control "$TMP/e2e.test" -test.v -test.timeout "$(allowed)" -test.parallel 4 \
     -test.run "${E2E_RUN:-.}") 2>&1 | tee "$TMP/log"
   ! grep -E -- '--- SKIP|no tests to run' "$TMP/log" || die "a test was skipped, or there was none"
 }
@@ -124,7 +127,7 @@ up cinder "$LAB_STATE/cinder/settings"
 FLEX_DEPLOY=test/e2e/deploy scripts/deploy.sh
 doing="in the tests"
 run_tests
-add_result "$(cinder_setting MODE)${CINDER_LOGIN:+, ${CINDER_LOGIN#openrc.}}" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \
+add_result "$(login_of "${CINDER_LOGIN:-openrc}")" "$(cinder_setting BACKENDS)" "end to end, Kubernetes $KUBE" \
   "$(grep -c '^--- PASS' "$TMP/log")" "$((SECONDS - began))"
 doing="in the suites"
 scripts/cinder-suites.sh "${E2E_SUITES:-$([ -n "${E2E_RUN:-}" ] && echo none || echo short)}" 2>&1 | tee "$TMP/suites"

@@ -127,6 +127,15 @@ need_tools() {
 # cinder_setting NAME: MODE, BACKENDS or CINDER of the Cinder that is up.
 cinder_setting() { sed -n "s/.*\b$1=\([^ ]*\).*/\1/p" "$LAB_STATE/cinder/settings"; }
 
+# login_of OPENRC: how this account of the Cinder that is up logs in.
+login_of() {
+  case $(cinder_setting MODE)/$1 in
+  noauth/*) echo noauth ;;
+  */openrc) echo "keystone, password" ;;
+  *) echo "keystone, ${1#openrc.}" ;;
+  esac
+}
+
 # add_result LOGIN BACKENDS SUITE TESTS SECONDS: a row of the table that e2e-long prints, which is in FLEX_RESULTS.
 add_result() {
   local IFS=$'\t' row
