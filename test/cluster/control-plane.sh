@@ -6,22 +6,28 @@
 #   FLEX_APISERVER_FLAGS    added
 #   FLEX_CONTROLLERS_FLAGS  instead of the fast ones below; empty = the stock limits (20 requests/s)
 #   FLEX_SCHEDULER_FLAGS    likewise (stock: 50 requests/s)
+# FLEX_ETCD_SIZE (as mount writes it, 1g): etcd's data have a file system of their own, of that size and in memory, which a test may fill.
 FLEX_APISERVER_FLAGS=${FLEX_APISERVER_FLAGS:-}
 FLEX_CONTROLLERS_FLAGS=${FLEX_CONTROLLERS_FLAGS---kube-api-qps=200 --kube-api-burst=400 --concurrent-job-syncs=20}
 FLEX_SCHEDULER_FLAGS=${FLEX_SCHEDULER_FLAGS---kube-api-qps=200 --kube-api-burst=400}
+FLEX_ETCD_SIZE=${FLEX_ETCD_SIZE:-}
 
 # shellcheck disable=SC2034 # up.sh asks for them
 CONTROL_PLANE=(etcd kube-apiserver kube-controller-manager kube-scheduler)
 ETCD=http://127.0.0.1:12379 ETCD_PEER=http://127.0.0.1:12380
 
-# component NAME ARGS...
+# component NAME ARGS...: its command is kept, by which control.sh starts it again.
 component() {
+  mkdir -p "$KUBE_DIR/commands"
+  printf '%s\0' "$@" >"$KUBE_DIR/commands/$1"
   lab_start "$KUBE_DIR" "$1" nsenter --net="/run/netns/$LAB_NETNS" "$@"
 }
 
 # The data lives as long as the lab does: nothing is lost by not waiting for the disk.
 start_etcd() {
-  component etcd --name lab --data-dir "$KUBE_DIR/etcd" --log-level warn --unsafe-no-fsync \
+  mkdir -p "$KUBE_DIR/etcd"
+  [ -z "$FLEX_ETCD_SIZE" ] || mount -t tmpfs -o "size=$FLEX_ETCD_SIZE" tmpfs "$KUBE_DIR/etcd"
+  component etcd --name lab --data-dir "$KUBE_DIR/etcd/data" --log-level warn --unsafe-no-fsync \
     --listen-client-urls $ETCD --advertise-client-urls $ETCD \
     --listen-peer-urls $ETCD_PEER --initial-advertise-peer-urls $ETCD_PEER --initial-cluster lab=$ETCD_PEER
 }
@@ -94,4 +100,5 @@ start_control_plane() {
 stop_control_plane() {
   local name
   for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do lab_stop "$KUBE_DIR" "$name" KILL; done
+  ! mountpoint -q "$KUBE_DIR/etcd" || umount "$KUBE_DIR/etcd"
 }

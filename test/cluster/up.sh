@@ -19,7 +19,7 @@ FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni /dev/disk "$KUBE_MOUN
 wanted() {
   echo "kube=$KUBE nodes=$NODES"
   cat "$KUBE_BIN"/.*.key "$CLUSTER/audit-policy.yaml"
-  declare -p FLEX_APISERVER_FLAGS FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS
+  declare -p FLEX_APISERVER_FLAGS FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS FLEX_ETCD_SIZE
   echo "${FLEX_PROXY_MODE:-} ${FLEX_KUBELET_CONFIG:-}"
 }
 
