@@ -51,6 +51,10 @@ model: ## explore what can happen to one claim in full size; minutes
 sim: ## simulate clusters with people and faults in them: SEEDS=10000 of them, or SEED=n with its story; minutes
 	SIM_SEEDS=$(or $(SEEDS),10000) SIM_SEED=$(SEED) $(GO_TEST) -timeout 45m -count=1 $(if $(SEED),-v) -run '^TestSeeds' ./test/sim
 
+.PHONY: mutants
+mutants: ## change the code in one place at a time, and see the tests find each change: all of them, or MUTANT='REGEXP OF NAMES'; at most 40 minutes
+	go test -tags mutants -count=1 -timeout 90m -v -run '$(if $(MUTANT),^TestMutantsAreFound$$/each/($(MUTANT)),^Test)' ./test/mutants
+
 .PHONY: fuzz
 fuzz: ## fuzz every parser, FUZZ_TIME=60s each
 	@scripts/fuzz.sh
@@ -82,7 +86,7 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## golangci-lint, shellcheck
 	$(TOOL) golangci-lint run --allow-parallel-runners
-	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,kube136 ./test/e2e/...
+	$(TOOL) golangci-lint run --allow-parallel-runners --build-tags e2e,long,kube136,mutants ./test/e2e/... ./test/mutants
 	shellcheck -x $(SCRIPTS)
 	scripts/run-docs.sh --check docs/cinder.md
 
@@ -92,7 +96,7 @@ check: deps lint ## lint, format and go.mod: everything a machine can tell witho
 	go mod tidy -diff
 	cd test/cluster && for mod in *.mod; do go mod tidy -modfile=$$mod -diff || exit 1; done
 	go vet ./...
-	go vet -tags e2e,long ./test/e2e
+	go vet -tags e2e,long,mutants ./test/e2e ./test/mutants
 
 # The binaries are stripped, so that of each linked package every known vulnerability is reported, called or not. The first look says which
 # are called. The database of known vulnerabilities is on the internet. Where there is none, name a copy: VULNDB=file:///DIRECTORY

@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, fuzz or attacks
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz or attacks
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -77,6 +77,9 @@ oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | so
 # sim: ten thousand seeds of the simulation.
 sim() { make sim; }
 
+# mutants: wrong changes of the code, one at a time, each of which a test must find.
+mutants() { make mutants; }
+
 # fuzz: every parser, for a minute each.
 fuzz() { scripts/fuzz.sh; }
 
@@ -96,7 +99,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim fuzz attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -106,7 +109,7 @@ FLEX_RESULTS=$(mktemp)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim fuzz}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

@@ -121,6 +121,22 @@ func TestOursOnlyOnceThePVControllerHasAnnotatedTheClaim(t *testing.T) {
 	}
 }
 
+// The class was another provisioner's when the PV controller asked it.
+func TestOursOnlySoAClaimThatAnotherProvisionerWasAskedForIsLeftAlone(t *testing.T) {
+	for _, key := range []string{fakecluster.AnnStorageProvisioner, "volume.beta.kubernetes.io/storage-provisioner"} {
+		t.Run(key, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.BinderDown = true
+				w.Start()
+				w.CreateClaim("data", func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, key, "example.com/theirs") })
+				w.Advance(time.Hour)
+				w.MustCreateNoJob()
+			})
+		})
+	}
+}
+
 func TestOursOnlySoAPopulatorsClaimIsLeftAlone(t *testing.T) {
 	for kind, ours := range map[string]bool{"Hello": false, "PersistentVolumeClaim": true} {
 		inWorld(t, func(w *world) {

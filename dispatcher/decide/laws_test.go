@@ -48,6 +48,7 @@ func laws(out *broken, v View, action Action) {
 		out.law("kept the record of a run that needs none", !a.Release && !needed)
 	case PublishResult:
 		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
+		out.law("published success on a claim that is not bound", a.Success && v.Claim != ClaimBound)
 		out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
 	case ReleaseRecord:
 		releaseLaws(out, v, a)

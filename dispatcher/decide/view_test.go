@@ -30,6 +30,19 @@ func TestDeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
 	}
 }
 
+// After an undo a PV of the same name may be written, which needs a delete of its own.
+func TestDeleteOfAnEarlierPVIsNotThatOfALaterOne(t *testing.T) {
+	earlier := recorded(run(contract.Delete, 1), contract.Done, 0)
+	earlier.Volume, earlier.Held = "an earlier PV", false
+	v := View{
+		Now: now, Volume: Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true},
+		Delete: Target{HasSlot: true, RevisionStored: true, Supported: true}, Runs: []Run{earlier},
+	}
+	if a, launches := Decide(v).(Launch); !launches || a.Verb != contract.Delete || a.Undo {
+		t.Errorf("%#v, want the delete of the PV", Decide(v))
+	}
+}
+
 // What a run may have made is asked while a later one is gated, too.
 func TestMayHaveMadeSkipsRunsThatNeverStarted(t *testing.T) {
 	older := recorded(run(contract.Provision, 1), contract.TryAgain, 0)
