@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -16,18 +17,23 @@ import (
 
 // Confirm lets the pod of a gated Job be scheduled. A run that deletes volumes first deletes the PV of each claim that it serves, as it was
 // judged: while a PV that is not terminating might be bound or handed on, no container may delete its volume. It stops at the first PV that has
-// changed, and the watch enqueues that claim.
+// changed.
 func (a *Actor) Confirm(ctx context.Context, o *observe.Observation, run decide.Run, members ...*observe.Observation) (Result, error) {
-	return a.unlessRefused(ctx, o, decide.Confirm{Run: run}, Result{}, a.confirm(ctx, o, run, members))
+	result, err := a.confirm(ctx, o, run, members)
+	return a.unlessRefused(ctx, o, decide.Confirm{Run: run}, result, err)
 }
 
-func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) error {
+// recheckChanged is how soon a run is judged again, one of whose PVs has changed. The watch enqueues the claim of that PV, which need not be the one that
+// confirms: a batch of deletes once waited for its Job's deadline.
+const recheckChanged = 200 * time.Millisecond
+
+func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {
 	pod := runs.GatedPod(o.Pods[run.Name])
 	a.Latency.ShowsGate(o.Jobs[run.Name].UID) // the caches may show it before a handler is called
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
 			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != patch.Written {
-				return err
+				return Result{RequeueAfter: recheckChanged}, err
 			}
 		}
 	}
@@ -36,7 +42,7 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 	if how == patch.Written && err == nil {
 		a.Latency.Confirmed(o.Jobs[run.Name].UID, kindOf(run))
 	}
-	return err
+	return Result{}, err
 }
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.

@@ -39,7 +39,7 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	}
 	result, err := c.actor.Confirm(ctx, o, run, members...)
 	c.hints.put(o.UID, result.Hint, c.clock.Now())
-	return c.hints.recheck(o.UID, c.clock.Now(), 0), err
+	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
 }
 
 // cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it

@@ -1,0 +1,48 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// The claim whose PV somebody has written is enqueued by the watch, but it is the first claim of the batch that confirms it. The batch once kept the
+// class's only slot until its Job's own deadline.
+func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
+		w.Start()
+		x, a, b := w.provisioned("x"), w.provisioned("a"), w.provisioned("b")
+		w.Advance(time.Hour)
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(a)) // they are held by our finalizer
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(b))
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 10 * time.Second}
+		w.NoPodFor["a"], w.NoPodFor["b"] = true, true
+		fakecluster.Delete(w, fakecluster.User, x)
+		w.Until("the first delete runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		fakecluster.Delete(w, fakecluster.User, a)
+		fakecluster.Delete(w, fakecluster.User, b)
+		w.Until("the batch is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 2 })
+		w.Advance(time.Minute) // its pod comes late, for a quota
+		tried := 0
+		w.Server.Overtake(func(verb string, at fakecluster.Key, _ []byte) func(fakecluster.Object) {
+			if tried > 1 || verb != "delete" || at.Resource != "persistentvolumes" || at.Name != contract.PVName(string(b.UID)) {
+				return nil
+			}
+			tried++
+			return func(pv fakecluster.Object) {
+				fakecluster.Annotate(pv.(*corev1.PersistentVolume), "example.com/note", time.Now().String())
+			}
+		})
+		w.NoPodFor["a"], w.NoPodFor["b"] = false, false
+		begun := time.Now()
+		w.Until("the volumes are deleted", 24*time.Hour, func() bool { return len(w.Storage) == 0 })
+		if took := time.Since(begun); tried != 2 || took > time.Minute {
+			w.T.Errorf("the deletes took %s, after %d conflicts", took, tried)
+		}
+	})
+}
