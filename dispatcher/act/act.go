@@ -119,8 +119,8 @@ const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
 // retold returns when a problem that was reported is looked at again.
 func (a *Actor) retold(d decide.ReportProblem) Result {
 	result, again := a.requeueAt(d.Until), time.Duration(0)
-	switch r, bounded := a.Recorder.(interface{ IsFull() bool }); {
-	case bounded && r.IsFull():
+	switch {
+	case a.dropsWarnings():
 		again = retellAfter
 	case d.Problem.Reason == reason.VolumeInDoubt:
 		again = repeatAfter
@@ -129,6 +129,24 @@ func (a *Actor) retold(d decide.ReportProblem) Result {
 		result.RequeueAfter = again
 	}
 	return result
+}
+
+// dropsWarnings reports whether an event would not be recorded now, because too many are waiting.
+func (a *Actor) dropsWarnings() bool {
+	r, isBounded := a.Recorder.(interface{ IsFull() bool })
+	return isBounded && r.IsFull()
+}
+
+// saysWhatIsLeft reports whether an action gives up the last that is known of something in the storage, and its event says so.
+func saysWhatIsLeft(action decide.Action) bool {
+	switch d := action.(type) { //nolint:gochecksumtype // no other gives up anything
+	case decide.ReleaseRecord:
+		return d.LeftBehind != ""
+	case decide.RemoveFinalizer:
+		return d.LeftBehind != ""
+	default:
+		return false
+	}
 }
 
 // requeueAt returns the Result of waiting for a time. The wait is a little long rather than short: an observation

@@ -18,9 +18,12 @@ import (
 
 // Do carries out one action: at most one write, then its event and log line. A write that is refused for good, or that
 // the object does not show, is reported, and tried again a while later. Until then, what does not depend on it is
-// decided without it.
+// decided without it. What gives up the last that is known of a volume waits while its event would be dropped: it cannot be emitted later.
 func (a *Actor) Do(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	a.reportUnkeptPods(o)
+	if saysWhatIsLeft(action) && a.dropsWarnings() {
+		return Result{RequeueAfter: retellAfter}, nil
+	}
 	result, err := a.carryOut(ctx, o, action)
 	return a.unlessRefused(ctx, o, action, result, err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
 
 // launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server refuses the Job of
@@ -30,7 +31,8 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 		err = c.actor.Launch(ctx, first, members...)
 		if err == nil {
 			for _, m := range members {
-				c.slots.Dismiss(m.O.UID) // the Job enqueues it
+				c.slots.Dismiss(m.O.UID)
+				c.queue.AddAfter(m.O.UID, writes.BehindFor) // in case no cache ever shows the Job, or it existed already, without this claim
 			}
 			return nil
 		}

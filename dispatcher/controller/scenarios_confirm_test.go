@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The claim whose PV somebody has written is enqueued by the watch, but it is the first claim of the batch that confirms it. The batch once kept the
+// The claim whose PV another client has written is enqueued by the watch, but it is the first claim of the batch that confirms it. The batch once kept the
 // class's only slot until its Job's own deadline.
 func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 	inWorld(t, func(w *world) {

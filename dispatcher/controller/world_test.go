@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -28,6 +29,8 @@ type world struct {
 	*fakecluster.Cluster
 	options controller.Options
 	metrics metrics.KubeRegistry // of the dispatcher that was made last
+	// recorder is what dispatchers record events with; nil: the cluster's own.
+	recorder func(events.EventRecorder) events.EventRecorder
 }
 
 // inWorld runs a test in a world of its own, in fake time. Whatever it leaves running fails it.
@@ -44,7 +47,11 @@ func inWorld(t *testing.T, test func(*world)) {
 }
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
-	c, err := controller.New(p.Client, p.Events, p.Clock, w.options)
+	recorder := p.Events
+	if w.recorder != nil {
+		recorder = w.recorder(recorder)
+	}
+	c, err := controller.New(p.Client, recorder, p.Clock, w.options)
 	if err != nil {
 		return nil, err
 	}

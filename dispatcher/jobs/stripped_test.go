@@ -1,4 +1,4 @@
-package act
+package jobs_test
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 // A config's pod-template may set labels that policies overwrite.
@@ -17,11 +18,11 @@ func TestOnlyTheDispatchersPartOfAJobMustBeStored(t *testing.T) {
 	}}
 	stored := sent.DeepCopy()
 	stored.Labels["team"], stored.Labels["owner"], stored.Annotations = "red", "policy", nil
-	if got := missingOfJob(sent, stored); len(got) > 0 {
+	if got := jobs.Missing(sent, stored); len(got) > 0 {
 		t.Errorf("missing %q, want nothing", got)
 	}
 	delete(stored.Labels, contract.LabelClaimUID)
-	if got := missingOfJob(sent, stored); !slices.Equal(got, []string{"the label " + contract.LabelClaimUID}) {
+	if got := jobs.Missing(sent, stored); !slices.Equal(got, []string{"the label " + contract.LabelClaimUID}) {
 		t.Errorf("missing %q, want the claim's label", got)
 	}
 }
