@@ -155,10 +155,7 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 		!slices.Equal(old.Finalizers, now.Finalizers) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp) {
 		return nil, false
 	}
-	for key, value := range now.Annotations {
-		if old.Annotations[key] == value {
-			continue
-		}
+	for _, key := range changedKeys(old.Annotations, now.Annotations) {
 		uid, _, _ := strings.Cut(key, ".")
 		if !slices.Contains(members, uid) {
 			return nil, false
@@ -166,6 +163,21 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 		uids = append(uids, uid)
 	}
 	return uids, true
+}
+
+// changedKeys returns the keys that were added, changed or removed.
+func changedKeys(old, now map[string]string) (keys []string) {
+	for key, value := range now {
+		if before, was := old[key]; !was || before != value {
+			keys = append(keys, key)
+		}
+	}
+	for key := range old {
+		if _, is := now[key]; !is {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.

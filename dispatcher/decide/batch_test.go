@@ -70,6 +70,7 @@ func batchLaws(out *broken, v View, action Action) {
 	case Launch:
 		out.law("batched an undo", a.MayBatch && a.Undo)
 		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
+		out.law("batched a claim for which something may be in the storage", a.MayBatch && a.Verb == contract.Provision && !a.NothingBefore)
 	case Cancel:
 		out.law("cancelled a Job that another claim of its batch needs", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp && a.Run.Probe == "")
 	case Waive:
