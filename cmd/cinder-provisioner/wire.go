@@ -49,11 +49,8 @@ func work(ctx context.Context, verb contract.Verb, opts options) []run.Ended {
 	if err != nil {
 		return run.End(tasks, err)
 	}
-	build, now := version.Get(), time.Now()
+	build := version.Get()
 	log.Info("Starting", "version", build.Version, "commit", build.Commit, "go", build.Go, "requests", len(tasks))
-	for i := range tasks {
-		tasks[i].Volume.Asked = now
-	}
 	return runner.RunAll(ctx, tasks)
 }
 

@@ -99,10 +99,8 @@ func replay(t *testing.T, endpoint string, c captured, names map[string]string) 
 		t.Fatal(err)
 	}
 	var answer any
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &answer); err != nil {
-			t.Fatalf("%s: %s", c.Name, text)
-		}
+	if len(text) > 0 && json.Unmarshal(text, &answer) != nil {
+		answer = string(text) // as of a URL that an older Cinder does not know
 	}
 	return response.StatusCode, answer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -43,6 +44,7 @@ func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 			slots <- struct{}{}
 			running.Go(func() {
 				defer func() { <-slots }()
+				one.Task.Volume.Asked = time.Now() // not the beginning of the run: a volume that is made late in a long batch would be taken for a copy
 				one.Report, one.Err = r.logging(one.Task).Run(ctx, one.Task)
 			})
 		}

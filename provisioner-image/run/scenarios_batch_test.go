@@ -289,3 +289,41 @@ func TestBatchFindsWhatAnEarlierRunLeft(t *testing.T) {
 		t.Errorf("the ready volume was not used: %v", got.Annotations)
 	}
 }
+
+// While a batch of deletes is at work, an ingress before Cinder answers with the page of its default backend. No volume has been deleted.
+func TestAProxysNotFoundIsNoDeletion(t *testing.T) {
+	w := newWorld(t)
+	w.cinder.Quota = 100
+	w.wantCode(t, w.batch(t, contract.Provision, 3, nil), contract.ExitDone)
+	lists := 0
+	w.cinder.Instead = func(r *http.Request) *cindertest.Reply {
+		if strings.HasSuffix(r.URL.Path, "/volumes/detail") && lists == 0 {
+			lists++
+			return nil
+		}
+		return &cindertest.Reply{Status: http.StatusNotFound, Body: "default backend - 404"}
+	}
+	result := w.batch(t, contract.Delete, 3, nil)
+	for uid, code := range codes(result.Message) {
+		if code == contract.ExitDone {
+			t.Errorf("the volume of claim %s counts as deleted", uid)
+		}
+	}
+	if result.Code == contract.ExitDone || len(w.cinder.Volumes()) != 3 {
+		t.Errorf("code %d, %d volumes are left", result.Code, len(w.cinder.Volumes()))
+	}
+}
+
+// The clocks of a run and of its storage may differ by some minutes, and a batch may take longer than that.
+func TestEachVolumeOfABatchCarriesTheTimeOfItsOwnTurn(t *testing.T) {
+	w := newBatchWorld(t)
+	w.also = map[string]string{"parallel": "1"}
+	w.wantCode(t, w.batch(t, contract.Provision, 3, nil), contract.ExitDone)
+	made := map[string]bool{}
+	for _, v := range w.cinder.Volumes() {
+		made[v.Metadata["flex-provisioner.io/made-at"]] = true
+	}
+	if len(made) != 3 || made[""] {
+		t.Errorf("three volumes were made at %v", made)
+	}
+}

@@ -156,9 +156,6 @@ func (w *world) run(t *testing.T, requests contract.Requests, object any) run.Re
 	if err != nil {
 		tasks = []input.Task{{}}
 	}
-	for i := range tasks {
-		tasks[i].Volume.Asked = time.Now()
-	}
 	ended := run.End(tasks, err)
 	if good := slices.IndexFunc(ended, func(one run.Ended) bool { return one.Err == nil }); good >= 0 {
 		ended = w.runner(t, tasks[good]).RunAll(t.Context(), tasks)

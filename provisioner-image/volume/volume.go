@@ -67,7 +67,7 @@ type Spec struct {
 	Adopt string
 	// CopyOf is the UID of a claim whose PV stands for another volume than Adopt, although Adopt may carry the UID.
 	CopyOf string
-	// Asked is when the run began. A volume that it makes carries it. Without it no mark of time is written.
+	// Asked is when the run began to work for the claim. A volume that it makes carries it. Without it no mark of time is written.
 	Asked time.Time
 	// Access is how the volume is exported, and how the export of a second one is removed.
 	Access Access

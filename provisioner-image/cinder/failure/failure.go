@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ func Of(err error, doing string, special Kinds) error {
 	if !ok {
 		kind = kindOfStatus(answer.Actual)
 	}
+	if kind == volume.Gone && !IsOfAResource(answer.Body) {
+		kind = volume.Unavailable // an ingress once answered so for minutes, and volumes counted as deleted
+	}
 	return &volume.Error{Kind: kind, Doing: doing, Said: MessageIn(answer) + retryAfter(answer), RequestID: RequestID(answer)}
 }
 
@@ -100,6 +104,9 @@ func kindOfStatus(status int) volume.Kind {
 		return volume.Unavailable
 	}
 }
+
+// IsOfAResource reports whether an answer 404 is about a volume or attachment that does not exist. Others are about the URL, or a proxy's.
+func IsOfAResource(body []byte) bool { return bytes.Contains(body, []byte("itemNotFound")) }
 
 // MessageIn returns Cinder's message: {"badRequest": {"code": 400, "message": "…"}}. An answer in another form (a
 // proxy's page, a wrong URL) is described by its status only.

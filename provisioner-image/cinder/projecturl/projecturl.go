@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
 )
 
 // How this Cinder wants its URLs. It is found out once for a process, by the first answer that says it.
@@ -80,7 +82,7 @@ func isOfAResource(answer *http.Response) (bool, error) {
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close() // it was read to its end, or the error says why not
 	answer.Body = io.NopCloser(bytes.NewReader(text))
-	return bytes.Contains(text, []byte("itemNotFound")), err
+	return failure.IsOfAResource(text), err
 }
 
 // withProject returns the request with the project in its URL, or nil if it cannot have one.
