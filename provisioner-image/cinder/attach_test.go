@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -129,7 +130,7 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 		"reserved by an attachment":         {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "reserved") }, 1},
 		"an attachment that failed":         {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "error_attaching") }, 2},
 		"reserved by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.SetStatus(v.ID, "attaching") }, 4},
-		"attached by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.AttachHost(v.ID, "") }, 5},
+		"attached by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.AttachHost(v.ID, "", body.MountPoint) }, 5},
 		"attached, and the answer was lost": {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "attached") }, 0},
 	}
 	for name, tc := range tests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -54,8 +55,8 @@ func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Acces
 }
 
 // hostAttachments returns the IDs of the attachments to this image's host, as the volume itself shows them: every Cinder
-// does so. It is an error if the volume is attached to anything else. Cinder tells the host to administrators only. The
-// volume is the claim's, so that an attachment without a server is taken for one of ours if no other host is named.
+// does so. It is an error if the volume is attached to anything else. Cinder tells the host to administrators only. Where it
+// names none, an attachment is one of ours by the mount point that it was made with.
 func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume.Access) ([]string, error) {
 	all, err := b.cinder.shownAttachments(ctx, v.ID)
 	if err != nil {
@@ -68,6 +69,8 @@ func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume
 			return nil, inUseBy(v, "server "+one.ServerID)
 		case one.HostName != "" && !volume.IsHost(one.HostName, a.Client.Host):
 			return nil, inUseBy(v, "host "+one.HostName)
+		case one.HostName == "" && one.Device != body.MountPoint:
+			return nil, inUseBy(v, "another client")
 		}
 		ours = append(ours, one.AttachmentID)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -46,7 +47,7 @@ func TestReserveIsCompletedFromWhereARunLeftIt(t *testing.T) {
 	}{
 		"available": {func(*cindertest.Server, string) {}, all},
 		"reserved":  {func(s *cindertest.Server, id string) { s.LeaveReserved(id) }, all[1:]},
-		"attached":  {func(s *cindertest.Server, id string) { s.AttachHost(id, "") }, all[1:2]},
+		"attached":  {func(s *cindertest.Server, id string) { s.AttachHost(id, "", body.MountPoint) }, all[1:2]},
 	} {
 		keeper, server := start(t)
 		tc.left(server, ensured(t, keeper).ID)
@@ -94,9 +95,10 @@ func TestRemoveReleasesWhatTheHostHolds(t *testing.T) {
 // Neither is its export removed, nor what others have attached.
 func TestReserveRefusesAVolumeThatAnotherClientHasAttached(t *testing.T) {
 	for whom, attach := range map[string]func(s *cindertest.Server, id string){
-		"server vm-1":  func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
-		"host backup":  func(s *cindertest.Server, id string) { s.AttachHost(id, "Backup") },
-		"someone else": func(s *cindertest.Server, id string) { s.SetStatus(id, "in-use") },
+		"server vm-1":    func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
+		"host backup":    func(s *cindertest.Server, id string) { s.AttachHost(id, "Backup", "/mnt") },
+		"another client": func(s *cindertest.Server, id string) { s.AttachHost(id, "", "/dev/sdb") },
+		"someone else":   func(s *cindertest.Server, id string) { s.SetStatus(id, "in-use") },
 	} {
 		keeper, server := start(t)
 		v := ensured(t, keeper)

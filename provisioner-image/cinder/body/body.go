@@ -41,6 +41,9 @@ type AttachHost struct {
 	ReadOnly bool
 }
 
+// MountPoint is what Cinder keeps of an attachment to this image's host, and shows as its device.
+const MountPoint = "flex-provisioner"
+
 // ToVolumeAttachMap returns the body of the request. The nodes mount the volume where pods need it, so that the mount
 // point, which Cinder requires, only says who attached it.
 func (h AttachHost) ToVolumeAttachMap() (map[string]any, error) {
@@ -49,7 +52,7 @@ func (h AttachHost) ToVolumeAttachMap() (map[string]any, error) {
 		mode = "ro"
 	}
 	return map[string]any{"os-attach": map[string]any{
-		"host_name": h.Host, "mountpoint": "flex-provisioner", "mode": mode,
+		"host_name": h.Host, "mountpoint": MountPoint, "mode": mode,
 	}}, nil
 }
 

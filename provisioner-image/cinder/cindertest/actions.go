@@ -97,7 +97,7 @@ func (s *Server) attachHost(v *disk, with args) answer {
 			" and multiple attachments are not enabled")
 	}
 	u := s.newUse(v.ID)
-	u.Status, u.Attached, u.Mode, u.host, v.Status = "attached", attachedAt, with.Mode, host, "in-use"
+	u.Status, u.Attached, u.Mode, u.host, u.mountPoint, v.Status = "attached", attachedAt, with.Mode, host, with.Mountpoint, "in-use"
 	return answer{http.StatusAccepted, nil}
 }
 

@@ -20,8 +20,8 @@ type use struct {
 	Mode     string         `json:"attach_mode"`
 	Info     map[string]any `json:"connection_info"`
 
-	// host is that of an attachment by os-attach.
-	host string
+	// host and mountPoint are those of an attachment by os-attach.
+	host, mountPoint string
 }
 
 // Attachments lists the IDs of the attachments, in the order of their creation.
@@ -45,11 +45,11 @@ func (s *Server) Attach(volumeID, status string) {
 }
 
 // AttachHost attaches a volume to a host without a server, as os-attach does.
-func (s *Server) AttachHost(volumeID, host string) {
+func (s *Server) AttachHost(volumeID, host, mountPoint string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.newUse(volumeID)
-	u.Status, u.host = "attached", sanitized(host)
+	u.Status, u.host, u.mountPoint = "attached", sanitized(host), mountPoint
 	s.volumes[volumeID].Status = "in-use"
 }
 

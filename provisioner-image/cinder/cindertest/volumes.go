@@ -116,6 +116,7 @@ type shownUse struct {
 	VolumeID   string  `json:"volume_id"`
 	Server     *string `json:"server_id"`
 	Host       *string `json:"host_name"`
+	Device     *string `json:"device"`
 	Attached   string  `json:"attached_at"`
 }
 
@@ -129,7 +130,7 @@ func (s *Server) shown(v *disk) disk {
 			if s.HidesHosts {
 				host = nil
 			}
-			now.Attachments = append(now.Attachments, shownUse{v.ID, u.ID, v.ID, u.Server, host, u.Attached})
+			now.Attachments = append(now.Attachments, shownUse{v.ID, u.ID, v.ID, u.Server, host, orNull(u.mountPoint), u.Attached})
 		}
 	}
 	return now
