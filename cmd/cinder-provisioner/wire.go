@@ -67,7 +67,7 @@ func connect(ctx context.Context, task input.Task, opts options, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	return run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log), nil
+	return run.New(volume.NewKeeper(cinder.NewBackend(storage, wait), wait), pv.NewStore(kube), log, time.Now), nil
 }
 
 func readTasks(verb contract.Verb, opts options) ([]input.Task, error) {

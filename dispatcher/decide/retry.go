@@ -69,8 +69,7 @@ func nextAttempt(last *Run) int {
 // mayBatch reports whether a run may share its Job: no run has reported anything about the request yet, and what an earlier one may have made for a claim is
 // looked for alone.
 func mayBatch(launch Launch, last *Run) bool {
-	hasBegun := last != nil && last.Outcome.Verdict != contract.NotStarted || launch.Verb == contract.Provision && !launch.NothingBefore
-	return !launch.Undo && !launch.NeverBound && !hasBegun
+	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted) && (launch.Verb != contract.Provision || launch.NothingBefore)
 }
 
 // hasTargetChanged reports whether the target has another config or another node than the run.

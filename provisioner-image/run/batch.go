@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -44,7 +43,7 @@ func (r *Runner) RunAll(ctx context.Context, tasks []input.Task) []Ended {
 			slots <- struct{}{}
 			running.Go(func() {
 				defer func() { <-slots }()
-				one.Task.Volume.Asked = time.Now() // not the beginning of the run: a volume that is made late in a long batch would be taken for a copy
+				one.Task.Volume.Asked = r.now() // not the beginning of the run: a volume that is made late in a long batch would be taken for a copy
 				one.Report, one.Err = r.logging(one.Task).Run(ctx, one.Task)
 			})
 		}
@@ -62,7 +61,7 @@ func (r *Runner) ahead(ctx context.Context, tasks []input.Task) (*Runner, error)
 	if err != nil {
 		return nil, err
 	}
-	return New(keeper, r.store, r.log), nil
+	return New(keeper, r.store, r.log, r.now), nil
 }
 
 // logging returns a Runner whose log says which task of a batch a line is about.
@@ -70,7 +69,7 @@ func (r *Runner) logging(task input.Task) *Runner {
 	if !task.Shared {
 		return r
 	}
-	return New(r.keeper, r.store, r.log.With("request", task.Request.UID))
+	return New(r.keeper, r.store, r.log.With("request", task.Request.UID), r.now)
 }
 
 // isForAlone reports whether a task of a batch ended so that a run of its own may end otherwise. It has no result then, by

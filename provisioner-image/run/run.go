@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -16,11 +17,12 @@ type Runner struct {
 	keeper *volume.Keeper
 	store  *pv.Store
 	log    *slog.Logger
+	now    func() time.Time
 }
 
-// New returns a Runner that uses a keeper of volumes and a store of PVs.
-func New(keeper *volume.Keeper, store *pv.Store, log *slog.Logger) *Runner {
-	return &Runner{keeper: keeper, store: store, log: log}
+// New returns a Runner that uses a keeper of volumes, a store of PVs and a clock.
+func New(keeper *volume.Keeper, store *pv.Store, log *slog.Logger, now func() time.Time) *Runner {
+	return &Runner{keeper: keeper, store: store, log: log, now: now}
 }
 
 // Report is what a successful run reports. Most verbs report nothing, since the PV says it.

@@ -172,7 +172,7 @@ func (w *world) runner(t *testing.T, task input.Task) *run.Runner {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&w.printed, nil))
-	return run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log)
+	return run.New(volume.NewKeeper(cinder.NewBackend(storage, atOnce), atOnce), pv.NewStore(w.kube), log, time.Now)
 }
 
 func (w *world) input(t *testing.T, requests contract.Requests, object any) input.Sources {

@@ -43,21 +43,33 @@ func refuseAdoption(spec Spec, reason string) error {
 	return &Error{Kind: Unsuitable, Doing: "adopt volume " + spec.Adopt, Said: reason}
 }
 
-// whyNotAdopted returns why the volume cannot become the claim's, or "". A copy, such as a restored backup, belongs to no
-// claim and no cluster, whatever marks of its original it carries.
+// whyNotAdopted returns why the volume cannot become the claim's, or "".
 func (v Volume) whyNotAdopted(spec Spec) string {
-	switch owner := v.UID(); {
-	case v.isOfAnother(spec.ClusterUID) && !v.isCopy():
-		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that has given it up, remove " + KeyClusterUID +
-			" and " + KeyUID + " from its metadata"
-	case owner != "" && owner != spec.UID && owner != spec.CopyOf && !v.isCopy():
-		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
+	switch why := v.whyOfOthers(spec); {
+	case why != "":
+		return why
 	case v.State != Free:
 		return fmt.Sprintf("its status is %q, not available", v.Status)
 	case spec.Type != "" && v.Type != spec.Type:
 		return fmt.Sprintf("it is of volume type %q, the storage class has %q", v.Type, spec.Type)
 	case v.SizeGiB < spec.SizeGiB:
 		return fmt.Sprintf("it has %d GiB, the claim asks for %d", v.SizeGiB, spec.SizeGiB)
+	default:
+		return ""
+	}
+}
+
+// whyOfOthers returns which other claim or cluster the volume belongs to, or "". A copy, such as a restored backup, belongs to none,
+// whatever marks of its original it carries.
+func (v Volume) whyOfOthers(spec Spec) string {
+	switch owner := v.UID(); {
+	case v.isCopy():
+		return ""
+	case v.isOfAnother(spec.ClusterUID):
+		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that has given it up, remove " + KeyClusterUID +
+			" and " + KeyUID + " from its metadata"
+	case owner != "" && owner != spec.UID && owner != spec.CopyOf:
+		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"
 	default:
 		return ""
 	}

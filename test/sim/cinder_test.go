@@ -83,10 +83,7 @@ func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakeclu
 	if err != nil {
 		return exitOf(run.End(tasks, err))
 	}
-	for i := range tasks {
-		tasks[i].Volume.Asked = time.Now()
-	}
-	runner := run.New(volume.NewKeeper(cinder.NewBackend(api, wait), wait), pv.NewStore(c.Kube), slog.New(slog.DiscardHandler))
+	runner := run.New(volume.NewKeeper(cinder.NewBackend(api, wait), wait), pv.NewStore(c.Kube), slog.New(slog.DiscardHandler), time.Now)
 	return exitOf(runner.RunAll(ctx, tasks))
 }
 
