@@ -60,7 +60,7 @@ up() {
   test/cluster/up.sh
   [ -n "$cluster" ] || OURS+=(cluster)
   [ -e "$LAB_STATE/cinder/settings" ] || OURS+=(cinder)
-  MODE=noauth BACKENDS=lvm,lvmmp test/cinder/up.sh
+  MODE=noauth BACKENDS=lvm,lvmmp,fc test/cinder/up.sh
   scripts/deploy.sh
 }
 

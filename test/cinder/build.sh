@@ -5,7 +5,7 @@
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-BACKENDS=${BACKENDS:-lvm,lvmmp}
+BACKENDS=${BACKENDS:-lvm,lvmmp,fc}
 SUITE=$CINDER_SUITE
 NEW=$CINDER_ROOTFS.new
 OLD=$CINDER_ROOTFS.old

@@ -2,7 +2,7 @@
 # up.sh: a real Cinder on the lab's network, from nothing; the first time it builds what it needs (build.sh).
 #   MODE=noauth|keystone           default noauth
 #   CINDER=17|21|26|28             the release (21), each from the Debian release that has it
-#   BACKENDS=lvm,lvmmp,...         of lvm lvmmp fc nvme nfs ceph; default lvm,lvmmp; the first is the default type
+#   BACKENDS=lvm,lvmmp,...         of lvm lvmmp fc nvme nfs ceph; default lvm,lvmmp,fc; the first is the default type
 #   KEEP_STATE=1                   volumes and accounts of the last time are kept (same MODE and BACKENDS)
 # A Cinder that is up with these settings is left alone. One with others, or half up, is taken down first.
 set -euo pipefail
@@ -12,7 +12,7 @@ set -euo pipefail
 . "$CINDER_SRC/services.sh"
 # shellcheck source=test/cinder/ceph.sh
 . "$CINDER_SRC/ceph.sh"
-export MODE=${MODE:-noauth} BACKENDS=${BACKENDS:-lvm,lvmmp}
+export MODE=${MODE:-noauth} BACKENDS=${BACKENDS:-lvm,lvmmp,fc}
 
 check_settings() {
   local backend

@@ -1,4 +1,4 @@
-//go:build e2e && long
+//go:build e2e
 
 package e2e
 
@@ -17,6 +17,7 @@ import (
 // the disk's own name where a PV cannot name the LUN. There is no adapter here, so a loop device over Cinder's own file of the volume stands for the disk,
 // and the test makes the link. The rest is the kubelet's: search, file system, mount, unmount and the release of the device.
 func TestFibreChannelVolumeIsMountedByTheKubeletsOwnPlugin(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ lun, fsType string }{
 		"by port and LUN":        {"7", "xfs"},
 		"by the disk's own name": {"300", "ext4"},
@@ -34,7 +35,7 @@ func TestFibreChannelVolumeIsMountedByTheKubeletsOwnPlugin(t *testing.T) {
 			contains(t, "the mount", w.read(claim, "node1", "echo from node1 >/data/file; grep ' /data ' /proc/mounts"), " "+tc.fsType+" ")
 			w.unplug("1", loop, links)
 
-			w.pod(withGroup(shell("reader", "node2", "cat /data/file", claim)))
+			w.pod(writable(shell("reader", "node2", "cat /data/file", claim)))
 			pod, err := kube.CoreV1().Pods(w.ns).Get(w.ctx(), "reader", metav1.GetOptions{})
 			w.must(err, "read the pod")
 			w.eventWithin(toMount, pod, "FailedMount", "no fc disk found")

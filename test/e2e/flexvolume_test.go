@@ -47,7 +47,7 @@ func TestFlexVolumeIsMountedByADriverInBash(t *testing.T) {
 	source := w.flexSource(w.bound(claim))
 	iqn := source.Options["target_iqn"]
 
-	w.pod(withGroup(shell("holder", "node1", "echo from node1 >/data/file; grep ' /data ' /proc/mounts; until [ -e /data/end ]; do sleep 0.1; done; cat /data/end", claim)))
+	w.pod(writable(shell("holder", "node1", "echo from node1 >/data/file; grep ' /data ' /proc/mounts; until [ -e /data/end ]; do sleep 0.1; done; cat /data/end", claim)))
 	w.eventually(toMount, "node1 to be logged in", func(ctx context.Context) error { return loggedIn(ctx, "1", iqn) })
 	equal(t, "the file in another pod on the node", w.read(claim, "node1", "until [ -e /data/file ]; do sleep 0.1; done; cat /data/file", readOnly), "from node1\n")
 	w.must(loggedIn(w.ctx(), "1", iqn), "the session of the other pod")
@@ -113,12 +113,6 @@ func TestFlexVolumeWithAWrongPasswordIsNotMounted(t *testing.T) {
 			t.Error("the kubelet's log holds a password")
 		}
 	}
-}
-
-// withGroup makes the pod's volume belong to the group of the image's user.
-func withGroup(pod *corev1.Pod) *corev1.Pod {
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(65532))}
-	return pod
 }
 
 // loggedIn returns an error unless a node has a session with a target.
