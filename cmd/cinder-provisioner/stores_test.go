@@ -88,7 +88,7 @@ func fakeKeystoneStore(t *testing.T) store {
 
 func realStore(t *testing.T, openrc string) store {
 	t.Helper()
-	env := readOpenrc(t, openrc)
+	env := cindertest.ReadOpenrc(t, openrc)
 	actual := store{
 		endpoint: env["OS_CINDER_ENDPOINT"], keystone: env["OS_AUTH_URL"], token: "admin:admin", types: map[string]string{},
 		release: os.Getenv("FLEX_TEST_CINDER_RELEASE"),
@@ -108,21 +108,6 @@ func realStore(t *testing.T, openrc string) store {
 		}
 	}
 	return actual
-}
-
-func readOpenrc(t *testing.T, openrc string) map[string]string {
-	t.Helper()
-	data, err := os.ReadFile(openrc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(string(data)) {
-		if name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "="); ok {
-			env[name] = strings.Trim(value, `"'`)
-		}
-	}
-	return env
 }
 
 // get reads one of Cinder's resources.

@@ -1,7 +1,6 @@
 package cinder_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -47,19 +46,7 @@ func onCinders(t *testing.T, fakes []int, test func(t *testing.T, login credenti
 
 func readOpenrc(t *testing.T, path string) credentials.Login {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	env := map[string]string{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		name, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "), "=")
-		if ok {
-			env[name] = strings.Trim(value, `"'`)
-		}
-	}
-	login, err := credentials.FromEnv(env, os.ReadFile)
+	login, err := credentials.FromEnv(cindertest.ReadOpenrc(t, path), os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}

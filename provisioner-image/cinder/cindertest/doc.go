@@ -5,5 +5,7 @@
 //
 // It may not import what it tests. No code but tests may import it.
 //
+// Tests that meet a real Cinder as well read its account with ReadOpenrc.
+//
 // Start at Server in server.go, and at its fields, by which a test disturbs it.
 package cindertest
