@@ -132,17 +132,76 @@ func (i image) mustNot(said string, commands ...string) {
 // open is a session of qemu-io over librbd. The key is in a file of the lab's, not in an argument, and no keyring is.
 func (i image) open(commands []string) (string, error) {
 	i.w.t.Helper()
-	name := "rbd-key-" + i.w.ns
-	file := filepath.Join(os.Getenv("LAB_STATE"), "cinder", "tmp", name)
-	i.w.must(os.WriteFile(file, []byte(i.key), 0o600), "write the key")
+	file := i.keyFile()
 	defer os.Remove(file)
 	args := []string{
-		"qemu-io", "--object", "secret,id=key,format=base64,file=/tmp/" + name,
-		"--image-opts", "driver=rbd,pool=" + i.pool + ",image=" + i.name + ",user=" + i.user + ",key-secret=key,auth-client-required.0=cephx",
+		"qemu-io", "--object", "secret,id=key,format=base64,file=/tmp/" + filepath.Base(file), "--image-opts", i.driver(),
 	}
 	for _, command := range commands {
 		args = append(args, "-c", command)
 	}
 	out, err := exec.CommandContext(i.w.ctx(), "../cinder/exec.sh", args...).CombinedOutput()
 	return string(out), err
+}
+
+// driver is the image in the words of qemu's driver for it, librbd.
+func (i image) driver() string {
+	return "driver=rbd,pool=" + i.pool + ",image=" + i.name + ",user=" + i.user + ",key-secret=key,auth-client-required.0=cephx"
+}
+
+// keyFile writes the key, and returns where it is on the machine.
+func (i image) keyFile() string {
+	i.w.t.Helper()
+	file := filepath.Join(labState(), "cinder", "tmp", "rbd-key-"+i.w.ns)
+	i.w.must(os.WriteFile(file, []byte(i.key), 0o600), "write the key")
+	return file
+}
+
+// asDisk shows the image as a disk, which it calls DISK, as long as a command runs.
+const asDisk = `
+exec 2>&1
+dir=$(mktemp -d /run/rbd.XXXXXX)
+end() {
+  umount "$dir/data" 2>/dev/null || true
+  [ -z "${DISK:-}" ] || losetup --detach "$DISK"
+  if [ -s "$dir/pid" ]; then
+    pid=$(cat "$dir/pid")
+    kill "$pid" # and it writes out what it holds
+    while [ -d "/proc/$pid" ]; do sleep 0.05; done
+  fi
+  rm -rf --one-file-system "$dir"
+}
+trap end EXIT
+: >"$dir/image"
+mkdir "$dir/data"
+qemu-storage-daemon --daemonize --pidfile "$dir/pid" --object "secret,id=key,format=base64,file=$1" --blockdev "$2,node-name=disk" \
+  --export "type=fuse,id=disk,node-name=disk,mountpoint=$dir/image,writable=on"
+DISK=$(losetup --find --show "$dir/image")
+cd "$dir"
+eval "$3"
+`
+
+// onNode runs a command on a node that has the image as a disk, as a node plugin maps it: by librbd, FUSE and a loop device, with the monitor that
+// ceph-csi's configuration names for the PV's cluster. No keyring and no configuration of Ceph's is there.
+func (i image) onNode(node, command string) string {
+	i.w.t.Helper()
+	file := i.keyFile()
+	defer os.Remove(file)
+	out, err := onNode(i.w.ctx(), node, "bash", "-ec", asDisk, "as-disk", file, i.driver()+",server.0.host=10.250.0.1,server.0.port=6789", command)
+	i.w.must(err, "use "+i.name+" on node"+node+": "+out)
+	return out
+}
+
+// The file system of the PV is made, written and read through the image, on one node after the other.
+func TestCephVolumeHoldsAFileSystemThatAnotherNodeReads(t *testing.T) {
+	w := newWorld(t, "ceph-files")
+	claim := w.claim(w.cephClass(), "data")
+	i := w.image(claim)
+	fsType := w.bound(claim).Spec.CSI.FSType
+	equal(t, "the PV's file system", fsType, "ext4")
+	i.onNode("1", "mkfs."+fsType+` -q -F -m0 "$DISK" && mount "$DISK" data && echo from node1 >data/file && sync && umount data`)
+	contains(t, "the file on the other node", i.onNode("2", `mount "$DISK" data && cat data/file && echo from node2 >data/file && sync`), "from node1")
+	contains(t, "the file back on the first node", i.onNode("1", `mount "$DISK" data && cat data/file`), "from node2")
+	w.deleteClaim(claim)
+	w.vanished(claim)
 }
