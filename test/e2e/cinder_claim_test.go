@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A claim of the class cinder-iscsi becomes one volume that only its password opens, by a Job on the node
@@ -49,6 +50,9 @@ var statusAfter = map[string]string{
 func (w *world) checkVolume(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, vol volume) {
 	w.t.Helper()
 	equal(w.t, "the volume's claim", vol.Metadata["flex-provisioner.io/claim-uid"], string(claim.UID))
+	system, err := kube.CoreV1().Namespaces().Get(w.ctx(), "kube-system", metav1.GetOptions{})
+	w.must(err, "read the namespace kube-system")
+	equal(w.t, "the volume's cluster", vol.Metadata["flex-provisioner.io/cluster-uid"], string(system.UID))
 	equal(w.t, "the volume's size", vol.Size, 1)
 	equal(w.t, "the volume's type", vol.Type, "lvm")
 	workflow := pv.Annotations["flex-provisioner.io/cinder-attach-api"]

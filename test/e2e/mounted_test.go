@@ -100,12 +100,26 @@ func TestACloneHasTheDataOfItsSource(t *testing.T) {
 	equal(t, "the file of the source", w.read(source, "node1", "cat /data/file"), "original\n")
 }
 
+// addressesOf prints the portal of each session with a target, as the kernel shows them.
+const addressesOf = `
+grep -rls "$1" /sys/class/iscsi_host --include targetname | while read -r name; do
+  cat "${name%/iscsi_session/*}"/connection*/iscsi_connection/connection*/address
+done | sort`
+
 func TestAVolumeWithTwoPortalsIsMounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "two-portals")
 	w.class(w.ns, parameter("type", "lvmmp"))
 	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"multipath": "true"}))
 	claim := w.claim(w.ns, "data")
+	source := w.bound(claim).Spec.ISCSI
+	equal(t, "the PV's portals", fmt.Sprint(append([]string{source.TargetPortal}, source.Portals...)), "[10.250.0.1:3260 10.250.0.2:3260]")
+	w.pod(shell("holder", "node1", "sleep 600", claim))
+	w.eventually(toMount, "the pod to run, its volume mounted", func(ctx context.Context) error { return runs(ctx, w.ns, "holder") })
+	portals, err := onNode(w.ctx(), "1", "bash", "-c", addressesOf, "addresses-of", source.IQN)
+	w.must(err, "look for the node's sessions")
+	equal(t, "the portals that the node is logged in to", portals, "10.250.0.1\n10.250.0.2")
+	w.deletePods("holder")
 	w.read(claim, "node1", "echo by two portals >/data/file")
 	equal(t, "the file on the other node", w.read(claim, "node2", "cat /data/file"), "by two portals\n")
 }
@@ -178,6 +192,30 @@ func TestAVolumeIsNotDeletedBeforeItsNodeHasLoggedOut(t *testing.T) {
 	})
 	contains(t, "tgtd's targets", w.targets(), pv.Spec.ISCSI.IQN)
 	w.kubelet("2", "CONT")
+	w.vanished(claim)
+}
+
+// The attacher of a CSI driver says by a VolumeAttachment that a node has a volume.
+func TestAVolumeIsNotDeletedWhileAVolumeAttachmentNamesItsPV(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "attached")
+	claim := w.claim(cinderClass, "data")
+	pv := w.bound(claim)
+	attachments := kube.StorageV1().VolumeAttachments()
+	_, err := attachments.Create(w.ctx(), &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: w.ns},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.example.com", NodeName: "node2", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv.Name},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err, "create a VolumeAttachment")
+	w.whenDone(func() { w.gone(attachments.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "VolumeAttachment "+w.ns) })
+	w.deleteClaim(claim)
+	w.eventWithin(time.Minute+toBind, pv, "VolumeInUse", "the node node2", "the VolumeAttachment "+w.ns)
+	jobs, err := jobsOf(w.ctx(), string(claim.UID), "delete")
+	w.must(err, "list the claim's Jobs")
+	equal(t, "the Jobs that delete the volume", fmt.Sprint(names(jobs)), "[]")
+	w.must(attachments.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "delete the VolumeAttachment")
 	w.vanished(claim)
 }
 
