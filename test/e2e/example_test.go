@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,32 @@ func (w *world) apply(name string, without ...string) {
 			w.t.Errorf("take the example %s back: %v", name, err)
 		}
 	})
+}
+
+// The older provisioner's example works by its names, with the config that is shipped. Its class has the name of the one that is deployed, so no other test
+// runs meanwhile.
+func TestOlderProvisionersExampleProvisions(t *testing.T) {
+	w := newWorld(t, "classic")
+	docs := documents(w, "../../deploy/examples/cinder-classic.yaml")
+	equal(t, "the documents of the example", len(docs), 2)
+	w.remove(func() {
+		w.deleteClass(cinderClass)
+		w.must(kubectl(w.ctx(), "", "apply", "-f", "../../deploy/examples/cinder-iscsi.yaml"), "deploy the class again")
+	})
+	w.deleteClass(cinderClass)
+	w.must(kubectl(w.ctx(), docs[0], "apply", "-f", "-"), "apply the class")
+	time.Sleep(2 * time.Second) // until the dispatchers' caches show this class and no longer the other
+	w.must(kubectl(w.ctx(), docs[1], "apply", "-n", w.ns, "-f", "-"), "apply the claim")
+	claim, err := kube.CoreV1().PersistentVolumeClaims(w.ns).Get(w.ctx(), "pv1", metav1.GetOptions{})
+	w.must(err, "read the claim")
+	w.claims = append(w.claims, claim)
+
+	if pv := w.bound(claim); pv.Spec.ISCSI == nil {
+		t.Errorf("the PV's source is %+v", pv.Spec.PersistentVolumeSource)
+	}
+	equal(t, "the volume's type", w.onlyVolume(claim).Type, "iscsi")
+	w.deleteClaim(claim)
+	w.vanished(claim)
 }
 
 func kubectl(ctx context.Context, input string, args ...string) error {

@@ -1,4 +1,5 @@
-"""After a start of Cinder: waits for its pools, raises the quota, makes a volume type for each backend.
+"""After a start of Cinder: waits for its pools, raises the quota, makes a volume type for each backend, and
+"iscsi", which the older provisioner's example names.
 
 What is there already is left as it is, so that it serves a restart too.
 """
@@ -44,10 +45,13 @@ def raise_quota(cinder):
 
 def make_types(cinder):
     have = {volume_type['name'] for volume_type in cinder('GET', '/types')['volume_types']}
-    for backend in BACKENDS:
-        if backend not in have:
+    types = {backend: backend for backend in BACKENDS}
+    if 'lvm' in BACKENDS:
+        types['iscsi'] = 'lvm'
+    for name, backend in types.items():
+        if name not in have:
             cinder('POST', '/types', {'volume_type': {
-                'name': backend, 'extra_specs': {'volume_backend_name': backend}}})
+                'name': name, 'extra_specs': {'volume_backend_name': backend}}})
 
 
 def main():
