@@ -36,7 +36,7 @@ left_out() {
 }
 
 # allowed: how long the tests may take. With Ceph and what else is long, make e2e's half hour is not enough.
-allowed() { [[ ,$TAGS, == *,long,* ]] && echo 60m || echo 32m; }
+allowed() { [[ ,$TAGS, == *,@(long|storms),* ]] && echo 60m || echo 32m; }
 
 run_tests() {
   began=$SECONDS

@@ -27,25 +27,31 @@ func TestNoSecretLeaks(t *testing.T) {
 		_, password := w.chap(w.bound(claim))
 		secrets = append(secrets, password)
 	}
+	w.findsNoSecret(canaries, secrets)
+}
+
+// findsNoSecret searches all places, and more, for these secrets and all others that are known, and first for the canaries.
+func (w *world) findsNoSecret(canaries map[string]string, secrets []string, more ...place) {
+	w.t.Helper()
 	credential, err := cinderCredential(w.ctx())
 	w.must(err, "find what to search for")
 	secrets = slices.Compact(slices.Sorted(slices.Values(append(append(secrets, knownPasswords()...), credential))))
 
-	places := w.places()
+	places := append(w.places(), more...)
 	for kind, canary := range canaries {
 		found := strings.Join(leaks(places, canary), " ")
-		contains(t, "where the canary of the "+kind+" was found", found, kind)
+		contains(w.t, "where the canary of the "+kind+" was found", found, kind)
 	}
 	w.dispatchersLog(places)
 	for i, secret := range secrets {
 		if len(secret) < 12 {
-			t.Errorf("the secret %d is too short to be searched for", i)
+			w.t.Errorf("the secret %d is too short to be searched for", i)
 		}
 		for _, name := range leaks(places, secret) {
-			t.Errorf("the secret %d stands in the %s", i, name)
+			w.t.Errorf("the secret %d stands in the %s", i, name)
 		}
 	}
-	t.Logf("searched %d places for %d secrets", len(places), len(secrets))
+	w.t.Logf("searched %d places for %d secrets", len(places), len(secrets))
 }
 
 // plant puts a canary of its own into a log, an argument, a variable and an event, and returns each with

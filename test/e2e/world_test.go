@@ -147,8 +147,13 @@ func known(err error) error {
 // poll calls look until it returns no error, and returns its last error. A call may outlast the timeout: the error of a
 // cancelled request would say nothing.
 func poll(ctx context.Context, timeout time.Duration, look func(context.Context) error) error {
+	return pollEvery(ctx, 200*time.Millisecond, timeout, look)
+}
+
+// pollEvery does so with a pause of another length.
+func pollEvery(ctx context.Context, pause, timeout time.Duration, look func(context.Context) error) error {
 	last := errors.New("never looked")
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pause, timeout, true, func(context.Context) (bool, error) {
 		last = look(ctx)
 		return last == nil, nil
 	})
