@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -26,7 +27,7 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 		case err != nil:
 			return 0, err
 		case readiness == decide.Blocked:
-			return recheckMembers, nil
+			return c.recheckBlocked(o.Jobs[run.Name]), nil
 		case readiness == decide.Ready:
 			wanted++
 		case run.Verb == contract.Delete:
@@ -40,6 +41,11 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 	result, err := c.actor.Confirm(ctx, o, run, members...)
 	c.hints.put(o.UID, result.Hint, c.clock.Now())
 	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
+}
+
+// recheckBlocked returns when a gated Job is looked at again that something keeps from being confirmed. A pod on a lost node may do so for an hour.
+func (c *Controller) recheckBlocked(job *batchv1.Job) time.Duration {
+	return min(max(c.clock.Since(job.CreationTimestamp.Time)/10, recheckMembers), 10*time.Second)
 }
 
 // cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
