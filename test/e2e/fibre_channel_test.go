@@ -23,6 +23,7 @@ func TestFibreChannelVolumeIsMountedByTheKubeletsOwnPlugin(t *testing.T) {
 		"by the disk's own name": {"300", "ext4"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "fc")
 			w.class(w.ns, parameter("type", "fc"), parameter("connection", "fibre_channel"), parameter("fsType", tc.fsType),
 				parameter("volume-metadata", "lab-lun="+tc.lun))
