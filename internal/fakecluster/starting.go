@@ -79,8 +79,12 @@ func (c *Cluster) kill(pod *corev1.Pod) {
 
 // endUnstarted ends a pod whose container was never created.
 func (c *Cluster) endUnstarted(pod *corev1.Pod, reason string) {
+	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 	set(c, Kubelet, pod, func(p *corev1.Pod) {
+		for _, s := range p.Status.ContainerStatuses {
+			state = s.State
+		}
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: p.Status.ContainerStatuses[0].State}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: state}}
 	})
 }

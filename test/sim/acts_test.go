@@ -102,6 +102,9 @@ var faults = []act{
 	}},
 	{"the PV controller stops", func(w *world) string { w.BinderDown = true; return "it" }},
 	{"the PV controller goes on", func(w *world) string { w.BinderDown = false; return "it" }},
+	{"a node is removed", (*world).removeNode},
+	{"images cannot be pulled", func(w *world) string { return w.setWaits("ErrImagePull") }},
+	{"images can be pulled", func(w *world) string { return w.setWaits("") }},
 	{"a node is cordoned", func(w *world) string { w.Cordoned = "node-1"; return w.Cordoned }},
 	{"no node is cordoned", func(w *world) string { w.Cordoned = ""; return "any" }},
 	{"kubelets stop to end pods", func(w *world) string { w.NodeLost = true; return "all" }},
@@ -165,6 +168,7 @@ var classes = []class{
 	{name: "iron", policy: corev1.PersistentVolumeReclaimRetain},
 	{name: "tin", keys: []string{"write-pv", "dispatcher"}},
 	{name: "zinc", changes: []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, keys: []string{"run-on", "selected-node"}},
+	{name: "lead", changes: []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, keys: []string{"run-on", "selected-node", "node-gone", "forget"}},
 	{name: "cobalt", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs}, parameters: map[string]string{"type": cindertest.TypePlain, "smartclone": "true"}},
 	{name: "nickel", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs, "batch-size", "8"}, parameters: map[string]string{"type": cindertest.TypePlain, "parallel": "1", "smartclone": "true"}},
 	{name: "chrome", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs}, parameters: map[string]string{"type": cindertest.TypePlain, "attach-api": "reserve", "smartclone": "true"}},
@@ -182,10 +186,8 @@ func (w *world) setUp() {
 	w.Images[cinderImage] = fakecluster.Image{Program: w.runCinder}
 	w.cinder.Server = cindertest.NewUnserved(cindertest.Releases()[w.rand.IntN(4)])
 	w.cinder.Quota, w.cinder.failed = 1000, map[string]string{}
-	w.CreateNode("node-1")
-	w.CreateNode("node-2")
 	for range 1000 {
-		w.Choices = append(w.Choices, []string{"node-1", "node-2"}[w.rand.IntN(2)])
+		w.Choices = append(w.Choices, nodes[w.rand.IntN(len(nodes))])
 	}
 	w.createMissing()
 	for range claimsAtFirst {
@@ -197,7 +199,7 @@ func (w *world) setUp() {
 
 // createMissing creates the classes and configs that are missing.
 func (w *world) createMissing() string {
-	created := ""
+	created := w.createMissingNodes()
 	for _, c := range classes {
 		if fakecluster.Get[*storagev1.StorageClass](w, "", c.name) == nil {
 			w.CreateClass(c.name, cmp.Or(c.policy, corev1.PersistentVolumeReclaimDelete), append(c.changes, func(class *storagev1.StorageClass) {
@@ -231,6 +233,9 @@ func (w *world) work(r *fakecluster.Run) fakecluster.Exit {
 
 // works does the work, and leaves the PV to the dispatcher where the config says so.
 func works(r *fakecluster.Run) fakecluster.Exit {
+	if r.Request.Class == "lead" || r.Request.Class == "zinc" {
+		return onItsNode(r)
+	}
 	if r.Verb != contract.Provision || r.Request.Class != "tin" {
 		return fakecluster.Works(r)
 	}
@@ -292,6 +297,7 @@ func (w *world) changeConfig() string {
 // heal ends every fault. One dispatcher runs from then on.
 func (w *world) heal() {
 	w.calm, w.BinderDown, w.NodeLost, w.Cordoned = true, false, false, ""
+	w.setWaits("")
 	w.cinder.recover()
 	w.Server.Refuse(nil)
 	w.Server.LoseAnswer(nil)
