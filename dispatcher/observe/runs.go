@@ -20,7 +20,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	uid := string(o.UID)
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
-	run.First = job.Labels[contract.LabelClaimUID] == uid
+	run.First = jobs.UIDs(job)[0] == uid // not by its label, which anybody may take off
 	if run.Recorded != nil && !run.Held {
 		reader = b.Caches // without the record there is no reason to ask the API server for the pods
 	}
@@ -172,7 +172,7 @@ func outputOf(job *batchv1.Job, run decide.Run, pods []*corev1.Pod) string {
 
 // DescribedPV returns the PV that a container with write-pv: dispatcher describes, or why it cannot be created.
 func DescribedPV(job *batchv1.Job, description string, allowed jobs.Allowance) (*corev1.PersistentVolume, string) {
-	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID])
+	_, skeleton, err := runs.Recorded(job.Spec.Template.Annotations, jobs.UIDs(job)[0])
 	if err != nil {
 		return nil, err.Error()
 	}
