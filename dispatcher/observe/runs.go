@@ -56,6 +56,7 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
 func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job, pods []*corev1.Pod) {
 	if run.Recorded != nil {
+		*run.Recorded = run.Recorded.EndedBy(b.Clock.Now(), run.Created)
 		run.Outcome = *run.Recorded
 		run.Short = run.Record.Short(run.Outcome)
 		b.observeDescribed(run, job, run.Described)

@@ -1,0 +1,30 @@
+package controller_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// A leader whose clock was ten minutes ahead has recorded a failure. In a storm on a real cluster all claims once waited until then.
+func TestARecordOfTheFutureHoldsUpNoRetry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		p := w.Start()
+		w.CreateClaim("data")
+		w.Until("the first run is on record", time.Minute, func() bool { return len(w.Runs) == 1 && len(w.HeldRecords()) == 1 })
+		w.Advance(500 * time.Millisecond)
+		w.End(p)
+		job := fakecluster.List[*batchv1.Job](w)[0]
+		fakecluster.Update(w, fakecluster.DispatcherName, job, func(job *batchv1.Job) {
+			job.Annotations[jobs.AnnOutcome] = `{"verdict":"TryAgain","finished":"` + time.Now().Add(10*time.Minute).Format(time.RFC3339Nano) + `"}`
+		})
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.Start()
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+	})
+}
