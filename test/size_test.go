@@ -25,7 +25,9 @@ const (
 
 // tooLarge are the packages that are larger than maxPackage, each with the number of lines that it may have.
 var tooLarge = map[string]int{
-	"dispatcher/decide":    1320, // its rules are methods of one View
+	"dispatcher/act":       1270, // its actions are methods of one Actor
+	"dispatcher/decide":    1440, // its rules are methods of one View
+	"dispatcher/observe":   1350, // its facts are of one Observation
 	"internal/fakecluster": 2680, // code of tests only
 }
 

@@ -1,85 +1,145 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
+
+// all is the value of a flag that is given without one.
+const all = "*"
+
+// audited are the flags of the command audit.
+type audited struct {
+	settings
+
+	files, storage []string
+	timeout        time.Duration
+}
 
 // auditCommand is the command that looks for what stands for nothing.
 func auditCommand() *cobra.Command {
-	s, lists := &settings{}, []string{}
+	a := &audited{}
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Look for volumes, PersistentVolumes, Secrets and records that stand for nothing",
-		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --volumes with what is in the storage.\n" +
+		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage with what is in the storage.\n" +
 			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing. It ends with 1 if it has\n" +
-			"found something. Objects that are younger than a quarter of an hour are left out: they may still be at work. A list may also hold volumes of\n" +
-			"another cluster that uses the same storage.",
+			"found something, or if a storage could not be listed. Objects that are younger than a quarter of an hour are left out: they may still be at\n" +
+			"work. With --storage a Job with the class's own login lists what its storage has; the dispatcher must run.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			state, err := s.readState(cmd, lists)
-			if err != nil {
-				return err
-			}
-			found := audit.Check(state)
-			if err := admin.PrintFindings(cmd.OutOrStdout(), found); err != nil {
-				return err
-			}
-			if len(found) > 0 {
-				return fmt.Errorf("%d findings", len(found))
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets and %d Jobs: nothing is wrong\n", len(state.PVs), len(state.Secrets), len(state.Jobs))
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
-	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
-	cmd.Flags().StringArrayVar(&lists, "volumes", nil, "CLASS=FILE: what the verb list of the class's image has printed; may be repeated")
+	flags := cmd.Flags()
+	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
+	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, as the dispatcher has it")
+	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "the API server's URL that images are given, as the dispatcher has it")
+	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: what the verb list of the class's image has printed; may be repeated")
+	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value of all classes whose config has the verb list")
+	flags.Lookup("storage").NoOptDefVal = all
+	flags.DurationVar(&a.timeout, "timeout", 15*time.Minute, "how long one Job may take, with its start")
 	return cmd
 }
 
-// readState reads the cluster, and the lists of volumes.
-func (s *settings) readState(cmd *cobra.Command, lists []string) (audit.State, error) {
-	cfg, err := s.connect()
+// run looks once.
+func (a *audited) run(cmd *cobra.Command) error {
+	auditor, err := a.auditor(cmd)
 	if err != nil {
-		return audit.State{}, err
+		return err
 	}
+	storages, err := a.storages()
+	if err != nil {
+		return err
+	}
+	l, err := auditor.Look(cmd.Context(), storages)
+	if err != nil {
+		return err
+	}
+	return report(cmd, l)
+}
+
+// report prints what an audit has found, and returns an error if that is anything.
+func report(cmd *cobra.Command, l admin.Look) error {
+	for _, err := range slices.Concat(l.Notes, l.Faults) {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), err); err != nil {
+			return err
+		}
+	}
+	if err := admin.PrintFindings(cmd.OutOrStdout(), l.Found); err != nil {
+		return err
+	}
+	var wrong []string
+	if n := len(l.Found); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d findings", n))
+	}
+	if n := len(l.Faults); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d storages could not be listed", n))
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, ", and "))
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets, %d Jobs and %d listed storages: nothing is wrong\n",
+		len(l.State.PVs), len(l.State.Secrets), len(l.State.Jobs), len(l.State.Volumes))
+	return err
+}
+
+// auditor connects to the cluster.
+func (a *audited) auditor(cmd *cobra.Command) (*admin.Auditor, error) {
+	cfg, err := a.connect()
+	if err != nil {
+		return nil, err
+	}
+	rest.AddUserAgent(cfg, "flex-dispatcher-audit")
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return audit.State{}, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	objects, err := metadata.NewForConfig(cfg)
 	if err != nil {
-		return audit.State{}, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	state, err := admin.ReadState(cmd.Context(), client, objects, s.controller.Provisioner, time.Now())
-	if err != nil {
-		return state, err
+	uid, err := admin.ClusterUID(cmd.Context(), client)
+	return &admin.Auditor{
+		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
+		Cluster: jobs.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
+	}, err
+}
+
+// storages reads which storages are to be listed, and the lists in files.
+func (a *audited) storages() (admin.Storages, error) {
+	out := admin.Storages{Files: map[string][]audit.Volume{}, All: slices.Contains(a.storage, all)}
+	if !out.All {
+		out.Classes = a.storage
 	}
-	for _, list := range lists {
+	for _, list := range a.files {
 		class, name, ok := strings.Cut(list, "=")
 		if !ok {
-			return state, fmt.Errorf("--volumes=%s: it is not CLASS=FILE", list)
+			return out, fmt.Errorf("--volumes=%s: it is not CLASS=FILE", list)
 		}
 		file, err := os.Open(name)
 		if err != nil {
-			return state, err
+			return out, err
 		}
-		state.Volumes[class], err = admin.ReadVolumes(file)
+		out.Files[class], err = admin.ReadVolumes(file)
 		_ = file.Close() // it was only read
 		if err != nil {
-			return state, fmt.Errorf("--volumes=%s: %w", list, err)
+			return out, fmt.Errorf("--volumes=%s: %w", list, err)
 		}
 	}
-	return state, nil
+	return out, nil
 }

@@ -62,6 +62,8 @@ var documented = map[string]struct {
 	"contract.Request":  {table: "variable", column: 1},
 	"contract.Source":   {table: "variable", column: 1, prefix: "source."},
 	"contract.Result":   {table: "field of a result"},
+	"contract.Listed":   {table: "field of a listed volume"},
+	"contract.ListEnd":  {table: "field of the end of a list"},
 	"runs.DescribedPV":  {table: "field of an offer"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},

@@ -80,7 +80,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	case decide.Confirm:
 		return a.Confirm(ctx, o, d.Run, o)
 	case decide.Cancel:
-		return Result{}, a.cancel(ctx, o.Jobs[d.Run.Name])
+		return Result{}, a.cancelRun(ctx, o.Jobs[d.Run.Name], d.Why)
 	case decide.Waive:
 		return a.waive(ctx, o, d.Run)
 	case decide.RemovePodFinalizer:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -19,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -139,6 +141,15 @@ func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, 
 	return result, err
 }
 
+// cancelRun cancels a run. The event about one of an audit says why.
+func (a *Actor) cancelRun(ctx context.Context, job *batchv1.Job, why string) error {
+	err := a.cancel(ctx, job)
+	if err == nil && why != "" {
+		a.emit(job, nil, corev1.EventTypeWarning, reason.AuditRefused, why)
+	}
+	return err
+}
+
 // cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as long as the record
 // finalizer keeps the Job.
 func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
@@ -186,6 +197,8 @@ func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 		Took:  d.Run.Outcome.Finished.Sub(o.Jobs[d.Run.Name].CreationTimestamp.Time),
 	}
 	switch {
+	case d.Run.IsFix():
+		r.Class = o.Audit.Config.Source.Class
 	case o.Claim != nil:
 		r.Class = storagehelpers.GetPersistentVolumeClaimClass(o.Claim)
 	case o.PV != nil:

@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -51,9 +49,13 @@ func readClaimsAndPVs(ctx context.Context, client kubernetes.Interface, provisio
 	if err != nil {
 		return fmt.Errorf("list the PersistentVolumes: %w", err)
 	}
-	s.PVs = slices.DeleteFunc(pointers(all.Items), func(pv *corev1.PersistentVolume) bool {
-		return pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
-	})
+	for _, pv := range pointers(all.Items) {
+		if pv.Annotations[contract.AnnClaimUID] == "" || pvs.OfAnotherProvisioner(pv.Annotations, provisioner) {
+			s.Others = append(s.Others, pv)
+		} else {
+			s.PVs = append(s.PVs, pv)
+		}
+	}
 	return nil
 }
 
@@ -78,24 +80,6 @@ func pointers[T any](items []T) []*T {
 		out[i] = &items[i]
 	}
 	return out
-}
-
-// ReadVolumes reads what an image has listed: a line of JSON for each volume.
-func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
-	out := []audit.Volume{}
-	lines := bufio.NewScanner(from)
-	for lines.Scan() {
-		var listed struct {
-			UID     string `json:"uid"`
-			Volume  string `json:"volume"`
-			SizeGiB int64  `json:"sizeGiB"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &listed); err != nil {
-			return nil, fmt.Errorf("read the line %q of a list: %w", lines.Text(), err)
-		}
-		out = append(out, audit.Volume{UID: listed.UID, ID: listed.Volume, Size: listed.SizeGiB << 30})
-	}
-	return out, lines.Err()
 }
 
 // PrintFindings writes a line for each finding, and below it the command that ends it.

@@ -50,6 +50,9 @@ type Finding struct {
 	Why  string
 	// Fix is the command with which an administrator ends it.
 	Fix string
+	// Volume is the volume of VolumeLeft and VolumeTwice, Class the storage class that lists it.
+	Volume Volume
+	Class  string
 }
 
 // Check returns what is wrong, by kind and object.
@@ -180,43 +183,6 @@ func (x *index) podsHeld() []Finding {
 				Why: "a finalizer of the dispatcher keeps it, and its run is on record",
 				Fix: fmt.Sprintf(`kubectl patch pod %s -n %s --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'`, pod.Name, pod.Namespace),
 			})
-		}
-	}
-	return out
-}
-
-// volumes compares what the storages list with the PVs.
-func (x *index) volumes() []Finding {
-	var out []Finding
-	for class, volumes := range x.Volumes {
-		count := map[string]int{}
-		for _, v := range volumes {
-			count[v.UID]++
-		}
-		for _, v := range volumes {
-			switch {
-			case count[v.UID] > 1:
-				out = append(out, ofVolume(VolumeTwice, v, fmt.Sprintf("%d volumes of the class %s are of its claim", count[v.UID], class)))
-			case x.ofUID[v.UID] == nil && !x.isWaitedFor(v.UID):
-				out = append(out, ofVolume(VolumeLeft, v, "there is no PersistentVolume of it, and no claim or run that would write one"))
-			}
-		}
-		out = append(out, x.volumesMissing(class, count)...)
-	}
-	return out
-}
-
-func ofVolume(kind Kind, v Volume, why string) Finding {
-	return Finding{Kind: kind, UID: v.UID, Object: "volume " + v.ID, Size: v.Size, Why: why, Fix: "delete the volume " + v.ID + " in the storage, if it is neither in use nor another cluster's"}
-}
-
-func (x *index) volumesMissing(class string, count map[string]int) []Finding {
-	var out []Finding
-	for _, pv := range x.PVs {
-		uid := pv.Annotations[contract.AnnClaimUID]
-		if pv.Spec.StorageClassName == class && uid != "" && count[uid] == 0 && pv.DeletionTimestamp == nil {
-			out = append(out, x.ofPV(VolumeMissing, pv, x.age(pv.CreationTimestamp), "the storage lists no volume of it",
-				"kubectl describe persistentvolume "+pv.Name+"  # and look for its volume in the storage"))
 		}
 	}
 	return out

@@ -54,7 +54,7 @@ func healthy() audit.State {
 		Secrets: []metav1.ObjectMeta{{
 			Namespace: "flex-provisioner", Name: name, CreationTimestamp: long, Labels: map[string]string{contract.LabelClaimUID: uid},
 		}},
-		Volumes: map[string][]audit.Volume{"gold": {{UID: uid, ID: "v1", Size: 1 << 30}}},
+		Volumes: map[string][]audit.Volume{"gold": {{UID: uid, Volume: "v1", Size: 1 << 30}}},
 	}
 }
 
@@ -101,7 +101,7 @@ func TestFindings(t *testing.T) {
 		},
 		"it has two volumes": {
 			changes: []func(*audit.State){func(s *audit.State) {
-				s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: uid, ID: "v2"})
+				s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: uid, Volume: "v2"})
 			}},
 			want: []audit.Kind{audit.VolumeTwice, audit.VolumeTwice},
 		},

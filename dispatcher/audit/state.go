@@ -17,8 +17,11 @@ import (
 type State struct {
 	Now    time.Time
 	Claims []*corev1.PersistentVolumeClaim
-	// PVs are those of one provisioner, Jobs and Pods its dispatcher's.
-	PVs  []*corev1.PersistentVolume
+	// ClusterUID is the UID of the namespace kube-system, empty if it is not known.
+	ClusterUID string
+	// PVs are those of one provisioner, Others all other PVs. Jobs and Pods are its dispatcher's.
+	PVs, Others []*corev1.PersistentVolume
+
 	Jobs []*batchv1.Job
 	Pods []*corev1.Pod
 	// Secrets are those with the label of a claim's UID. What is in them is not needed.
@@ -28,11 +31,14 @@ type State struct {
 }
 
 // Volume is a volume as its storage lists it.
-type Volume struct {
-	// UID is that of the claim for which it was made.
-	UID  string
-	ID   string
-	Size int64 // bytes
+type Volume contract.Listed
+
+// bears reports whether a volume says that it is this cluster's.
+func (s *State) bears(v Volume) bool { return s.ClusterUID != "" && v.ClusterUID == s.ClusterUID }
+
+// isForeign reports whether a volume says that it is another cluster's.
+func (s *State) isForeign(v Volume) bool {
+	return s.ClusterUID != "" && v.ClusterUID != "" && v.ClusterUID != s.ClusterUID
 }
 
 // Grace is how long something may take to come to its end before it is a finding: the dispatcher and Kubernetes' own controllers work on it.

@@ -252,6 +252,12 @@ func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 	return out
 }
 
+// PVsNaming returns the PVs that have the storage's own name of a volume in their volume source. It looks at all PVs.
+func (c *Caches) PVsNaming(volume string) []*corev1.PersistentVolume {
+	names := pvs.NamesVolume(volume)
+	return slices.DeleteFunc(ordered[*corev1.PersistentVolume](c.pvs.List(), nil), func(pv *corev1.PersistentVolume) bool { return !names(pv) })
+}
+
 // JobsOfClass returns the Jobs of a class, by its label, in every config namespace.
 func (c *Caches) JobsOfClass(label string) []*batchv1.Job {
 	var out []*batchv1.Job

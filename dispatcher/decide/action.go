@@ -86,8 +86,12 @@ type Confirm struct {
 }
 
 // Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more, or when another
-// finds out when it would start.
-type Cancel struct{ Run Run }
+// finds out when it would start. It also deletes one of an audit that may not run.
+type Cancel struct {
+	Run Run
+	// Why is what an event says of a Job that an administrator's audit has made.
+	Why string
+}
 
 // Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.
 type Waive struct{ Run Run }

@@ -12,7 +12,7 @@ import (
 // Decide returns the one thing to do next.
 func Decide(v View) Action {
 	for _, rule := range []func(View) Action{
-		noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
+		confirmList, noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
 	} {
 		if action := rule(v); action != nil {
 			return action
@@ -42,7 +42,7 @@ func decideVolume(v View) Action {
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		if !r.Gated && v.isToBeCancelled(r) {
-			return Cancel{Run: r}
+			return Cancel{Run: r, Why: v.whyCancelled(r)}
 		}
 	}
 	for _, r := range v.Runs {
@@ -186,7 +186,7 @@ func untilShown(v View, action Action) Action {
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
-// been confirmed, and that of a run that never ran when there is another.
+// been confirmed, that of a run that never ran when there is another, and that of an audit's delete.
 func releaseSuperseded(v View) Action {
 	if r := v.newest(func(r *Run) bool { return r.Held && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
@@ -195,6 +195,9 @@ func releaseSuperseded(v View) Action {
 }
 
 func (v View) isSuperseded(r Run) bool {
+	if r.IsFix() {
+		return true // it was the record of its own container only
+	}
 	if r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number {
 		return true
 	}
@@ -303,10 +306,7 @@ func undoProvision(v View, p *Run) Action {
 
 // launchDelete launches a delete, or launches it again when it is due.
 func launchDelete(v View, last *Run, undo bool) Action {
-	number, after := 1, 0
-	if d := v.Newest(contract.Delete); d != nil {
-		number = d.Number + 1
-	}
+	number, after := v.lastNumber(contract.Delete)+1, 0
 	if p := v.Newest(contract.Provision); p != nil {
 		after = p.Number
 	}

@@ -32,7 +32,7 @@ func confirmRun(v View) Action {
 	case first == nil:
 		return nil
 	case later != nil:
-		return Cancel{Run: *later}
+		return Cancel{Run: *later, Why: v.whyCancelled(*later)}
 	}
 	readiness, instead := v.readiness(*first)
 	alone := len(first.UIDs) < 2
@@ -42,7 +42,7 @@ func confirmRun(v View) Action {
 	case readiness == Blocked:
 		return awaitGate(v, *first)
 	case readiness == Unwanted && (alone || first.Verb == contract.Delete):
-		return Cancel{Run: *first}
+		return Cancel{Run: *first, Why: v.whyCancelled(*first)}
 	case !first.First:
 		return Wait{Why: "the Job " + first.Name + " is confirmed with its first claim"}
 	default:
@@ -52,6 +52,9 @@ func confirmRun(v View) Action {
 
 // ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others, and whether the caches prove enough.
 func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
+	if _, confirms := confirmList(v).(Confirm); confirms && v.List.Name == job {
+		return Ready, false
+	}
 	first, later := v.gatedRuns()
 	if first == nil || later != nil || first.Name != job || awaitRuns(v) != nil {
 		return Blocked, false
@@ -86,7 +89,7 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	switch {
 	case v.unconfirmedRun() != nil:
 		return Blocked, nil
-	case !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore):
+	case v.isLate(r):
 		return Unwanted, nil
 	}
 	readiness, instead := v.wouldLaunch(r)
@@ -98,6 +101,9 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 
 // wouldLaunch reports whether a gated run would be launched again as it is. It returns another action that comes before.
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
+	if r.IsFix() {
+		return v.mayFix(r), nil
+	}
 	action := Decide(v.asIfDue(r))
 	switch a := action.(type) {
 	case Launch:
@@ -173,6 +179,8 @@ func awaitGate(v View, r Run) Action {
 	switch unconfirmed := v.unconfirmedRun(); {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
+	case r.OtherPod != "" && r.Verb == contract.List:
+		p.Note += "the pod " + r.OtherPod + " lists the same storage"
 	case r.OtherPod != "":
 		p.Note += "the pod " + r.OtherPod + " of the same claim may still run"
 	case unconfirmed != nil:

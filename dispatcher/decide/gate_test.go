@@ -56,6 +56,8 @@ func mayDelete(v View, r Run) bool {
 	switch {
 	case v.Rival.Exists():
 		return false
+	case r.IsFix():
+		return !vol.Exists && v.Claim == ClaimGone
 	case r.IsUndo():
 		return !vol.Exists
 	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
@@ -69,6 +71,9 @@ func mayDelete(v View, r Run) bool {
 
 // isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist, a slot were free and the volume attached nowhere, by comparing it with that run.
 func isLaunchedAgain(v View, r Run) bool {
+	if r.IsFix() {
+		return mayBeFixed(v, r)
+	}
 	w := v
 	w.Runs, w.Volume.Attached = nil, nil
 	for _, other := range v.Runs {

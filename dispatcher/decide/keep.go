@@ -19,7 +19,7 @@ func (v View) isRescued(r Run) bool {
 	case v.Rival.Exists():
 		return true
 	case r.IsUndo():
-		return v.Volume.Exists
+		return v.Volume.Exists || r.IsFix() && v.Claim != ClaimGone
 	default:
 		return !v.isToBeDeleted(r.Volume)
 	}

@@ -83,6 +83,7 @@ func laws(out *broken, v View, action Action) {
 		awaitSlotLaws(out, v, a)
 	case ReportProblem, StoreRevision, Waive:
 	}
+	fixLaws(out, v, action)
 	rivalLaws(out, v, action)
 	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
@@ -198,9 +199,12 @@ func hasSuccessor(v View, r Run) bool {
 }
 
 func releaseLaws(out *broken, v View, a ReleaseRecord) {
-	last := v.Newest(a.Run.Verb)
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
+	if a.Run.IsFix() {
+		return
+	}
+	last := v.Newest(a.Run.Verb)
 	kept := v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer // the PV stays until its volume has been deleted
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {
 		out.law("lost the record of what may be in the storage", !v.Volume.Fits() && !kept && !v.madeNothing(last) && a.LeftBehind == "")

@@ -24,6 +24,10 @@ type View struct {
 	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
+	// List is the gated Job with which an administrator's audit asks what a storage has, or nil. The UID is that of its config then, and of no claim.
+	List *Run
+	// Audit is the config under which an administrator's audit has made a Job of the UID.
+	Audit Target
 	// Provision is how the claim would be provisioned now.
 	Provision Target
 	// Delete is how its volume, or what a run may have made, would be deleted.
@@ -229,16 +233,24 @@ func (v View) newest(wanted func(*Run) bool) *Run {
 	return last
 }
 
-// Newest returns the run of a verb with the highest number.
+// Newest returns the run of a verb with the highest number, but for those that an administrator's audit has made: they undo no run.
 func (v View) Newest(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb })
+	return v.newest(func(r *Run) bool { return r.Verb == verb && !r.IsFix() })
+}
+
+// lastNumber returns the highest number of the Jobs of a verb.
+func (v View) lastNumber(verb contract.Verb) int {
+	if r := v.newest(func(r *Run) bool { return r.Verb == verb }); r != nil {
+		return r.Number
+	}
+	return 0
 }
 
 // newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool {
 		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		return r.Verb == verb && !never
+		return r.Verb == verb && !never && !r.IsFix()
 	})
 }
 

@@ -61,6 +61,9 @@ const AnnForget = contract.Domain + "forget"
 // not deleted by itself any more, also when that other PV no longer exists, until an administrator removes the annotation.
 const AnnRival = contract.Domain + "rival"
 
+// AnnAudit is, on a delete Job that an administrator's audit has made, the storage's name of the volume that stands for nothing.
+const AnnAudit = contract.Domain + "audit"
+
 // MemberAnnotation returns the key under which a Job that serves several claims carries an annotation of one of them.
 func MemberAnnotation(uid, annotation string) string { return uid + "." + annotation }
 

@@ -114,5 +114,5 @@ func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
 // isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
 // that has succeeded does not: if its own record were released first, it would be launched again.
 func (o *Observation) isReplaced(r decide.Run) bool {
-	return o.View.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && o.View.Volume.Proven()
+	return r.IsFix() || o.View.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && o.View.Volume.Proven()
 }

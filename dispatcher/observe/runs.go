@@ -88,8 +88,7 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
 	}
-	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
-	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
+	setGate(run, job, gated)
 	for _, uid := range run.UIDs {
 		for _, pod := range b.Caches.PodsOfUID(uid) {
 			if pod.UID == gated.UID {
@@ -101,6 +100,12 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 		}
 	}
 	return nil
+}
+
+// setGate notes that a run is gated, and what its pod and its Job say about that.
+func setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
+	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
+	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 }
 
 // observeOtherPod notes if another pod than the gated one may run, and until when or on which node.

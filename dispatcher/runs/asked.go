@@ -37,11 +37,12 @@ type requests struct {
 type Asked struct {
 	At            types.NamespacedName
 	ReclaimPolicy string
+	Class         string
 	Undo          bool
 }
 
 func askedOf(r contract.Request) Asked {
-	return Asked{types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.ReclaimPolicy, r.Undo}
+	return Asked{types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, r.ReclaimPolicy, r.Class, r.Undo}
 }
 
 // Of returns what a Job asked for on behalf of a claim. It returns false if that cannot be read.

@@ -27,6 +27,8 @@ type Record struct {
 	AnyNode bool
 	// Volume is the UID of the PV whose volume a delete deletes, empty on an undo.
 	Volume string
+	// Audit is, on a delete that an administrator's audit has made, the storage's name of the volume that stands for nothing.
+	Audit string
 	// DescribesPV is set if the dispatcher creates the PV from the container's output.
 	DescribesPV bool
 	// Described is what the container has said of that PV, if the PV is to be created. It is recorded with the outcome.
@@ -60,6 +62,9 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
+
+// IsFix reports whether an administrator's audit has made a run, to delete a volume that stands for nothing. It undoes no run on record.
+func (r Record) IsFix() bool { return r.IsUndo() && r.Audit != "" }
 
 // ReportedAfter is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
 const ReportedAfter = 30 * time.Second
@@ -102,6 +107,7 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Node:          own(jobs.AnnNode),
 		AnyNode:       job.Annotations[jobs.AnnAnywhere] == "true",
 		Volume:        own(jobs.AnnVolume),
+		Audit:         own(jobs.AnnAudit),
 		DescribesPV:   job.Annotations[jobs.AnnWriter] == string(config.DispatcherWrites),
 		Described:     job.Annotations[jobs.AnnDescribed],
 		NothingBefore: own(jobs.AnnClean) == "true",

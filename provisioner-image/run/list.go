@@ -13,17 +13,14 @@ import (
 
 // listed is one line of a list.
 type listed struct {
-	UID       string `json:"uid"`
-	Volume    string `json:"volume"`
-	Name      string `json:"name"`
-	Status    string `json:"status"`
-	SizeGiB   int    `json:"sizeGiB"`
-	Type      string `json:"type"`
-	Zone      string `json:"zone"`
-	Namespace string `json:"claimNamespace"`
-	Claim     string `json:"claimName"`
-	PV        string `json:"pvName"`
-	Cluster   string `json:"cluster,omitempty"`
+	contract.Listed
+
+	VolumeName string `json:"name"`
+	Status     string `json:"status"`
+	Type       string `json:"type"`
+	Zone       string `json:"zone"`
+	PV         string `json:"pvName"`
+	Cluster    string `json:"cluster,omitempty"`
 }
 
 // list writes a line for every volume that carries a claim's UID, and the cluster's name where the config has one.
@@ -41,15 +38,18 @@ func (r *Runner) list(ctx context.Context, task input.Task) (Report, error) {
 		out.Write(line)
 		out.WriteByte('\n')
 	}
-	return Report{Output: out.String(), Message: fmt.Sprintf("%d volumes listed in the log\n", len(all))}, nil
+	return Report{Output: out.String(), Message: fmt.Sprintf("%d volumes listed in the log\n%s", len(all), contract.EncodeListEnd(len(all)))}, nil
 }
 
 func listing(v volume.Volume) listed {
 	return listed{
-		UID: v.UID(), Volume: v.ID, Name: v.Name, Status: v.Status, SizeGiB: v.SizeGiB, Type: v.Type, Zone: v.Zone,
-		Namespace: v.Metadata[contract.Domain+"claim-namespace"],
-		Claim:     v.Metadata[contract.Domain+"claim-name"],
-		PV:        v.Metadata[contract.Domain+"pv-name"],
-		Cluster:   v.Metadata[volume.KeyCluster],
+		Listed: contract.Listed{
+			UID: v.UID(), Volume: v.ID, Size: int64(v.SizeGiB) << 30, ClusterUID: v.Metadata[volume.KeyClusterUID],
+			Namespace: v.Metadata[contract.Domain+"claim-namespace"],
+			Name:      v.Metadata[contract.Domain+"claim-name"],
+		},
+		VolumeName: v.Name, Status: v.Status, Type: v.Type, Zone: v.Zone,
+		PV:      v.Metadata[contract.Domain+"pv-name"],
+		Cluster: v.Metadata[volume.KeyCluster],
 	}
 }

@@ -136,15 +136,17 @@ func TestListWritesALineForEachVolumeOfTheCluster(t *testing.T) {
 	for i, cluster := range []string{"it_s one", "it_s one", "two", "it_s one"} {
 		w.cinder.Add("available", map[string]string{
 			contract.AnnClaimUID: fmt.Sprint("uid-", i), "flex-provisioner.io/cluster": cluster, "flex-provisioner.io/claim-name": "data",
+			"flex-provisioner.io/cluster-uid": fmt.Sprint("c-", i),
 		})
 	}
 	w.cinder.Add("available", nil)
 	for cluster, want := range map[string]int{"it's one": 3, "two": 1, "": 4, "none": 0} {
 		result := w.run(t, w.request(contract.List, func(r *contract.Request) { r.Properties["cluster"] = cluster }), skeleton())
-		if result.Code != contract.ExitDone || strings.Count(result.Output, "\n") != want {
+		said, _ := contract.DecodeListEnd(result.Message)
+		if result.Code != contract.ExitDone || strings.Count(result.Output, "\n") != want || said != want {
 			t.Errorf("cluster %q: %+v", cluster, result)
 		}
-		if want == 1 && !strings.Contains(result.Output, `{"uid":"uid-2","volume":"00000003-0000-4000-8000-000000000000","name":"outside","status":"available","sizeGiB":1,`) {
+		if want == 1 && !strings.Contains(result.Output, `{"uid":"uid-2","volume":"00000003-0000-4000-8000-000000000000","size":1073741824,"claimName":"data","clusterUID":"c-2","name":"outside","status":"available",`) {
 			t.Error(result.Output)
 		}
 	}

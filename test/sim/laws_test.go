@@ -41,7 +41,7 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 	}
 	for uid, n := range w.volumes() {
 		for range n {
-			s.Volumes[*ever[uid].Spec.StorageClassName] = append(s.Volumes[*ever[uid].Spec.StorageClassName], audit.Volume{UID: uid, ID: "of " + ever[uid].Name + ", " + uid})
+			s.Volumes[*ever[uid].Spec.StorageClassName] = append(s.Volumes[*ever[uid].Spec.StorageClassName], audit.Volume{UID: uid, Volume: "of " + ever[uid].Name + ", " + uid})
 		}
 	}
 	return s

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// Class is a storage class, with the config under which its storage is listed.
+type Class struct {
+	Name   string
+	Config config.Config
+	// UID is that of the config's ConfigMap.
+	UID string
+	// Fault is why its storage cannot be listed, nil if it can.
+	Fault error
+}
+
+// errUnlisted is the fault of a class whose storage is not to be listed, and need not be.
+var errUnlisted = errors.New("its storage is not listed")
+
+// Classes returns the classes of the provisioner with these names, without names all of them, by name.
+func (a *Auditor) Classes(ctx context.Context, names ...string) ([]Class, error) {
+	list, err := a.Client.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the StorageClasses: %w", err)
+	}
+	var out []Class
+	for i := range list.Items {
+		class := &list.Items[i]
+		if class.Provisioner != a.Provisioner || len(names) > 0 && !slices.Contains(names, class.Name) {
+			continue
+		}
+		one, err := a.class(ctx, class)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(out, func(c Class) bool { return c.Name == name }) {
+			out = append(out, Class{Name: name, Fault: fmt.Errorf("no StorageClass of this name has the provisioner %s", a.Provisioner)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Class) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// class finds the config of a class.
+func (a *Auditor) class(ctx context.Context, class *storagev1.StorageClass) (Class, error) {
+	out, ns := Class{Name: class.Name}, config.NamespaceFor(class, a.Namespace)
+	list, err := a.Client.CoreV1().ConfigMaps(ns).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: class.Name}.String(),
+	})
+	if err != nil {
+		return out, fmt.Errorf("list the provisioner configs in %s: %w", ns, err)
+	}
+	if len(list.Items) != 1 {
+		out.Fault = fmt.Errorf("%d ConfigMaps in the namespace %s are its provisioner config: let it be one", len(list.Items), ns)
+		return out, nil
+	}
+	out.Config, out.UID, out.Fault = a.parse(&list.Items[0], class)
+	return out, nil
+}
+
+// parse reads a config whose storage is to be listed.
+func (a *Auditor) parse(cm *corev1.ConfigMap, class *storagev1.StorageClass) (config.Config, string, error) {
+	cfg, faults := config.Parse(config.SourceOf(cm, class), a.Provisioner)
+	switch {
+	case len(faults) > 0:
+		return cfg, "", fmt.Errorf("its config %s/%s: %w", cm.Namespace, cm.Name, faults.ToAggregate())
+	case !cfg.Supports(contract.List):
+		return cfg, "", fmt.Errorf("%w: its config %s/%s does not have list among its verbs: add it if the image serves it", errUnlisted, cm.Namespace, cm.Name)
+	case cfg.RunOn == config.RunOnSelected:
+		return cfg, "", fmt.Errorf("%w: its runs go to the node of each volume (run-on), and no list shows the volumes of all nodes", errUnlisted)
+	default:
+		return cfg, string(cm.UID), nil
+	}
+}

@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// List returns what the storage of a class has, by a Job with the class's own login. The Job is deleted again, whatever has come of it.
+func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
+	job, err := a.create(ctx, c.UID, contract.List, func(number int) (*batchv1.Job, error) {
+		return jobs.List(c.Config, c.UID, number, a.Cluster)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer a.remove(ctx, job)
+	end, err := a.await(ctx, job, hasListed)
+	if err != nil {
+		return nil, err
+	}
+	if out := runs.Read(end.job, end.pods, a.Clock.Now()); out.Verdict != contract.Done {
+		return nil, fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, out.Message)
+	}
+	return a.readLog(ctx, end.pods[0])
+}
+
+// hasListed reports whether a list has ended.
+func hasListed(s seen) bool {
+	return runs.IsFinished(s.job) || len(s.pods) > 0 && runs.HaveContainersEnded(s.pods[0])
+}
+
+// readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what the termination message says of it must be there.
+func (a *Auditor) readLog(ctx context.Context, pod *corev1.Pod) ([]audit.Volume, error) {
+	message := ""
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == contract.Container && s.State.Terminated != nil {
+			message = s.State.Terminated.Message
+		}
+	}
+	want, said := contract.DecodeListEnd(message)
+	if !said {
+		return nil, fmt.Errorf("the image does not say in its termination message how many volumes it has listed, as %s", contract.EncodeListEnd(3))
+	}
+	log, err := a.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: contract.Container}).Stream(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of the pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	defer log.Close()
+	volumes, err := readLines(log, func(string) error { return nil })
+	if err != nil {
+		return nil, fmt.Errorf("read the log of the pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if len(volumes) != want {
+		return nil, fmt.Errorf("the log of the pod %s/%s has %d of the %d volumes that were listed: it was cut or rotated. Remedy: raise the kubelet's containerLogMaxSize",
+			pod.Namespace, pod.Name, len(volumes), want)
+	}
+	return volumes, nil
+}
+
+// ReadVolumes reads what an image has listed: a line of JSON for each volume, and no other.
+func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
+	return readLines(from, func(line string) error { return fmt.Errorf("read a list: the line %q is no volume", line) })
+}
+
+// maxLine is the longest line of a list, in bytes.
+const maxLine = 1 << 20
+
+// readLines reads the volumes of a list. other is called with each line that is not one of them: a log has the container's messages, too.
+func readLines(from io.Reader, other func(line string) error) ([]audit.Volume, error) {
+	out := []audit.Volume{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var listed contract.Listed
+		if json.Unmarshal(lines.Bytes(), &listed) == nil && listed.Volume != "" {
+			out = append(out, audit.Volume(listed))
+		} else if err := other(lines.Text()); err != nil {
+			return nil, err
+		}
+	}
+	return out, lines.Err()
+}

@@ -1,0 +1,289 @@
+package admin_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+)
+
+const (
+	configUID = "9d1f1c5e-5b0a-4a52-8b0e-3f6a1c2d4e5f"
+	clusterID = "c-1"
+)
+
+// lab is a cluster with the class gold, in which a test plays the dispatcher and the kubelet.
+type lab struct {
+	t      *testing.T
+	client *fake.Clientset
+	*admin.Auditor
+	// started is called with each Job that is created.
+	started func(*batchv1.Job)
+	log     string
+}
+
+// inLab runs a test in fake time.
+func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtime.Object) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		data := map[string]string{"image": "localhost/gold:v1", "service-account-name": "gold", "verbs": "provision,delete,list"}
+		maps.Copy(data, keys)
+		scheme := runtime.NewScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data))...)}
+		l.Auditor = &admin.Auditor{
+			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
+			Namespace: "flex-provisioner", Cluster: jobs.Cluster{UID: clusterID}, Timeout: time.Minute,
+		}
+		l.client.PrependReactor("create", "jobs", l.createJob)
+		l.client.PrependReactor("get", "pods", l.readLog)
+		test(l)
+	})
+}
+
+func class(name string) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: contract.ProvisionerName}
+}
+
+func configOf(class string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: class, UID: configUID, Labels: map[string]string{
+			contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: class,
+		}}, Data: data,
+	}
+}
+
+// createJob gives a Job its UID, and lets the test go on with it.
+func (l *lab) createJob(action clienttesting.Action) (bool, runtime.Object, error) {
+	job := action.(clienttesting.CreateAction).GetObject().(*batchv1.Job)
+	job.UID, job.CreationTimestamp = types.UID("uid of "+job.Name), metav1.Now()
+	err := l.client.Tracker().Add(job)
+	if err == nil && l.started != nil {
+		l.started(job.DeepCopy())
+	}
+	return true, job, err
+}
+
+func (l *lab) readLog(action clienttesting.Action) (bool, runtime.Object, error) {
+	return action.GetSubresource() == "log", &runtime.Unknown{Raw: []byte(l.log)}, nil
+}
+
+// pod gives a Job its pod.
+func (l *lab) pod(job *batchv1.Job, change func(*corev1.Pod)) {
+	l.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp = job.Namespace, job.Name+"-abcde", "uid of a pod", metav1.Now()
+	pod.Labels[batchv1.JobNameLabel] = job.Name
+	pod.Status.Phase = corev1.PodPending
+	change(pod)
+	_ = l.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name) // of a Job of this name before: nothing collects it here
+	if err := l.client.Tracker().Add(pod); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// ends lets the container of each Job end.
+func (l *lab) ends(code int32, message, log string) {
+	l.log = log
+	l.started = func(job *batchv1.Job) {
+		l.pod(job, func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGates, pod.Status.Phase = nil, corev1.PodSucceeded
+			if code != 0 {
+				pod.Status.Phase = corev1.PodFailed
+			}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()},
+			}}}
+		})
+	}
+}
+
+// cancels lets the dispatcher cancel each Job.
+func (l *lab) cancels(why string) {
+	l.started = func(job *batchv1.Job) {
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "cancelled"}, InvolvedObject: corev1.ObjectReference{UID: job.UID},
+			Type: corev1.EventTypeWarning, Reason: "AuditRefused", Message: why,
+		}
+		if err := l.client.Tracker().Add(event); err != nil {
+			l.t.Error(err)
+		}
+		if err := l.client.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), job.Namespace, job.Name); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// mustLeaveNoJob checks that no Job of the audit is left.
+func (l *lab) mustLeaveNoJob() {
+	l.t.Helper()
+	left, err := l.client.BatchV1().Jobs("").List(context.WithoutCancel(l.t.Context()), metav1.ListOptions{})
+	if err != nil || len(left.Items) > 0 {
+		l.t.Errorf("%d Jobs are left, %v", len(left.Items), err)
+	}
+}
+
+// mustFail looks, and checks that the storage of gold could not be listed, for a reason, and that nothing is taken for missing.
+func (l *lab) mustFail(words ...string) {
+	l.t.Helper()
+	got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+	if err != nil || len(got.Found) > 0 || len(got.Faults) != 1 {
+		l.t.Fatalf("found %v, faults %v, error %v", got.Found, got.Faults, err)
+	}
+	for _, word := range words {
+		if text := got.Faults[0].Error(); !strings.Contains(text, word) {
+			l.t.Errorf("%q does not say %q", text, word)
+		}
+	}
+	l.mustLeaveNoJob()
+}
+
+// volumeLine is a line of a list.
+func volumeLine(uid, volume, clusterUID string) string {
+	return `{"uid":"` + uid + `","volume":"` + volume + `","size":1,"claimNamespace":"app","claimName":"data","clusterUID":"` + clusterUID + `","name":"x"}` + "\n"
+}
+
+func TestAnAuditListsAStorageByAJobOfTheClass(t *testing.T) {
+	inLab(t, map[string]string{"env-from-secret": "login"}, func(l *lab) {
+		l.ends(0, "2 volumes\n"+contract.EncodeListEnd(2), "level=INFO msg=Starting\n"+volumeLine("u", "v1", clusterID)+`{"a":"log line"}`+"\n"+volumeLine("w", "v2", "c-2"))
+		ends := l.started
+		l.started = func(job *batchv1.Job) {
+			spec := job.Spec.Template.Spec
+			if job.Name != "list-"+configUID+"-1" || *spec.AutomountServiceAccountToken || spec.Containers[0].EnvFrom[0].SecretRef.Name != "login" || len(spec.SchedulingGates) != 1 {
+				l.t.Errorf("the Job is %s with %+v", job.Name, spec)
+			}
+			ends(job)
+		}
+		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		if err != nil || len(got.Faults) > 0 {
+			l.t.Fatal(err, got.Faults)
+		}
+		want := map[string][]audit.Volume{"gold": {
+			{UID: "u", Volume: "v1", Size: 1, Namespace: "app", Name: "data", ClusterUID: clusterID},
+			{UID: "w", Volume: "v2", Size: 1, Namespace: "app", Name: "data", ClusterUID: "c-2"},
+		}}
+		if diff := cmp.Diff(want, got.State.Volumes); diff != "" {
+			l.t.Error(diff)
+		}
+		if len(got.Found) != 1 || got.Found[0].Kind != audit.VolumeLeft || got.Found[0].Volume.Volume != "v1" {
+			l.t.Errorf("found %+v", got.Found)
+		}
+		l.mustLeaveNoJob()
+	})
+}
+
+// ours is a PV of the class gold, whose volume a list that was not whole would lack.
+func ours() *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", Annotations: map[string]string{contract.AnnClaimUID: "u"}},
+		Spec:       corev1.PersistentVolumeSpec{StorageClassName: "gold"},
+	}
+}
+
+func TestAnAuditTakesNoVolumeForMissingByALogThatIsNotWhole(t *testing.T) {
+	lines := volumeLine("w", "v1", clusterID) + volumeLine("u", "v2", clusterID)
+	for name, log := range map[string]string{
+		"its end was cut": lines[:len(lines)-20], "its beginning was rotated away": lines[20:], "it is empty": "", "it has more": lines + volumeLine("x", "v3", clusterID),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, nil, func(l *lab) {
+				l.ends(0, contract.EncodeListEnd(2), log)
+				l.mustFail("cut or rotated", "containerLogMaxSize")
+			}, ours())
+		})
+	}
+}
+
+func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
+	for name, test := range map[string]struct {
+		keys map[string]string
+		set  func(*lab)
+		want []string
+	}{
+		"the image does not say how many":  {nil, func(l *lab) { l.ends(0, "done", "") }, []string{"does not say in its termination message"}},
+		"the login is refused":             {nil, func(l *lab) { l.ends(77, "Cinder refuses the password", "") }, []string{"CredentialsRefused", "refuses the password"}},
+		"no dispatcher confirms it":        {nil, func(l *lab) { l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) } }, []string{"within 1m0s", "kubectl get lease"}},
+		"the dispatcher cancels it":        {nil, func(l *lab) { l.cancels("the class has another config now") }, []string{"cancelled", "another config"}},
+		"its config is faulty":             {map[string]string{"timeout": "soon"}, func(*lab) {}, []string{"gold", "timeout"}},
+		"its image cannot be pulled":       {nil, waits, []string{"no such image"}},
+		"it takes longer than it may take": {nil, runsOn, []string{"--timeout"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, test.keys, func(l *lab) {
+				test.set(l)
+				l.mustFail(test.want...)
+			}, ours())
+		})
+	}
+}
+
+// waits lets the container of each Job wait for its image.
+func waits(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		l.pod(job, func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGates, pod.Spec.NodeName = nil, "node-1"
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such image"},
+			}}}
+		})
+	}
+}
+
+// runsOn lets the container of each Job run.
+func runsOn(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		l.pod(job, func(pod *corev1.Pod) { pod.Spec.SchedulingGates, pod.Status.Phase = nil, corev1.PodRunning })
+	}
+}
+
+func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T) {
+	retained, delayed := class("plain"), class("nodes")
+	retained.ReclaimPolicy, delayed.VolumeBindingMode = new(corev1.PersistentVolumeReclaimRetain), new(storagev1.VolumeBindingWaitForFirstConsumer)
+	plain := configOf("plain", map[string]string{"image": "i", "service-account-name": "s"})
+	nodes := configOf("nodes", map[string]string{"image": "i", "service-account-name": "s", "verbs": "provision,delete,list", "run-on": "selected-node"})
+	inLab(t, nil, func(l *lab) {
+		l.ends(0, contract.EncodeListEnd(0), "")
+		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 2 || len(got.State.Volumes) != 1 {
+			l.t.Fatalf("faults %v, notes %v, listed %v, error %v", got.Faults, got.Notes, got.State.Volumes, err)
+		}
+		got, err = l.Look(l.t.Context(), admin.Storages{Classes: []string{"gold", "plain", "none"}})
+		if err != nil || len(got.Faults) != 2 || len(got.State.Volumes) != 1 {
+			l.t.Fatalf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
+		}
+	}, retained, delayed, plain, nodes)
+}
+
+func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		runsOn(l)
+		ctx, stop := context.WithTimeout(l.t.Context(), 10*time.Second)
+		defer stop()
+		if _, err := l.Look(ctx, admin.Storages{All: true}); err == nil {
+			l.t.Error("it ended without an error")
+		}
+		l.mustLeaveNoJob()
+	})
+}

@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs, and one that several classes list is reported once.
+func (x *index) volumes() []Finding {
+	var out []Finding
+	reported := map[string]bool{}
+	for _, class := range slices.Sorted(maps.Keys(x.Volumes)) {
+		own := slices.DeleteFunc(slices.Clone(x.Volumes[class]), x.isForeign)
+		count := map[string]int{}
+		for _, v := range own {
+			count[v.UID]++
+		}
+		for _, v := range own {
+			found := x.volume(class, v, count[v.UID])
+			if found != nil && !reported[v.Volume] {
+				reported[v.Volume] = true
+				out = append(out, *found)
+			}
+		}
+		out = append(out, x.volumesMissing(class, count)...)
+	}
+	return out
+}
+
+// volume judges a volume that a class lists, as one of some of its claim.
+func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
+	found := Finding{
+		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Size: v.Size, Class: class, Volume: v,
+		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
+		Fix: "delete the volume " + v.Volume + " in the storage, if it is neither in use nor another cluster's",
+	}
+	switch {
+	case ofClaim > 1:
+		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
+	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.namesVolume(v):
+		return nil
+	case x.bears(v):
+		found.Fix = "flex-dispatcher audit --storage=" + class + " --fix=" + v.Volume + "  # unless it is kept on purpose"
+	}
+	return &found
+}
+
+// namesVolume reports whether a PV, of whomever, stands for a volume by its source: an administrator keeps the volume by it.
+func (x *index) namesVolume(v Volume) bool {
+	names := pvs.NamesVolume(v.Volume)
+	return slices.ContainsFunc(x.PVs, names) || slices.ContainsFunc(x.Others, names)
+}
+
+func (x *index) volumesMissing(class string, count map[string]int) []Finding {
+	var out []Finding
+	for _, pv := range x.PVs {
+		uid := pv.Annotations[contract.AnnClaimUID]
+		if pv.Spec.StorageClassName == class && uid != "" && count[uid] == 0 && pv.DeletionTimestamp == nil {
+			out = append(out, x.ofPV(VolumeMissing, pv, x.age(pv.CreationTimestamp), "the storage lists no volume of it",
+				"kubectl describe persistentvolume "+pv.Name+"  # and look for its volume in the storage"))
+		}
+	}
+	return out
+}
+
+// CheckAround returns what is wrong, where the storages were listed between two states, the first of them without volumes: a volume is a finding only if
+// it is one by both. Between them one may have been made or deleted.
+func CheckAround(before, after State) []Finding {
+	before.Volumes = after.Volumes
+	type key struct {
+		kind   Kind
+		object string
+	}
+	already := map[key]bool{}
+	for _, f := range Check(before) {
+		already[key{f.Kind, f.Object}] = true
+	}
+	return slices.DeleteFunc(Check(after), func(f Finding) bool { return f.isOfStorage() && !already[key{f.Kind, f.Object}] })
+}
+
+// isOfStorage reports whether a finding is by what a storage lists.
+func (f Finding) isOfStorage() bool {
+	return f.Kind == VolumeLeft || f.Kind == VolumeTwice || f.Kind == VolumeMissing
+}
