@@ -27,8 +27,8 @@ const all = "*"
 type audited struct {
 	settings
 
-	files, storage []string
-	timeout        time.Duration
+	files, storage, fix []string
+	timeout             time.Duration
 }
 
 // auditCommand is the command that looks for what stands for nothing.
@@ -38,8 +38,8 @@ func auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Look for volumes, PersistentVolumes, Secrets and records that stand for nothing",
 		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage with what is in the storage.\n" +
-			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing. It ends with 1 if it has\n" +
-			"found something, or if a storage could not be listed. Objects that are younger than a quarter of an hour are left out: they may still be at\n" +
+			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing without --fix. It ends with 1 if it\n" +
+			"has found something, or if a storage could not be listed. Objects that are younger than a quarter of an hour are left out: they may still be at\n" +
 			"work. With --storage a Job with the class's own login lists what its storage has; the dispatcher must run.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
@@ -52,12 +52,17 @@ func auditCommand() *cobra.Command {
 	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: what the verb list of the class's image has printed; may be repeated")
 	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value of all classes whose config has the verb list")
 	flags.Lookup("storage").NoOptDefVal = all
+	flags.StringSliceVar(&a.fix, "fix", nil, "delete these volumes, as the storage names them, if they stand for nothing and bear this cluster's UID; without a value all that do")
+	flags.Lookup("fix").NoOptDefVal = all
 	flags.DurationVar(&a.timeout, "timeout", 15*time.Minute, "how long one Job may take, with its start")
 	return cmd
 }
 
-// run looks once.
+// run looks and, where it is to fix something, does that and looks again.
 func (a *audited) run(cmd *cobra.Command) error {
+	if len(a.fix) > 0 && len(a.storage) == 0 {
+		return errors.New("--fix needs --storage: only a volume that has just been listed is deleted")
+	}
 	auditor, err := a.auditor(cmd)
 	if err != nil {
 		return err
@@ -70,7 +75,24 @@ func (a *audited) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return report(cmd, l)
+	wrong := report(cmd, l)
+	if len(a.fix) == 0 {
+		return wrong
+	}
+	fixed := a.fixAll(cmd, auditor, l)
+	if l, err = auditor.Look(cmd.Context(), storages); err != nil {
+		return errors.Join(fixed, err)
+	}
+	return errors.Join(fixed, report(cmd, l))
+}
+
+// fixAll deletes what stands for nothing.
+func (a *audited) fixAll(cmd *cobra.Command, auditor *admin.Auditor, l admin.Look) error {
+	only := a.fix
+	if slices.Contains(only, all) {
+		only = nil
+	}
+	return auditor.Fix(cmd.Context(), l, only, func(format string, args ...any) { cmd.PrintErrf(format+"\n", args...) })
 }
 
 // report prints what an audit has found, and returns an error if that is anything.

@@ -33,8 +33,8 @@ type State struct {
 // Volume is a volume as its storage lists it.
 type Volume contract.Listed
 
-// bears reports whether a volume says that it is this cluster's.
-func (s *State) bears(v Volume) bool { return s.ClusterUID != "" && v.ClusterUID == s.ClusterUID }
+// Bears reports whether a volume says that it is this cluster's.
+func (s *State) Bears(v Volume) bool { return s.ClusterUID != "" && v.ClusterUID == s.ClusterUID }
 
 // isForeign reports whether a volume says that it is another cluster's.
 func (s *State) isForeign(v Volume) bool {

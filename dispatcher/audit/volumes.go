@@ -43,7 +43,7 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
 	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.namesVolume(v):
 		return nil
-	case x.bears(v):
+	case x.Bears(v):
 		found.Fix = "flex-dispatcher audit --storage=" + class + " --fix=" + v.Volume + "  # unless it is kept on purpose"
 	}
 	return &found

@@ -1,0 +1,93 @@
+package audit_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+)
+
+const (
+	ownCluster = "c-1"
+	leftID     = "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071"
+)
+
+// abandoned is a state in which a volume of this cluster stands for nothing.
+func abandoned(changes ...func(*audit.State)) audit.State {
+	s := healthy()
+	s.ClusterUID = ownCluster
+	s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster})
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+// last changes the volume that stands for nothing.
+func last(change func(*audit.Volume)) func(*audit.State) {
+	return func(s *audit.State) { change(&s.Volumes["gold"][1]) }
+}
+
+// byHand is a PV of an administrator with the volume in its volume source.
+func byHand(s *audit.State) {
+	s.Others = append(s.Others, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{IQN: "iqn.2010-10.org.openstack:volume-" + leftID}},
+	}})
+}
+
+func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		state audit.State
+		want  []audit.Kind
+		fix   string
+	}{
+		"this cluster's":               {abandoned(), []audit.Kind{audit.VolumeLeft}, "--storage=gold --fix=" + leftID},
+		"another cluster's":            {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "c-2" })), nil, ""},
+		"without a mark":               {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "" })), []audit.Kind{audit.VolumeLeft}, "in the storage"},
+		"of a cluster without a UID":   {abandoned(func(s *audit.State) { s.ClusterUID = "" }), []audit.Kind{audit.VolumeLeft}, "in the storage"},
+		"a PV by hand stands for it":   {abandoned(byHand), nil, ""},
+		"another cluster's of a claim": {abandoned(last(func(v *audit.Volume) { v.UID, v.ClusterUID = uid, "c-2" })), nil, ""},
+		"a second one of a claim":      {abandoned(last(func(v *audit.Volume) { v.UID = uid })), []audit.Kind{audit.VolumeTwice, audit.VolumeTwice}, "in the storage"},
+		"only another cluster's of a claim": {abandoned(func(s *audit.State) {
+			s.Volumes["gold"] = []audit.Volume{{UID: uid, Volume: "v1", ClusterUID: "c-2"}}
+		}), []audit.Kind{audit.VolumeMissing}, "describe"},
+		"listed by two classes": {abandoned(func(s *audit.State) { s.Volumes["silver"] = s.Volumes["gold"] }), []audit.Kind{audit.VolumeLeft}, "--storage=gold"},
+	} {
+		var kinds []audit.Kind
+		for _, f := range audit.Check(test.state) {
+			kinds = append(kinds, f.Kind)
+			if !strings.Contains(f.Fix, test.fix) {
+				t.Errorf("%s: fixed by %q, want %q", name, f.Fix, test.fix)
+			}
+		}
+		if !slices.Equal(kinds, test.want) {
+			t.Errorf("%s: found %v, want %v", name, kinds, test.want)
+		}
+	}
+}
+
+// While a storage is listed, volumes are made and deleted.
+func TestAVolumeIsAFindingOnlyIfItIsOneBeforeAndAfterTheList(t *testing.T) {
+	t.Parallel()
+	deleted := healthy()
+	deleted.Claims, deleted.PVs, deleted.Secrets = nil, nil, nil
+	if found := audit.CheckAround(healthy(), deleted); len(found) > 0 {
+		t.Errorf("a volume that was deleted meanwhile: %+v", found)
+	}
+	before, after := healthy(), healthy()
+	before.Claims, before.PVs, before.Secrets, after.Volumes = nil, nil, nil, map[string][]audit.Volume{"gold": {}}
+	if found := audit.CheckAround(before, after); len(found) > 0 {
+		t.Errorf("a volume that was made meanwhile: %+v", found)
+	}
+	if found := audit.CheckAround(abandoned(), abandoned()); len(found) != 1 || found[0].Kind != audit.VolumeLeft {
+		t.Errorf("one that stands for nothing: %+v", found)
+	}
+	if found := audit.CheckAround(healthy(), healthy()); len(found) > 0 {
+		t.Errorf("a healthy cluster: %+v", found)
+	}
+}
