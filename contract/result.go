@@ -2,7 +2,6 @@ package contract
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -79,9 +78,14 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 		text = number.String()
 	}
 	text = strings.TrimSpace(text) // as Kubernetes reads quantities
-	if text == "" {
-		return errors.New("the capacity is empty")
+	if text == "" || strings.ContainsFunc(text, isNotOfQuantities) {
+		return fmt.Errorf("the capacity %q is no quantity", text)
 	}
 	*c = Capacity(text)
 	return nil
+}
+
+// isNotOfQuantities reports whether no quantity has a character. Some of these would be written with an escape, which is not read.
+func isNotOfQuantities(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("+-.", r)
 }
