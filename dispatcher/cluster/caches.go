@@ -216,11 +216,6 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 	return named
 }
 
-// HasJob reports whether the cache has a Job.
-func (c *Caches) HasJob(namespace, name string) bool {
-	return byKey[*batchv1.Job](c.in(namespace).jobs, namespace+"/"+name) != nil
-}
-
 // ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each of them, or has passed
 // the list's version.
 func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataList) bool {
@@ -252,10 +247,9 @@ func (c *Caches) JobsOfUID(uid string) []*batchv1.Job {
 	return out
 }
 
-// PVsNaming returns the PVs that have the storage's own name of a volume in their volume source. It looks at all PVs.
-func (c *Caches) PVsNaming(volume string) []*corev1.PersistentVolume {
-	names := pvs.NamesVolume(volume)
-	return slices.DeleteFunc(ordered[*corev1.PersistentVolume](c.pvs.List(), nil), func(pv *corev1.PersistentVolume) bool { return !names(pv) })
+// PVs returns every PV.
+func (c *Caches) PVs() []*corev1.PersistentVolume {
+	return ordered[*corev1.PersistentVolume](c.pvs.List(), nil)
 }
 
 // JobsOfClass returns the Jobs of a class, by its label, in every config namespace.
@@ -334,7 +328,7 @@ func (c *Caches) PodsWithoutJob() []*corev1.Pod {
 	for _, ns := range c.Namespaces() {
 		out = append(out, ordered[*corev1.Pod](c.in(ns).pods.List(), nil)...)
 	}
-	return slices.DeleteFunc(out, func(pod *corev1.Pod) bool { return c.HasJob(pod.Namespace, pod.Labels[batchv1.JobNameLabel]) })
+	return slices.DeleteFunc(out, func(pod *corev1.Pod) bool { return c.JobNamed(pod.Namespace, pod.Labels[batchv1.JobNameLabel]) != nil })
 }
 
 // NodesNamed returns the nodes with this name or hostname label.

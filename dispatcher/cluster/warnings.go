@@ -40,7 +40,7 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	defer c.warnings.mu.Unlock()
 	maps.DeleteFunc(c.warnings.byJob, func(key string, _ runs.Warning) bool {
 		ns, name, _ := strings.Cut(key, "/")
-		return !c.HasJob(ns, name)
+		return c.JobNamed(ns, name) == nil
 	})
 	key := job.Namespace + "/" + job.Name
 	if w == nil {

@@ -101,7 +101,7 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 
 // jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
-	exists := c.caches.HasJob(job.Namespace, job.Name)
+	exists := c.caches.JobNamed(job.Namespace, job.Name) != nil
 	if exists {
 		c.slots.Observe(job)
 		c.jobShown(job)

@@ -10,6 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -94,8 +95,9 @@ func (b *Observer) rivalOfFix(o *Observation) decide.Rival {
 	if fix == nil {
 		return decide.Rival{}
 	}
-	for _, pv := range b.Caches.PVsNaming(fix.Audit) {
-		if pv.Name != contract.PVName(string(o.UID)) {
+	names := pvs.NamesVolume(fix.Audit)
+	for _, pv := range b.Caches.PVs() {
+		if pv.Name != contract.PVName(string(o.UID)) && names(pv) {
 			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " has the volume " + fix.Audit + " in its volume source"}
 		}
 	}

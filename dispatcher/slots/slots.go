@@ -197,7 +197,7 @@ func (s *Slots) Assign(at ClassKey) {
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	for name, a := range s.launched {
-		if a.ClassKey == at && !s.isUnseen(name) && !s.caches.HasJob(at.Namespace, name[len(at.Namespace)+1:]) {
+		if a.ClassKey == at && !s.isUnseen(name) && s.caches.JobNamed(at.Namespace, name[len(at.Namespace)+1:]) == nil {
 			load.Running[a.flow]++
 		}
 	}
