@@ -112,7 +112,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	}
 }
 
-// repeatAfter is when an event about a volume that only an administrator can decide about is emitted again: the API server deletes events after an hour.
+// repeatAfter is when an event about what waits for an administrator is emitted again: the API server deletes events after an hour.
 // retellAfter is when a problem is reported again whose event was dropped, because too many were waiting.
 const repeatAfter, retellAfter = 10 * time.Minute, time.Minute
 
@@ -122,7 +122,7 @@ func (a *Actor) retold(d decide.ReportProblem) Result {
 	switch {
 	case a.dropsWarnings():
 		again = retellAfter
-	case d.Problem.Reason == reason.VolumeInDoubt:
+	case waitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
 	}
 	if again > 0 && (result.RequeueAfter == 0 || result.RequeueAfter > again) {
@@ -144,6 +144,16 @@ func saysWhatIsLeft(action decide.Action) bool {
 		return d.LeftBehind != ""
 	case decide.RemoveFinalizer:
 		return d.LeftBehind != ""
+	default:
+		return false
+	}
+}
+
+// waitsForAdministrator reports whether a problem about what may be in the storage stays until an administrator acts.
+func waitsForAdministrator(why string) bool {
+	switch why {
+	case reason.VolumeInDoubt, reason.RevisionMissing, reason.RevisionDamaged, reason.DeleteNotSupported, reason.NodeGone:
+		return true
 	default:
 		return false
 	}

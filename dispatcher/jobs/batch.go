@@ -18,8 +18,15 @@ type VolumeList struct {
 	Items []*corev1.PersistentVolume `json:"items"`
 }
 
-// UIDs returns the UIDs of the claims that a Job serves.
-func UIDs(job *batchv1.Job) []string { return strings.Split(job.Annotations[AnnUIDs], ",") }
+// UIDs returns the UIDs of the claims that a Job serves, that of the first one at the beginning. Where a webhook has taken the annotation off, its labels name them.
+func UIDs(job *batchv1.Job) []string {
+	if text := job.Annotations[AnnUIDs]; text != "" {
+		return strings.Split(text, ",")
+	}
+	first := job.Labels[contract.LabelClaimUID]
+	others := slices.DeleteFunc(membersOf(job.Labels), func(uid string) bool { return uid == first })
+	return append([]string{first}, others...)
+}
 
 // UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none. One that an older dispatcher made has a label
 // for each: during an upgrade it must block other runs, and its finalizer has to be removed, as with any other pod.
@@ -27,8 +34,13 @@ func UIDsOfPod(pod *corev1.Pod) []string {
 	if text := pod.Annotations[AnnUIDs]; text != "" {
 		return strings.Split(text, ",")
 	}
+	return membersOf(pod.Labels)
+}
+
+// membersOf returns the UIDs that have a label each.
+func membersOf(labels map[string]string) []string {
 	var out []string
-	for label := range pod.Labels {
+	for label := range labels {
 		if uid, isMember := strings.CutPrefix(label, LabelMember); isMember {
 			out = append(out, uid)
 		}

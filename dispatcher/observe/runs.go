@@ -20,7 +20,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	uid := string(o.UID)
 	run := decide.Run{Name: job.Name, Record: runs.RecordOf(job, uid)}
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
-	run.First = jobs.UIDs(job)[0] == uid // not by its label, which anybody may take off
+	run.First = jobs.UIDs(job)[0] == uid
 	if run.Recorded != nil && !run.Held {
 		reader = b.Caches // without the record there is no reason to ask the API server for the pods
 	}

@@ -128,8 +128,9 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
 			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
-				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand",
-			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy)}}
+				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand. Where there is only "+
+				"a Job, and nothing of it in the storage, annotate the Job with %s=%s",
+			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.AnnForget, uid)}}
 	}
 	if p := f.unserved(name); p != nil {
 		return Resolved{Target: decide.Target{Problem: p}}
