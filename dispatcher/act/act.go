@@ -122,7 +122,7 @@ func (a *Actor) retold(d decide.ReportProblem) Result {
 	switch {
 	case a.dropsWarnings():
 		again = retellAfter
-	case waitsForAdministrator(d.Problem.Reason):
+	case reason.WaitsForAdministrator(d.Problem.Reason):
 		again = repeatAfter
 	}
 	if again > 0 && (result.RequeueAfter == 0 || result.RequeueAfter > again) {
@@ -144,16 +144,6 @@ func saysWhatIsLeft(action decide.Action) bool {
 		return d.LeftBehind != ""
 	case decide.RemoveFinalizer:
 		return d.LeftBehind != ""
-	default:
-		return false
-	}
-}
-
-// waitsForAdministrator reports whether a problem about what may be in the storage stays until an administrator acts.
-func waitsForAdministrator(why string) bool {
-	switch why {
-	case reason.VolumeInDoubt, reason.RevisionMissing, reason.RevisionDamaged, reason.DeleteNotSupported, reason.NodeGone:
-		return true
 	default:
 		return false
 	}

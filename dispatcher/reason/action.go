@@ -16,3 +16,13 @@ func ActionOf(why, note string) string {
 	_, _ = sum.Write([]byte(note)) // it never fails
 	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
 }
+
+// WaitsForAdministrator reports whether a problem about what may be in the storage stays until an administrator acts. Its event is emitted again and again.
+func WaitsForAdministrator(why string) bool {
+	switch why {
+	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone:
+		return true
+	default:
+		return false
+	}
+}
