@@ -48,6 +48,9 @@ type Cluster struct {
 	NoPodFor map[string]bool
 	// NodeLost: no kubelet ends a pod that is deleted.
 	NodeLost bool
+	// Frozen are the nodes on which nothing moves, and Clocks how far the clock of a node is ahead.
+	Frozen map[string]bool
+	Clocks map[string]time.Duration
 	// BinderDown: the PV controller does nothing.
 	BinderDown bool
 	// BinderLooksAfter is how long a claim waits in the PV controller's queue before that looks at it for the first time.
@@ -91,6 +94,7 @@ func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatch
 		T: t, clock: clk, newDispatcher: newDispatcher,
 		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
+		Frozen: map[string]bool{}, Clocks: map[string]time.Duration{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},
 	}
 	return c

@@ -129,12 +129,15 @@ func (c *Cluster) stopContainer(pod types.UID) {
 // stopOrphans ends the containers of pods that do not exist any more, or are deleted. The kubelet of a lost node does not know, but it knows their deadlines.
 func (c *Cluster) stopOrphans() {
 	for _, k := range c.working() {
+		if c.Frozen[k.Pod.Spec.NodeName] {
+			continue
+		}
 		pod, exists := sharedOne[*corev1.Pod](c, k.Pod.Namespace, k.Pod.Name)
 		exists = exists && pod.UID == k.Pod.UID
 		if exists && pod.DeletionTimestamp == nil {
 			continue
 		}
-		if late := c.due(deadlineOf(k.Pod)); late || !exists && !c.NodeLost {
+		if late := c.due(c.deadlineOf(k.Pod)); late || !exists && !c.NodeLost {
 			c.stopContainer(k.Pod.UID)
 		}
 	}
@@ -148,4 +151,13 @@ func (c *Cluster) working() []*Container {
 	}
 	slices.SortFunc(out, func(a, b *Container) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 	return out
+}
+
+// PowerOff ends the containers of a node, of which its kubelet says nothing.
+func (c *Cluster) PowerOff(node string) {
+	for _, k := range c.working() {
+		if k.Pod.Spec.NodeName == node {
+			c.stopContainer(k.Pod.UID)
+		}
+	}
 }

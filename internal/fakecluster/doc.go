@@ -10,7 +10,7 @@
 // # Nouns
 //
 //   - [Cluster]: everything but the dispatchers. Its exported fields are what a test may turn: Images, Mounted,
-//     NoPodFor, NodeLost, BinderDown, Cordoned, Choices, Downtime, BeforeJob, BeforePatch.
+//     NoPodFor, NodeLost, Frozen, Clocks, BinderDown, Cordoned, Choices, Downtime, BeforeJob, BeforePatch.
 //   - [Server]: the API server. Its [Change]s are the history, its [Key]s say where objects are stored.
 //   - [Process]: one life of a dispatcher, with a client, watches and a death of its own. Any number run at a time.
 //   - [Image]: what a container does. [Works], [Script], [Always], [Fails] and [Halfway] make some. It gets a [Run] for
@@ -25,7 +25,7 @@
 //   - Time: [Cluster.Until], [Cluster.Advance]; or [Cluster.Step] and [Cluster.Moves].
 //   - Objects, on anybody's behalf: [List], [Get], [Create], [Update], [Delete], [RemoveFinalizer].
 //   - Trouble: [Server.Refuse] (or change), [Server.Overtake] and [Server.LoseAnswer] for requests, [Server.Forbidden] namespaces,
-//     [Server.DelayWatches] of all clients or [Process.DelayWatches] of one.
+//     [Server.DelayWatches] of all clients or [Process.DelayWatches] of one, [Process.Relist], [Cluster.PowerOff].
 //   - What an image does in the storage: [Run.CreateVolume], [Run.DeleteVolume], [Run.ExpandVolume], [Run.WritePV].
 //   - Ask: [Cluster.Claim], [Cluster.IsBound], [Cluster.AllBound], [Cluster.PVOf], [Cluster.CreatedJobs],
 //     [Cluster.RunsOf], [Cluster.RunningPods], [Cluster.HeldRecords], [Cluster.Empty], [Recorder.About], [Log.Lines].

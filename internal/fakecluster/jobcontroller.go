@@ -91,7 +91,10 @@ func (c *Cluster) createPod(job *batchv1.Job) {
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
 	c.assignNode(pod)
-	Create(c, KubeControllerManager, pod)
+	err := c.Server.locked(func() error { _, err := c.Server.create(KubeControllerManager, keyOf(pod), pod); return err })
+	if err != nil {
+		return // it is refused, and tried again
+	}
 	set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.Active = 1 })
 }
 

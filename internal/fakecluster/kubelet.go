@@ -23,7 +23,7 @@ func (c *Cluster) runKubelets() {
 	c.stopOrphans()
 	for _, pod := range shared[*corev1.Pod](c) {
 		switch {
-		case hasEnded(pod):
+		case hasEnded(pod), c.Frozen[pod.Spec.NodeName]:
 		case pod.Spec.NodeName == "":
 			c.schedule(pod)
 		case pod.DeletionTimestamp != nil && !c.NodeLost:
@@ -33,7 +33,7 @@ func (c *Cluster) runKubelets() {
 		}
 	}
 	for _, pod := range shared[*corev1.Pod](c) {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && !c.Frozen[pod.Spec.NodeName] {
 			c.runContainer(pod)
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	if !scripted {
 		c.T.Fatalf("nobody scripted the image %s", name)
 	}
-	deadline := deadlineOf(pod)
+	deadline := c.deadlineOf(pod)
 	if ended := endOf(pod); ended != nil {
 		c.endLingering(pod, ended, image.Lingers)
 		return
@@ -74,7 +74,7 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 		c.runProgram(pod, image.Program, c.due(deadline))
 		return
 	}
-	switch done := pod.Status.StartTime.Add(cmp.Or(image.Takes, time.Second)); {
+	switch done := c.began(pod).Add(cmp.Or(image.Takes, time.Second)); {
 	case done.Before(deadline) && c.due(done) && image.Lingers > 0:
 		c.endContainer(pod, c.play(image, pod))
 	case done.Before(deadline) && c.due(done):
@@ -84,9 +84,19 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	}
 }
 
+// nowAt returns the time by the clock of a pod's node.
+func (c *Cluster) nowAt(pod *corev1.Pod) metav1.Time {
+	return metav1.NewTime(c.clock.Now().Add(c.Clocks[pod.Spec.NodeName]))
+}
+
+// began returns when a pod was started, as its node's clock says now.
+func (c *Cluster) began(pod *corev1.Pod) time.Time {
+	return pod.Status.StartTime.Add(-c.Clocks[pod.Spec.NodeName])
+}
+
 // deadlineOf returns when the kubelet ends the containers of a pod that runs.
-func deadlineOf(pod *corev1.Pod) time.Time {
-	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+func (c *Cluster) deadlineOf(pod *corev1.Pod) time.Time {
+	return c.began(pod).Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
 }
 
 func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
@@ -104,7 +114,7 @@ func (c *Cluster) terminate(pod *corev1.Pod, exit Exit, reason string) {
 
 // endLingering ends a pod when its container has ended for a time.
 func (c *Cluster) endLingering(pod *corev1.Pod, ended *corev1.ContainerStateTerminated, lingers time.Duration) {
-	if c.due(ended.FinishedAt.Add(lingers)) {
+	if c.due(ended.FinishedAt.Add(lingers - c.Clocks[pod.Spec.NodeName])) {
 		c.terminate(pod, Exit{Code: ended.ExitCode, Message: ended.Message}, "")
 	}
 }
@@ -118,7 +128,7 @@ func (c *Cluster) setEnd(p *corev1.Pod, exit Exit) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: contract.Container, ContainerID: "containerd://" + p.Name,
 		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.now(),
+			ExitCode: exit.Code, Message: exit.Message, StartedAt: *cmp.Or(p.Status.StartTime, new(metav1.Time)), FinishedAt: c.nowAt(p),
 		}},
 	}}
 }

@@ -28,7 +28,9 @@ func (c *Cluster) Moves() []Move {
 		out = append(out, p.moves()...)
 	}
 	for _, k := range c.working() {
-		out = append(out, k.moves()...)
+		if !c.Frozen[k.Pod.Spec.NodeName] {
+			out = append(out, k.moves()...)
+		}
 	}
 	return append(out, Move{"PV controller", c.runPVController}, Move{"Job controller", c.runJobController}, Move{"kubelets", c.runKubelets})
 }
@@ -128,6 +130,9 @@ func (s *Server) watchesOf(p *Process) []*cursor {
 func (w *cursor) pending() (Change, bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
+	if w.isDelayed() {
+		return Change{}, false
+	}
 	for i := max(w.next, w.until); i < len(w.server.log); i++ {
 		if c := w.server.log[i]; w.brings(c) {
 			return c, true

@@ -71,10 +71,15 @@ func (c *Cluster) CreateServiceAccount(label string) {
 
 // CreateConfig creates a provisioner config; keys are key, value, key, value…
 func (c *Cluster) CreateConfig(name, class string, keys ...string) *corev1.ConfigMap {
+	return c.CreateConfigIn(ConfigNamespace, name, class, keys...)
+}
+
+// CreateConfigIn creates a provisioner config in a namespace.
+func (c *Cluster) CreateConfigIn(namespace, name, class string, keys ...string) *corev1.ConfigMap {
 	data := map[string]string{"image": GoldImage, "service-account-name": "writer", "verbs": "provision,delete"}
 	maps.Copy(data, pairs(keys))
 	return Create(c, Admin, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ConfigNamespace, Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
 			contract.LabelType: contract.TypeConfig, contract.LabelStorageClass: class,
 		}},
 		Data: data,

@@ -144,6 +144,19 @@ func (p *Process) DelayWatches(resource string, delayed bool) {
 	p.server.notifyWatches(resource)
 }
 
+// Relist ends this process's watches of a resource, delayed or not, and begins them anew: of what they have not brought, only the difference is seen.
+func (p *Process) Relist(resource string) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	delete(p.delayed, resource)
+	for w := range p.server.watches {
+		if w.process == p && w.resource == resource {
+			w.listed, w.until = len(p.server.log), len(p.server.log)
+		}
+	}
+	p.server.notifyWatches(resource)
+}
+
 func (p *Process) killed() bool { return p != nil && p.dead.Load() }
 
 func (p *Process) wrote(n int) {

@@ -33,6 +33,8 @@ func (c *Cluster) runPVController() {
 		switch {
 		case claim.DeletionTimestamp != nil && !c.Mounted[claim.Name]:
 			c.unprotect(claim, FinalizerPVCProtection)
+		case claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && claim.DeletionTimestamp == nil:
+			c.bindToNamed(claim)
 		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil && c.due(claim.CreationTimestamp.Add(c.BinderLooksAfter)):
 			if c.bindClaim(claim, pvs) {
 				pvs = shared[*corev1.PersistentVolume](c)
@@ -63,6 +65,14 @@ func (c *Cluster) bindClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.P
 		c.askProvisioner(claim)
 	}
 	return pv != nil
+}
+
+// bindToNamed binds a claim to the PV that it names, unless that is another's.
+func (c *Cluster) bindToNamed(claim *corev1.PersistentVolumeClaim) {
+	pv, found := sharedOne[*corev1.PersistentVolume](c, "", claim.Spec.VolumeName)
+	if found && pv.DeletionTimestamp == nil && (pv.Spec.ClaimRef == nil || storagehelpers.IsVolumeBoundToClaim(pv, claim)) {
+		c.bind(claim, pv)
+	}
 }
 
 func (c *Cluster) bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {

@@ -62,15 +62,18 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 		}}
 		return
 	}
-	pod.Spec.NodeName = "node-1"
-	affinity := pod.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil {
+	matches := func(*corev1.Node) bool { return true }
+	switch affinity := pod.Spec.Affinity; {
+	case affinity != nil && affinity.NodeAffinity != nil:
+		need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		matches = func(node *corev1.Node) bool { matches, err := need.Match(node); return matches && err == nil }
+	case !c.Frozen["node-1"]:
+		pod.Spec.NodeName = "node-1"
 		return
 	}
-	need := nodeaffinity.NewLazyErrorNodeSelector(affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	pod.Spec.NodeName = ""
 	for _, node := range shared[*corev1.Node](c) {
-		if matches, err := need.Match(node); matches && err == nil && (c.Cordoned == "" || !strings.HasPrefix(node.Name, c.Cordoned)) {
+		if matches(node) && c.takesPods(node.Name) {
 			pod.Spec.NodeName = node.Name
 		}
 	}
@@ -79,6 +82,10 @@ func (c *Cluster) assignNode(pod *corev1.Pod) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node matches",
 		}}
 	}
+}
+
+func (c *Cluster) takesPods(node string) bool {
+	return !c.Frozen[node] && (c.Cordoned == "" || !strings.HasPrefix(node, c.Cordoned))
 }
 
 func isGated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }

@@ -22,17 +22,17 @@ func (c *Cluster) startContainer(pod *corev1.Pod) {
 	case image.InitTakes > 0 && !IsInitialising(pod):
 		c.checkAlone(pod)
 		set(c, Kubelet, pod, func(p *corev1.Pod) {
-			p.Status.StartTime = new(c.now())
+			p.Status.StartTime = new(c.nowAt(p))
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 				Name: "init", ContainerID: "containerd://init-" + p.Name,
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.now()}},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.nowAt(p)}},
 			}}
 		})
-	case image.InitTakes > 0 && !c.due(pod.Status.StartTime.Add(image.InitTakes)):
+	case image.InitTakes > 0 && !c.due(c.began(pod).Add(image.InitTakes)):
 	default:
 		c.checkAlone(pod)
 		set(c, Kubelet, pod, func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(c.now())
+			p.Status.Phase, p.Status.StartTime = corev1.PodRunning, new(c.nowAt(p))
 			p.Status.ContainerStatuses, p.Status.InitContainerStatuses = nil, nil
 		})
 	}
@@ -55,7 +55,7 @@ func (c *Cluster) keepWaiting(pod *corev1.Pod, why string) {
 		c.endUnstarted(pod, "DeadlineExceeded")
 	case len(statuses) == 0 || statuses[0].State.Waiting.Reason != why:
 		set(c, Kubelet, pod, func(p *corev1.Pod) {
-			p.Status.StartTime = new(c.now())
+			p.Status.StartTime = new(c.nowAt(p))
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name:  contract.Container,
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why, Message: "it cannot be had"}},

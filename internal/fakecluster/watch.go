@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 
@@ -17,6 +18,7 @@ type cursor struct {
 	selector            labels.Selector
 	next                int
 	until               int // in a stepped server: where it may move on to
+	listed              int // up to where it brings the difference only, as a list does
 	notified            chan struct{}
 	result              chan watch.Event
 	stop                chan struct{}
@@ -105,8 +107,11 @@ func (w *cursor) events() []watch.Event {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	var out []watch.Event
-	if w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource] {
+	if w.isDelayed() {
 		return nil
+	}
+	if w.listed > w.next {
+		out, w.next = w.difference(w.listed), w.listed
 	}
 	end := len(w.server.log)
 	if w.server.stepped {
@@ -114,6 +119,31 @@ func (w *cursor) events() []watch.Event {
 	}
 	for ; w.next < end; w.next++ {
 		out = append(out, w.eventsOf(w.server.log[w.next])...)
+	}
+	return out
+}
+
+func (w *cursor) isDelayed() bool {
+	return w.server.delayed[w.resource] || w.process != nil && w.process.delayed[w.resource]
+}
+
+// difference returns how the objects that changed differ from what the watch has brought of them, the one that changed last at the end.
+func (w *cursor) difference(end int) []watch.Event {
+	changes := map[Key]Change{}
+	var order []Key
+	for _, c := range w.server.log[w.next:end] {
+		if !w.brings(c) {
+			continue
+		}
+		if before, changed := changes[c.Key]; changed {
+			c.Old = before.Old
+			order = slices.DeleteFunc(order, func(at Key) bool { return at == c.Key })
+		}
+		changes[c.Key], order = c, append(order, c.Key)
+	}
+	var out []watch.Event
+	for _, at := range order {
+		out = append(out, w.eventsOf(changes[at])...)
 	}
 	return out
 }
