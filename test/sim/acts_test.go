@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -23,7 +22,7 @@ type act struct {
 	do   func(*world) string
 }
 
-var people = []act{
+var users = []act{
 	{"a user creates a claim", (*world).createClaim},
 	{"a user creates several claims", func(w *world) string { return w.createClaim() + " " + w.createClaim() + " " + w.createClaim() }},
 	{"a user deletes a claim", func(w *world) string {
@@ -31,11 +30,6 @@ var people = []act{
 	}},
 	{"a user grows a claim", (*world).growClaim},
 	{"a user clones a claim", (*world).cloneClaim},
-	{"an administrator sets a PV to Retain", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimRetain) }},
-	{"an administrator sets a PV to Delete", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimDelete) }},
-	{"an administrator deletes a PV", func(w *world) string {
-		return one(w, func(pv *corev1.PersistentVolume) { fakecluster.Delete(w, fakecluster.Admin, pv) })
-	}},
 	{"an administrator deletes a Job", func(w *world) string {
 		return one(w, func(job *batchv1.Job) { fakecluster.Delete(w, fakecluster.Admin, job) })
 	}},
@@ -58,8 +52,6 @@ var people = []act{
 		return one(w, func(class *storagev1.StorageClass) { fakecluster.Delete(w, fakecluster.Admin, class) })
 	}},
 	{"an administrator creates what is missing", (*world).createMissing},
-	{"an administrator takes the claimRef off a PV", (*world).freePV},
-	{"an administrator writes another PV over a volume", (*world).copyPV},
 	{"a user labels a claim", func(w *world) string {
 		label := fmt.Sprint(w.rand.IntN(3))
 		return one(w, func(claim *corev1.PersistentVolumeClaim) {
@@ -73,63 +65,23 @@ var people = []act{
 		}
 		return w.createNamed(name)
 	}},
-	{"an administrator starts a dispatcher", func(w *world) string {
-		if len(w.Processes()) > 1 {
-			return ""
-		}
-		return fmt.Sprint("number ", w.Start().Number)
-	}},
-	{"an administrator stops a dispatcher", func(w *world) string {
-		all := w.Processes()
-		if len(all) == 0 {
-			return ""
-		}
-		p := all[w.rand.IntN(len(all))]
-		w.End(p)
-		return fmt.Sprint("number ", p.Number)
-	}},
 }
 
-var faults = []act{
-	{"a dispatcher dies after a few writes", func(w *world) string {
-		all := w.Processes()
-		if len(all) == 0 {
-			return ""
-		}
-		p := all[w.rand.IntN(len(all))]
-		p.DieAfter(1 + w.rand.Int64N(4))
-		return fmt.Sprint("number ", p.Number)
-	}},
+// people are what users and administrators do, faults what fails.
+var (
+	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople)
+	faults = slices.Concat(clusterFaults, dispatcherFaults, admissionFaults, nodeFaults, cinderFaults)
+)
+
+var clusterFaults = []act{
 	{"the PV controller stops", func(w *world) string { w.BinderDown = true; return "it" }},
 	{"the PV controller goes on", func(w *world) string { w.BinderDown = false; return "it" }},
-	{"a node is removed", (*world).removeNode},
-	{"images cannot be pulled", func(w *world) string { return w.setWaits("ErrImagePull") }},
-	{"images can be pulled", func(w *world) string { return w.setWaits("") }},
-	{"a node is cordoned", func(w *world) string { w.Cordoned = "node-1"; return w.Cordoned }},
-	{"no node is cordoned", func(w *world) string { w.Cordoned = ""; return "any" }},
-	{"kubelets stop to end pods", func(w *world) string { w.NodeLost = true; return "all" }},
-	{"kubelets go on", func(w *world) string { w.NodeLost = false; return "all" }},
-	{"writes of dispatchers are refused", func(w *world) string {
-		resource := []string{"jobs", "pods", "persistentvolumes", "persistentvolumeclaims", "controllerrevisions"}[w.rand.IntN(5)]
-		w.Server.Refuse(func(by, _ string, obj fakecluster.Object) error {
-			if by == fakecluster.DispatcherName && fakecluster.ResourceOf(obj) == resource {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, obj.GetName(), nil)
-			}
-			return nil
-		})
-		return resource
-	}},
-	{"writes of dispatchers are allowed", func(w *world) string { w.Server.Refuse(nil); return "all" }},
 	{"answers to creations are lost", func(w *world) string {
-		w.Server.LoseAnswer(func(obj fakecluster.Object) bool { return fakecluster.ResourceOf(obj) == "jobs" })
+		w.Server.LoseAnswer(func(obj fakecluster.Object) bool {
+			return fakecluster.ResourceOf(obj) == "jobs" && !w.admission.changesJobs()
+		})
 		return "of Jobs"
 	}},
-	{"Cinder is down", func(w *world) string { w.cinder.down = true; return "it" }},
-	{"Cinder is up", func(w *world) string { w.cinder.down = false; return "it" }},
-	{"answers of Cinder get lost", func(w *world) string { w.cinder.lossy = true; return "it" }},
-	{"a volume of Cinder fails", func(w *world) string { return w.cinder.failOne(w.rand) }},
-	{"Cinder refuses the login", func(w *world) string { w.cinder.refuses(true); return "it" }},
-	{"Cinder recovers", func(w *world) string { w.cinder.recover(); return "it" }},
 	{"all answers arrive", func(w *world) string { w.Server.LoseAnswer(nil); return "all" }},
 }
 
@@ -155,7 +107,23 @@ type class struct {
 }
 
 // grows reports whether claims of the class may ask for more.
-func (c class) grows() bool { return c.name == "gold" || c.parameters != nil }
+func (c class) grows() bool { return c.name == "gold" || c.isCinder() }
+
+// maxParallel is how many of its containers may be at work.
+func (c class) maxParallel() int {
+	if i := slices.Index(c.keys, "max-parallel"); i >= 0 {
+		n, _ := strconv.Atoi(c.keys[i+1])
+		return n
+	}
+	return 20
+}
+
+func (c class) isCinder() bool { return c.parameters["type"] != "" }
+
+// namespace is where its config is.
+func (c class) namespace() string {
+	return cmp.Or(c.parameters[contract.ParamConfigNamespace], fakecluster.ConfigNamespace)
+}
 
 // classOf returns the class of a claim.
 func classOf(claim *corev1.PersistentVolumeClaim) class {
@@ -167,6 +135,7 @@ var classes = []class{
 	{name: "silver", keys: []string{"batch-size", "8", "max-parallel", "2"}},
 	{name: "iron", policy: corev1.PersistentVolumeReclaimRetain},
 	{name: "tin", keys: []string{"write-pv", "dispatcher"}},
+	{name: "brass", keys: []string{"max-parallel", "2"}, parameters: map[string]string{contract.ParamConfigNamespace: further}},
 	{name: "zinc", changes: []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, keys: []string{"run-on", "selected-node"}},
 	{name: "lead", changes: []func(*storagev1.StorageClass){fakecluster.WaitForFirstConsumer}, keys: []string{"run-on", "selected-node", "node-gone", "forget"}},
 	{name: "cobalt", keys: []string{"image", cinderImage, "data-sources", "PersistentVolumeClaim", "verbs", allVerbs}, parameters: map[string]string{"type": cindertest.TypePlain, "smartclone": "true"}},
@@ -175,17 +144,18 @@ var classes = []class{
 }
 
 // claimsAtFirst is how many claims there are when the first dispatcher starts.
-const claimsAtFirst = 10
+const claimsAtFirst = 20
 
 const allVerbs = "provision,delete,expand"
 
 func (w *world) setUp() {
 	w.Step(w.rand.IntN)
-	w.CreateServiceAccount("true")
 	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work}
-	w.Images[cinderImage] = fakecluster.Image{Program: w.runCinder}
-	w.cinder.Server = cindertest.NewUnserved(cindertest.Releases()[w.rand.IntN(4)])
-	w.cinder.Quota, w.cinder.failed = 1000, map[string]string{}
+	w.setUpCinder()
+	w.setClocks()
+	w.BeforeJob, w.BeforePatch = w.beforeWrite, func(string) { w.beforeWrite() }
+	w.Server.Refuse(w.admit)
+	w.Server.Overtake(w.overtake)
 	for range 1000 {
 		w.Choices = append(w.Choices, nodes[w.rand.IntN(len(nodes))])
 	}
@@ -207,10 +177,12 @@ func (w *world) createMissing() string {
 			})...)
 			created += " class " + c.name
 		}
-		if fakecluster.Get[*corev1.ConfigMap](w, fakecluster.ConfigNamespace, c.name) == nil {
-			w.CreateConfig(c.name, c.name, c.keys...)
-			created += " " + c.name
+		if c.namespace() == further && w.terminating || fakecluster.Get[*corev1.ConfigMap](w, c.namespace(), c.name) != nil {
+			continue
 		}
+		w.createNamespace(c.namespace())
+		w.CreateConfigIn(c.namespace(), c.name, c.name, c.keys...)
+		created += " " + c.name
 	}
 	return created
 }
@@ -273,7 +245,7 @@ func (w *world) growClaim() string {
 
 func (w *world) cloneClaim() string {
 	sources := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolumeClaim](w), func(claim *corev1.PersistentVolumeClaim) bool {
-		return classOf(claim).parameters == nil
+		return !classOf(claim).isCinder()
 	})
 	if len(sources) == 0 {
 		return ""
@@ -297,13 +269,18 @@ func (w *world) changeConfig() string {
 // heal ends every fault. One dispatcher runs from then on.
 func (w *world) heal() {
 	w.calm, w.BinderDown, w.NodeLost, w.Cordoned = true, false, false, ""
+	w.admission, w.overtakes = admission{}, false
 	w.setWaits("")
 	w.cinder.recover()
-	w.Server.Refuse(nil)
 	w.Server.LoseAnswer(nil)
+	w.Server.Forbidden.Delete(further)
+	for range nodes {
+		ofFrozen(w, (*world).thaw)
+	}
 	w.createMissing()
+	w.goOn()
 	for _, p := range w.Processes() {
-		w.End(p)
+		w.end(p)
 	}
 	w.Start()
 	w.tell("people leave the world alone, and nothing fails any more")

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"slices"
+	"strings"
 	"testing/fstest"
 	"time"
 
@@ -31,8 +32,34 @@ type storage struct {
 	*cindertest.Server
 	// down and lossy are faults: no request arrives, answers get lost.
 	down, lossy bool
+	// elsewhere is another project of the same Cinder, in which nothing can be made. project is that to which the login leads.
+	elsewhere *cindertest.Server
+	project   string
 	// failed are the statuses that volumes had before they failed, by ID.
 	failed map[string]string
+}
+
+// The projects of a world's Cinder.
+const (
+	ownProject   = "admin"
+	otherProject = "other"
+)
+
+var cinderFaults = []act{
+	{"Cinder is down", func(w *world) string { w.cinder.down = true; return "it" }},
+	{"Cinder is up", func(w *world) string { w.cinder.down = false; return "it" }},
+	{"answers of Cinder get lost", func(w *world) string { w.cinder.lossy = true; return "it" }},
+	{"a volume of Cinder fails", func(w *world) string { return w.cinder.failOne(w.rand) }},
+	{"Cinder refuses the login", func(w *world) string { w.cinder.refuses(true); return "it" }},
+	{"the login to Cinder is changed", func(w *world) string { w.cinder.project = otherProject; return "to " + otherProject }},
+	{"Cinder recovers", func(w *world) string { w.cinder.recover(); return "it" }},
+}
+
+func (w *world) setUpCinder() {
+	release := cindertest.Releases()[w.rand.IntN(4)]
+	w.cinder = storage{Server: cindertest.NewUnserved(release), elsewhere: cindertest.NewUnserved(release), project: ownProject, failed: map[string]string{}}
+	w.cinder.Quota, w.cinder.elsewhere.Quota = 1000, 0
+	w.Images[cinderImage] = fakecluster.Image{Program: w.runCinder}
 }
 
 // failOne sets the status of a volume to error, as Cinder does when its backend has failed.
@@ -58,7 +85,7 @@ func (s *storage) refuses(refuses bool) {
 }
 
 func (s *storage) recover() {
-	s.down, s.lossy = false, false
+	s.down, s.lossy, s.project = false, false, ownProject
 	s.refuses(false)
 	for _, v := range s.Volumes() {
 		if was, failed := s.failed[v.ID]; failed && v.Status == "error" {
@@ -70,7 +97,7 @@ func (s *storage) recover() {
 
 // runCinder is what the Cinder image does in a container.
 func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakecluster.Exit {
-	tasks, err := input.Read(cinderInput(c))
+	tasks, err := input.Read(cinderInput(c, w.cinder.project))
 	if err != nil {
 		return exitOf(run.End([]input.Task{{Verb: c.Verb()}}, err))
 	}
@@ -92,9 +119,9 @@ func exitOf(ended []run.Ended) fakecluster.Exit {
 	return fakecluster.Exit{Code: int32(result.Code), Message: result.Message}
 }
 
-func cinderInput(c *fakecluster.Container) input.Sources {
+func cinderInput(c *fakecluster.Container, project string) input.Sources {
 	env := c.Env()
-	env["OS_CINDER_ENDPOINT"], env["OS_PROJECT_NAME"] = "http://cinder.example/v3", "admin"
+	env["OS_CINDER_ENDPOINT"], env["OS_PROJECT_NAME"] = "http://cinder.example/v3", project
 	dir := fstest.MapFS{}
 	for _, name := range []string{contract.RequestFile, contract.PVFile} {
 		dir[path.Base(name)] = &fstest.MapFile{Data: []byte(c.File(name))}
@@ -117,11 +144,15 @@ func (t *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if storage.down {
 		return nil, errors.New("connection refused")
 	}
+	handler := storage.Handler()
+	if _, project, _ := strings.Cut(r.Header.Get("X-Auth-Token"), ":"); project == otherProject {
+		handler = storage.elsewhere.Handler()
+	}
 	if r.Method == http.MethodDelete {
 		t.w.checkRemoval(path.Base(r.URL.Path))
 	}
 	answer := httptest.NewRecorder()
-	storage.Handler().ServeHTTP(answer, r)
+	handler.ServeHTTP(answer, r)
 	if storage.lossy && t.w.rand.IntN(3) == 0 {
 		return nil, io.ErrUnexpectedEOF
 	}

@@ -10,9 +10,48 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
+
+// What a world has at least.
+const (
+	leastClaims  = 20
+	leastClasses = 3
+	leastActs    = 30
+)
+
+// checkSize checks that enough has happened in a world.
+func (w *world) checkSize() {
+	used := map[string]bool{}
+	ever := w.claimsEver()
+	for _, claim := range ever {
+		used[*claim.Spec.StorageClassName] = true
+	}
+	if len(ever) < leastClaims || len(used) < leastClasses || w.acts < leastActs {
+		w.T.Errorf("a small world: %d claims of %d classes, %d acts and faults", len(ever), len(used), w.acts)
+	}
+}
+
+// promptly is how soon after its creation a pod is at work if nothing is in its way.
+const promptly = 10 * time.Second
+
+// checkParallel checks that of no class more containers are at work than its max-parallel. One that could not start for a while is no longer counted by the
+// dispatcher, and two leaders at a time do not see each other's Jobs at once.
+func (w *world) checkParallel() {
+	atWork := map[string]int{}
+	for _, pod := range w.RunningPods() {
+		if pod.CreationTimestamp.After(w.shared) && pod.Status.StartTime.Add(-w.Clocks[pod.Spec.NodeName]).Sub(pod.CreationTimestamp.Time) < promptly {
+			atWork[pod.Labels[config.LabelClass]]++
+		}
+	}
+	for _, c := range classes {
+		if n := atWork[config.ClassLabel(c.name)]; n > c.maxParallel() {
+			w.T.Errorf("%d containers of the class %s are at work", n, c.name)
+		}
+	}
+}
 
 // checkRest checks a world that is at rest: each claim that lives has its volume, and the audit finds nothing but what an administrator has, or an event reports.
 func (w *world) checkRest() {
@@ -100,7 +139,7 @@ func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 	case claim.DeletionTimestamp != nil:
 		w.T.Errorf("the claim %s is terminating for ever", claim.Name)
 	case claim.Spec.VolumeName == "":
-		w.T.Errorf("the claim %s is not bound", claim.Name)
+		w.T.Errorf("the claim %s of the class %s is not bound: %v", claim.Name, *claim.Spec.StorageClassName, claim.Annotations)
 	case n != 1:
 		w.T.Errorf("the claim %s is bound and has %d volumes", claim.Name, n)
 	}

@@ -1,6 +1,9 @@
 package sim_test
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -9,6 +12,92 @@ import (
 
 // nodes are those of the world.
 var nodes = []string{"node-1", "node-2"}
+
+// aheadMost is how far the clock of a node may be ahead or behind, and driftMost how far it is set while pods run.
+const (
+	aheadMost = 10 * time.Minute
+	driftMost = 25 * time.Second
+)
+
+var nodeFaults = []act{
+	{"a node is removed", (*world).removeNode},
+	{"a node freezes", func(w *world) string {
+		return one(w, func(node *corev1.Node) {
+			w.Frozen[node.Name] = true
+			w.setReady(node, corev1.ConditionUnknown)
+		})
+	}},
+	{"a node goes on", func(w *world) string {
+		return ofFrozen(w, (*world).thaw)
+	}},
+	{"an administrator marks a node out of service", func(w *world) string {
+		return ofFrozen(w, (*world).markOutOfService)
+	}},
+	{"the clock of a node is set", func(w *world) string {
+		name := pickOne(w, nodes)
+		w.Clocks[name] = w.clocks[name] + w.between(driftMost)
+		return name
+	}},
+	{"a node is cordoned", func(w *world) string { w.Cordoned = "node-1"; return w.Cordoned }},
+	{"no node is cordoned", func(w *world) string { w.Cordoned = ""; return "any" }},
+	{"images cannot be pulled", func(w *world) string { return w.setWaits("ErrImagePull") }},
+	{"images can be pulled", func(w *world) string { return w.setWaits("") }},
+	{"kubelets stop to end pods", func(w *world) string { w.NodeLost = true; return "all" }},
+	{"kubelets go on", func(w *world) string { w.NodeLost = false; return "all" }},
+}
+
+// between returns a time between -most and most.
+func (w *world) between(most time.Duration) time.Duration {
+	return time.Duration(w.rand.Int64N(int64(2*most))) - most
+}
+
+func (w *world) setClocks() {
+	w.clocks = map[string]time.Duration{}
+	for _, name := range nodes {
+		w.clocks[name] = w.between(aheadMost)
+		w.Clocks[name] = w.clocks[name]
+	}
+}
+
+// ofFrozen lets something be done with one of the nodes that are frozen.
+func ofFrozen(w *world, do func(*world, *corev1.Node)) string {
+	frozen := slices.DeleteFunc(fakecluster.List[*corev1.Node](w), func(node *corev1.Node) bool { return !w.Frozen[node.Name] })
+	if len(frozen) == 0 {
+		return ""
+	}
+	node := pickOne(w, frozen)
+	do(w, node)
+	return node.Name
+}
+
+// thaw lets a node go on. Its kubelet ends what it must end before it reports that it is there.
+func (w *world) thaw(node *corev1.Node) {
+	delete(w.Frozen, node.Name)
+	for _, move := range w.Moves() {
+		if move.Name == "kubelets" {
+			move.Do()
+		}
+	}
+	w.setReady(node, corev1.ConditionTrue)
+}
+
+func (w *world) setReady(node *corev1.Node, ready corev1.ConditionStatus) {
+	fakecluster.Update(w, fakecluster.KubeControllerManager, node, func(node *corev1.Node) {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		if ready == corev1.ConditionTrue {
+			node.Spec.Taints = nil
+		}
+	})
+}
+
+// markOutOfService marks a node whose machine is off. Its pods are evicted, and the garbage collector of pods ends them.
+func (w *world) markOutOfService(node *corev1.Node) {
+	w.PowerOff(node.Name)
+	fakecluster.Update(w, fakecluster.Admin, node, func(node *corev1.Node) {
+		node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}}
+	})
+	w.collectPodsOf(node.Name)
+}
 
 // createMissingNodes creates the nodes that are missing.
 func (w *world) createMissingNodes() string {
@@ -22,19 +111,27 @@ func (w *world) createMissingNodes() string {
 	return created
 }
 
-// removeNode deletes a node with its machine. The garbage collector of pods ends its pods, and knows nothing of their containers.
+// removeNode deletes a node. The garbage collector of pods ends its pods, and knows nothing of their containers.
 func (w *world) removeNode() string {
 	return one(w, func(node *corev1.Node) {
-		fakecluster.Delete(w, fakecluster.Admin, node)
-		for _, pod := range fakecluster.List[*corev1.Pod](w) {
-			if pod.Spec.NodeName == node.Name {
-				w.collect(pod)
-			}
+		if w.Frozen[node.Name] {
+			w.PowerOff(node.Name) // a machine that runs is drained before
 		}
+		delete(w.Frozen, node.Name)
+		fakecluster.Delete(w, fakecluster.Admin, node)
+		w.collectPodsOf(node.Name)
 	})
 }
 
-// collect is what the garbage collector of pods does with one whose node does not exist.
+func (w *world) collectPodsOf(node string) {
+	for _, pod := range fakecluster.List[*corev1.Pod](w) {
+		if pod.Spec.NodeName == node {
+			w.collect(pod)
+		}
+	}
+}
+
+// collect is what the garbage collector of pods does with one whose node does not exist, or is out of service.
 func (w *world) collect(pod *corev1.Pod) {
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 		fakecluster.Update(w, fakecluster.KubeControllerManager, pod, func(p *corev1.Pod) {

@@ -1,6 +1,10 @@
 // Package sim_test simulates a cluster with people in it: users and administrators do what they do, components fail, dispatchers die, and watches lag. A seed
 // decides what happens next, so that what a seed has found happens again. Some classes are served by the Cinder image's own code, each request of which is a
-// step, too. What is checked is that nothing is lost, and that everything comes to rest once people and faults have ended.
+// step, too. What is checked is that nothing is lost, that no more is at work than allowed, that everything comes to rest once people and faults have ended, and, of some worlds,
+// that every finalizer goes when nothing is needed any more.
+//
+// Each act or fault that is added makes the world of every seed another one. So there is no list of seeds that have found something: what one has found stays as a scenario in
+// dispatcher/controller, or as a test of the image's package, with the seed in the message of its commit.
 package sim_test
 
 import (

@@ -13,6 +13,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
+var volumePeople = []act{
+	{"an administrator sets a PV to Retain", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimRetain) }},
+	{"an administrator sets a PV to Delete", func(w *world) string { return w.setPolicy(corev1.PersistentVolumeReclaimDelete) }},
+	{"an administrator deletes a PV", func(w *world) string {
+		return one(w, func(pv *corev1.PersistentVolume) { fakecluster.Delete(w, fakecluster.Admin, pv) })
+	}},
+	{"an administrator takes the claimRef off a PV", (*world).freePV},
+	{"an administrator writes another PV over a volume", (*world).copyPV},
+}
+
 // freePV lets any claim have a PV whose own no longer exists.
 func (w *world) freePV() string {
 	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 // TestMain takes away what client-go does with the errors of watches: it waits between two of them, by clocks of different worlds. It prints how often each
 // act and fault has happened, where SIM_SEEDS asks for more than the usual seeds.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)         // a world is small, and thrown away as a whole
 	utilruntime.ErrorHandlers = nil //nolint:reassign // the only way to be rid of its backoff
 	code := m.Run()
 	if os.Getenv("SIM_SEEDS") != "" && happened.seeds > 0 {
@@ -40,6 +42,8 @@ const (
 	// restWithin is the limit for that, in the world's time, and restFor how long nothing must be written then.
 	restWithin = 12 * time.Hour
 	restFor    = 40 * time.Minute
+	// endedOf is of how many worlds one is ended after that: all claims and PVs are deleted.
+	endedOf = 4
 )
 
 // world is a cluster that is stepped through: a seed decides what happens next, among all that can.
@@ -56,6 +60,19 @@ type world struct {
 	counts       map[string]int
 	// cinder is the storage of some classes.
 	cinder storage
+	// admission is what a write meets before it is stored. overtakes is set while others write in between a dispatcher's look and its write.
+	admission admission
+	overtakes bool
+	// pauses is how many writes dispatchers are to pause before, and paused are those that do.
+	pauses int
+	paused []chan struct{}
+	// terminating is set while the further config namespace is being deleted.
+	terminating bool
+	backup      backup
+	// clocks are how far the clocks of nodes are ahead, but for their drift.
+	clocks map[string]time.Duration
+	// shared is when two dispatchers were last at work.
+	shared time.Time
 	// calm is set when people and faults have ended.
 	calm bool
 }
@@ -67,25 +84,32 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 		w := &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
 		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
 		defer w.Stop()
+		defer func() {
+			if t.Failed() {
+				t.Logf("seed %d:\n%s", seed, w.story.String())
+			}
+		}()
 		w.setUp()
 		for w.acts < actsOfAWorld {
 			w.step()
 		}
+		w.checkSize()
+		w.heal()
 		w.comeToRest()
 		w.checkRest()
+		if w.rand.IntN(endedOf) == 0 {
+			w.endAll()
+		}
 		w.countReached()
 		w.CheckInvariants()
 		story, counts = w.story.String(), w.counts
-		if t.Failed() {
-			t.Logf("seed %d:\n%s", seed, story)
-		}
 	})
 	return story, counts
 }
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
-		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace}, Allowed: jobs.Allowances{},
+		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true, Steps: p,
 	})
 }
@@ -113,6 +137,9 @@ func (w *world) do(name string, move func()) {
 	synctest.Wait()
 	w.tell("%s", name)
 	w.endKilled()
+	if len(w.Processes()) > 1 {
+		w.shared = time.Now()
+	}
 }
 
 // step lets one thing happen: an act, a fault, time, or whatever is next for a dispatcher or the rest of the cluster.
@@ -126,7 +153,7 @@ func (w *world) step() {
 	case n < 20:
 		w.pass(pauses[w.rand.IntN(len(pauses))])
 	default:
-		moves := w.Moves()
+		moves := w.moves()
 		one := moves[w.rand.IntN(len(moves))]
 		w.do(one.Name, one.Do)
 	}
@@ -144,6 +171,7 @@ func (w *world) pass(d time.Duration) {
 		w.proceed(w.rand.IntN(30))
 	}
 	w.do(fmt.Sprintf("%s pass", d), func() { time.Sleep(d) })
+	w.emptyNamespace()
 }
 
 // happen lets an act or a fault happen, if there is anything that it can be about.
@@ -163,7 +191,7 @@ func (w *world) happen(what []act) {
 func (w *world) endKilled() {
 	for _, p := range w.Processes() {
 		if p.IsDead() {
-			w.End(p)
+			w.end(p)
 			synctest.Wait()
 			w.tell("dispatcher %d has died", p.Number)
 		}
@@ -172,7 +200,6 @@ func (w *world) endKilled() {
 
 // comeToRest lets the world go on without people and faults until nothing is written any more.
 func (w *world) comeToRest() {
-	w.heal()
 	healed := time.Now()
 	end, last := time.Now().Add(restWithin), time.Now()
 	for time.Since(last) < restFor {
@@ -187,6 +214,7 @@ func (w *world) comeToRest() {
 		}
 		w.pass(time.Second)
 		if time.Since(last) > time.Minute {
+			w.forgetRecords()
 			w.giveUp(healed)
 			w.pass(30 * time.Second)
 		}
@@ -200,6 +228,7 @@ func (w *world) giveUp(healed time.Time) {
 		return
 	}
 	w.removeCopies()
+	w.doAsEventsSay()
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 		if claim.DeletionTimestamp == nil && w.isUsersToChange(claim) {
 			w.do("a user gives up "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
@@ -211,12 +240,19 @@ func (w *world) writes() int { return len(w.Server.History()) }
 
 // doAll lets everything happen that can without time.
 func (w *world) doAll() {
-	for before := -1; before < w.writes() || w.isBusy(); {
+	for before, n := -1, 0; before < w.writes() || w.isBusy(); n++ {
 		before = w.writes()
+		if n > 10000 {
+			for _, move := range w.Moves() {
+				w.tell("still to come: %s", move.Name)
+			}
+			w.T.Fatalf("there is always something to do")
+		}
 		for _, move := range w.Moves() {
 			move.Do()
 			synctest.Wait()
 		}
+		w.checkParallel()
 		w.tellWrites()
 		if w.writes() > 200000 {
 			w.T.Fatalf("a storm of writes")

@@ -1,0 +1,94 @@
+package sim_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// endAll lets people delete all claims and volumes, and checks that every finalizer goes. What is stuck has to say so by an event of the last minutes, and
+// the administrator does what the event says.
+func (w *world) endAll() {
+	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
+		w.do("a user deletes "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
+	}
+	w.comeToRest()
+	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
+		w.do("an administrator retains and deletes "+pv.Name, func() {
+			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			})
+			fakecluster.Delete(w, fakecluster.Admin, pv)
+		})
+	}
+	w.comeToRest()
+	for _, job := range fakecluster.List[*batchv1.Job](w) {
+		w.endRecord(job)
+	}
+	w.comeToRest()
+	w.checkNoFinalizer()
+}
+
+// forgets finds the annotation that an event names to give up a record.
+var forgets = regexp.MustCompile(regexp.QuoteMeta(jobs.AnnForget) + "=([0-9a-f-]+)")
+
+// doAsEventsSay gives up the records of which an event of the last minutes says that an administrator may.
+func (w *world) doAsEventsSay() {
+	said := map[string]bool{}
+	for _, e := range w.Events.About("", "RevisionMissing") {
+		if found := forgets.FindStringSubmatch(e.Note); found != nil && time.Since(e.At) <= stale {
+			said[found[1]] = true
+		}
+	}
+	for _, job := range fakecluster.List[*batchv1.Job](w) {
+		for _, uid := range jobs.UIDs(job) {
+			if said[uid] && job.Annotations[jobs.AnnForget] != uid && runs.RecordOf(job, uid).Held {
+				w.forget(job, uid)
+			}
+		}
+	}
+}
+
+func (w *world) forget(job *batchv1.Job, uid string) {
+	w.do("an administrator gives up a record of "+job.Name, func() {
+		fakecluster.Update(w, fakecluster.Admin, job, func(job *batchv1.Job) { fakecluster.Annotate(job, jobs.AnnForget, uid) })
+	})
+}
+
+// endRecord does with a record that is held what its event says.
+func (w *world) endRecord(job *batchv1.Job) {
+	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
+		return
+	}
+	for _, e := range w.Events.About("Job/"+job.Name, "") {
+		if found := forgets.FindStringSubmatch(e.Note); found != nil && time.Since(e.At) <= stale {
+			w.forget(job, found[1])
+			return
+		}
+	}
+	w.T.Errorf("the record of %s is held, and no event of the last %s says what to do", job.Name, stale)
+}
+
+// checkNoFinalizer checks that nothing has a finalizer of the dispatcher any more.
+func (w *world) checkNoFinalizer() {
+	reportHeld[*batchv1.Job](w)
+	reportHeld[*corev1.Pod](w)
+	reportHeld[*corev1.PersistentVolume](w)
+}
+
+func reportHeld[O fakecluster.Object](w *world) {
+	for _, obj := range fakecluster.List[O](w) {
+		if slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, contract.Domain) }) {
+			w.T.Errorf("%T %s keeps its finalizers %v for ever", obj, obj.GetName(), obj.GetFinalizers())
+		}
+	}
+}
