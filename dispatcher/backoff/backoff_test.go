@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 )
 
@@ -17,5 +18,14 @@ func TestBackoffDoublesToItsCap(t *testing.T) {
 	}
 	if got := backoff.Exponential(1 << 20); got != 5*time.Minute {
 		t.Errorf("after very many attempts: %s", got)
+	}
+}
+
+// It counts as no attempt. One that is cancelled each time would be launched every second.
+func TestARunThatNeverRanIsBackedOffFrom(t *testing.T) {
+	for number, want := range map[int]time.Duration{1: time.Second, 3: 4 * time.Second} {
+		if got := backoff.After(contract.NotStarted, 0, number); got != want {
+			t.Errorf("after run %d: %s, want %s", number, got, want)
+		}
 	}
 }

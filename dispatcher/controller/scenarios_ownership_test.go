@@ -67,6 +67,9 @@ func TestReclaimByPVDeletesThatPVByItsUID(t *testing.T) {
 				w.T.Errorf("the PV was deleted whichever it is: %+v", how.Preconditions)
 			}
 		}
+		if first := w.deletesOf("persistentvolumes")[0]; first.Preconditions.ResourceVersion == nil {
+			w.T.Error("the PV was deleted before its volume, whatever had become of it since it was judged")
+		}
 	})
 }
 

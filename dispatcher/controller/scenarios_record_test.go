@@ -190,7 +190,7 @@ func TestOwnAnswerIsNotAnEarlierRunsJob(t *testing.T) {
 	})
 }
 
-// client-go's default for Jobs would orphan the pods.
+// client-go's default for Jobs would orphan the pods. Where they are deleted after their Job, a gated one stays until the Job's deadline.
 func TestOnePodPerJobIsDeletedWithItsJob(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
@@ -202,7 +202,7 @@ func TestOnePodPerJobIsDeletedWithItsJob(t *testing.T) {
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("its Job is cancelled", time.Minute, func() bool { return len(w.deletesOf("jobs")) == 1 })
 		how := w.deletesOf("jobs")[0]
-		if how.PropagationPolicy == nil || *how.PropagationPolicy == metav1.DeletePropagationOrphan {
+		if how.PropagationPolicy == nil || *how.PropagationPolicy != metav1.DeletePropagationForeground {
 			w.T.Errorf("a Job is deleted with the propagation %v", how.PropagationPolicy)
 		}
 		if how.Preconditions == nil || how.Preconditions.UID == nil {

@@ -29,6 +29,7 @@ func confirmLaws(out *broken, v View, a Confirm) {
 		out.law("confirmed a run while the outcome of another is not recorded", r.Recorded == nil)
 		out.law("confirmed a run while a force-deleted pod may still run", v.Now.Before(r.Outcome.MayRunUntil) || r.LostNode != "")
 	}
+	out.law("confirmed a provision after another run on facts of the caches", a.Run.Verb == contract.Provision && len(v.Runs) > 1 && !a.NeedsLive)
 	if a.Run.Verb == contract.Delete {
 		confirmDeleteLaws(out, v, a)
 	}

@@ -126,6 +126,7 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched without a stored revision", !v.Provision.RevisionStored)
 		out.law("launched beyond max-parallel", !v.Provision.HasSlot)
 		out.law("provisioned under another target without an undo", p != nil && hasTargetChanged(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
+		out.law("forgot since when something may be in the storage", p != nil && !a.NothingBefore && !a.Since.Equal(p.Since))
 		out.law("claimed that nothing can be in the storage", a.NothingBefore && p != nil && !v.madeNothing(p))
 		out.law("launched before the retry is due", p != nil && v.Now.Before(v.due(p, v.Provision)))
 	case a.Undo:

@@ -148,6 +148,7 @@ func histories() [][]Run {
 func run(verb contract.Verb, number int) Run {
 	return Run{Name: jobs.Name(verb, "uid", number), First: true, Record: runs.Record{
 		Verb: verb, UIDs: []string{"uid"}, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, NothingBefore: number == 1,
+		Since: now.Add(-2 * time.Hour),
 	}}
 }
 
@@ -184,6 +185,9 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 		unrecorded.Refused = "it describes nothing"
 		out = append(out, unrecorded)
 		if v == contract.Done {
+			kept := recorded(r, v, 0)
+			kept.Recorded, kept.PodKept = nil, true
+			out = append(out, kept)
 			described := recorded(r, v, 0)
 			described.DescribesPV, described.Described = true, "a PV"
 			out = append(out, described)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
@@ -168,6 +169,15 @@ func TestOnePodPerJobRunsOnce(t *testing.T) {
 	}
 	if on := policy.Rules[0].OnPodConditions; len(on) != 1 || on[0].Type != corev1.DisruptionTarget || on[0].Status != corev1.ConditionTrue {
 		t.Errorf("ended by %+v", on)
+	}
+}
+
+func TestContainerThatWritesNoPVHasNoToken(t *testing.T) {
+	for writer, want := range map[config.Writer]*bool{config.ContainerWrites: nil, config.DispatcherWrites: new(false)} {
+		job := fixture.Build(t, fixture.Provision(fixture.Config(t, "Delete", map[string]string{"write-pv": string(writer)}), fixture.Claim()))
+		if got := job.Spec.Template.Spec.AutomountServiceAccountToken; !ptr.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", writer, got, want)
+		}
 	}
 }
 

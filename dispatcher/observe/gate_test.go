@@ -78,6 +78,18 @@ func observed(t *testing.T, objects ...metav1.Object) decide.Run {
 // observedBy returns what is observed of the first run by a reader that shows other objects than the caches, if it is not nil.
 func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) decide.Run {
 	t.Helper()
+	for _, r := range observationBy(t, reader, objects...).View.Runs {
+		if r.Name == own {
+			return r
+		}
+	}
+	t.Fatal("its Job was not observed")
+	return decide.Run{}
+}
+
+// observationBy returns all that is observed by such a reader.
+func observationBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) *observe.Observation {
+	t.Helper()
 	caches, err := cluster.NewStatic(fake.NewClientset(), []string{namespace}, objects...)
 	if err != nil {
 		t.Fatal(err)
@@ -93,13 +105,7 @@ func observedBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object) d
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range o.View.Runs {
-		if r.Name == own {
-			return r
-		}
-	}
-	t.Fatal("its Job was not observed")
-	return decide.Run{}
+	return o
 }
 
 func TestRunIsBlockedByOtherPodsThatMayRun(t *testing.T) {

@@ -109,6 +109,7 @@ func TestRivalCarriesTheUIDOrAppearedAfterARunThatSucceeded(t *testing.T) {
 		"under its own name":                   {func(pv *corev1.PersistentVolume) { pv.Name = "pvc-" + fixture.UID }, start, false},
 		"unmarked, after a run that was done":  {unmarked, start, true},
 		"unmarked, before it":                  {unmarked, start.Add(time.Hour), false},
+		"unmarked, half a minute before it":    {unmarked, start.Add(90 * time.Second), true},
 		"unmarked, and no run was done":        {unmarked, time.Time{}, false},
 		"unmarked, and for another claim, too": {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef.UID = "x" }, start, false},
 		"unmarked, and for nobody":             {func(pv *corev1.PersistentVolume) { unmarked(pv); pv.Spec.ClaimRef = nil }, start, false},

@@ -3,24 +3,25 @@
 package mutants_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // finder is a test that finds mutants.
 type finder struct {
 	in, test string
-	// shows matches what its output says when it has found something, and where.
+	// shows matches two lines of its output when it has found something, and says where.
 	shows *regexp.Regexp
 }
 
-// beside are model and simulation. They are packages of their own, so no test that is named for a mutant takes part in them.
+// beside are model and simulation. They are packages of their own, so no test that is named for a mutant takes part in them. A seed that keeps all laws prints nothing.
 var beside = map[string]finder{
 	"model": {
 		in: "test/model", test: "TestModelFindsEveryKnownDefectAndNoOther",
@@ -28,25 +29,17 @@ var beside = map[string]finder{
 	},
 	"simulation": {
 		in: "test/sim", test: "TestSeedsComeToRestAndLoseNothing",
-		shows: regexp.MustCompile(`--- FAIL: TestSeedsComeToRestAndLoseNothing/(\d{1,5}) `),
+		shows: regexp.MustCompile(`=== (?:CONT|NAME) +TestSeedsComeToRestAndLoseNothing/(\d{1,5})\n +\w+\.go:\d+: `),
 	},
 }
 
-// seeds is how many seeds the simulation tries with each mutant. A fifth as many that were never tried are simulated after them.
+// seeds is how many seeds the simulation tries with each mutant, until one finds it.
 const seeds = "300"
 
 // named returns the test that is named for a mutant.
 func (m mutant) named() finder {
 	in, test, _ := strings.Cut(m.Test, " ")
 	return finder{in: in, test: test, shows: regexp.MustCompile(`--- FAIL: (` + test + `) `)}
-}
-
-// goTest runs tests of a package, with what says which, and returns what they say, and how long they have used a processor.
-func goTest(in string, flags ...string) (said string, used time.Duration, err error) {
-	run := exec.Command("go", append(append([]string{"test", "-vet=off", "-ldflags=-s", "-count=1", "-timeout=10m", "-failfast"}, flags...), "./"+in)...)
-	run.Dir, run.Env = root, append(os.Environ(), "SIM_SEEDS="+seeds)
-	out, err := run.CombinedOutput()
-	return string(out), run.ProcessState.UserTime() + run.ProcessState.SystemTime(), err
 }
 
 // TestNamedTestsPassWithoutAMutant: one that fails anyhow would find every mutant.
@@ -57,14 +50,18 @@ func TestNamedTestsPassWithoutAMutant(t *testing.T) {
 		tests[one.in] = append(tests[one.in], one.test)
 	}
 	for in, names := range tests {
-		if said, _, err := goTest(in, "-run=^("+strings.Join(names, "|")+")$"); err != nil {
-			t.Errorf("%s: %s", in, said)
-		}
+		all := finder{in: in, test: "(" + strings.Join(names, "|") + ")", shows: regexp.MustCompile(`--- FAIL: (\w+)`)}
+		all.mustPass(t)
 	}
 	for _, f := range beside {
-		if said, _, err := goTest(f.in, "-run=^"+f.test+"$"); f.shows.MatchString(said) {
-			t.Errorf("%s: %v\n%s", f.in, err, said)
-		}
+		f.mustPass(t)
+	}
+}
+
+func (f finder) mustPass(t *testing.T) {
+	t.Helper()
+	if by, said := f.find(t, new(cost)); by != "" {
+		t.Errorf("%s: %s without a mutant:\n%s", f.in, by, said)
 	}
 }
 
@@ -78,9 +75,9 @@ func TestMutantsAreFound(t *testing.T) {
 			t.Run(m.Name, func(t *testing.T) {
 				t.Parallel()
 				overlay := m.overlay(t)
-				results[i].mutant, results[i].named = m, m.named().find(t, overlay)
+				results[i].mutant, results[i].named = m, m.named().mustFind(t, overlay)
 				if m.Beside != "" {
-					results[i].beside = beside[m.Beside].find(t, overlay)
+					results[i].beside = beside[m.Beside].mustFind(t, overlay)
 				}
 			})
 		}
@@ -88,7 +85,7 @@ func TestMutantsAreFound(t *testing.T) {
 	t.Log("\n" + table(results))
 }
 
-// overlay writes what go test -overlay reads, which takes one file for another.
+// overlay writes what go test -overlay reads, which takes one file for another, and returns the flag.
 func (m mutant) overlay(t *testing.T) string {
 	t.Helper()
 	path, changed := m.apply(t)
@@ -104,23 +101,63 @@ func (m mutant) overlay(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	return overlay
+	return "-overlay=" + overlay
 }
 
-// find runs the test with an overlay, and fails unless it finds something.
-func (f finder) find(t *testing.T, overlay string) finding {
+// mustFind runs the test with an overlay, and fails unless it finds something.
+func (f finder) mustFind(t *testing.T, overlay string) finding {
 	t.Helper()
-	said, used, err := goTest(f.in, "-p=1", "-overlay="+overlay, "-run=^"+f.test+"$")
-	shown := f.shows.FindStringSubmatch(said)
-	out := finding{used: used}
-	switch {
-	case strings.Contains(said, "[build failed]"), strings.Contains(said, "[setup failed]"):
-		t.Errorf("it does not compile:\n%s", said)
-	case err == nil || shown == nil:
+	var out finding
+	by, said := f.find(t, &out.cost, overlay)
+	if by == "" {
 		t.Errorf("%s in %s does not find it:\n%s", f.test, f.in, said)
-	default:
-		out.by = f.in + " " + shown[1]
-		t.Logf("found by %s, in %.0f s of a processor", out.by, used.Seconds())
+		return out
 	}
+	out.by = f.in + " " + by
+	t.Logf("found by %s, in %.0f s of a processor", out.by, out.cost.seconds())
 	return out
+}
+
+// find compiles the test, with flags, and runs it until it shows what it has found. It returns that, or nothing, and the output.
+func (f finder) find(t *testing.T, used *cost, flags ...string) (by, said string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "test")
+	compile := exec.Command("go", append([]string{"test", "-c", "-vet=off", "-ldflags=-s", "-p=1", "-o", binary}, append(flags, "./"+f.in)...)...)
+	compile.Dir = root
+	out, err := compile.CombinedOutput()
+	used.add(compile)
+	if err != nil {
+		t.Fatalf("%s does not compile: %v\n%s", f.in, err, out)
+	}
+	run := exec.Command(binary, "-test.v", "-test.timeout=10m", "-test.run=^"+f.test+"$")
+	run.Dir, run.Env = filepath.Join(root, f.in), append(os.Environ(), "SIM_SEEDS="+seeds)
+	output, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Stderr = run.Stdout
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	by, said = f.read(output)
+	_ = run.Process.Kill() // it may have ended
+	_ = run.Wait()         // what it has printed is what counts
+	used.add(run)
+	return by, said
+}
+
+// read reads the output of the test until it shows what has been found.
+func (f finder) read(output io.Reader) (by, said string) {
+	var all strings.Builder
+	before, lines := "", bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		line := lines.Text()
+		all.WriteString(line + "\n")
+		if shown := f.shows.FindStringSubmatch(before + "\n" + line); shown != nil {
+			return shown[1], all.String()
+		}
+		before = line
+	}
+	return "", all.String()
 }

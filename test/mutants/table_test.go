@@ -4,6 +4,7 @@ package mutants_test
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,29 +16,38 @@ type result struct {
 	named, beside finding
 }
 
-// finding is what a test has found, empty if nothing, and how long it has used a processor, to be compiled, too.
+// finding is what a test has found, empty if nothing, and what it has cost, with compiling.
 type finding struct {
 	by   string
-	used time.Duration
+	cost cost
 }
+
+// cost is how long a processor has worked. On a busy machine it says more than a clock.
+type cost time.Duration
+
+func (c *cost) add(ended *exec.Cmd) {
+	*c += cost(ended.ProcessState.UserTime() + ended.ProcessState.SystemTime())
+}
+
+func (c cost) seconds() float64 { return time.Duration(c).Seconds() }
 
 // cells are the two columns of a finding.
 func (f finding) cells() string {
 	if f.by == "" {
-		return fmt.Sprintf("NOT FOUND\t%.0f", f.used.Seconds())
+		return fmt.Sprintf("NOT FOUND\t%.0f", f.cost.seconds())
 	}
-	return fmt.Sprintf("%s\t%.0f", f.by, f.used.Seconds())
+	return fmt.Sprintf("%s\t%.0f", f.by, f.cost.seconds())
 }
 
 // totals are what a table counts.
 type totals struct {
 	tried, named, beside int
-	used                 time.Duration
+	cost                 cost
 }
 
 func (sum *totals) add(r result) {
 	sum.tried++
-	sum.used += r.named.used + r.beside.used
+	sum.cost += r.named.cost + r.beside.cost
 	if r.named.by != "" {
 		sum.named++
 	}
@@ -64,6 +74,6 @@ func table(results []result) string {
 	}
 	columns.Flush()
 	fmt.Fprintf(&out, "%d mutants: %d are found by the tests that are named for them, %d by model or simulation without these; %.0f min of a processor\n",
-		sum.tried, sum.named, sum.beside, sum.used.Minutes())
+		sum.tried, sum.named, sum.beside, sum.cost.seconds()/60)
 	return out.String()
 }

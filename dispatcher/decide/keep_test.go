@@ -1,0 +1,76 @@
+package decide
+
+import (
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// releasedVolume is a PV whose volume is to be deleted.
+func releasedVolume() Volume {
+	return Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+}
+
+// withoutPod returns a delete whose Job has no pod yet.
+func withoutPod(of string) Run {
+	r := run(contract.Delete, 1)
+	r.Volume, r.Unfinished, r.Unstarted = of, true, true
+	return r
+}
+
+// Its slot is free at once, and not only when its pod is to be confirmed.
+func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		run     Run
+		change  func(*View)
+		cancels bool
+	}{
+		"its PV is released":           {withoutPod(pvUID), func(*View) {}, false},
+		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
+		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
+		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Orphaned = false }, true},
+		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival.Name, v.Runs[0].NotedRival, v.Volume.NotedRival = "mine", "mine", "mine" }, true},
+		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
+		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
+	} {
+		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{tt.run}}
+		tt.change(&v)
+		if _, cancels := Decide(v).(Cancel); cancels != tt.cancels {
+			t.Errorf("%s: %#v", name, Decide(v))
+		}
+	}
+}
+
+// A container that has started may have made something, whatever its Job waits for.
+func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
+	for _, unstarted := range []bool{false, true} {
+		r := run(contract.Provision, 1)
+		r.Unfinished, r.Unstarted, r.Stuck = true, unstarted, &runs.Stuck{Reason: "ImagePullBackOff", Unstarted: unstarted}
+		v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{r}}
+		if _, cancels := Decide(v).(Cancel); cancels != unstarted {
+			t.Errorf("unstarted %t: %#v", unstarted, Decide(v))
+		}
+	}
+}
+
+func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
+	unproven := releasedVolume()
+	unproven.Unproven = "it lacks our annotation"
+	for name, tt := range map[string]struct {
+		change   func(*Volume)
+		releases bool
+	}{
+		"as it is":                           {func(*Volume) {}, false},
+		"retained":                           {func(vol *Volume) { vol.PolicyDelete = false }, true},
+		"deleted":                            {func(vol *Volume) { vol.Terminating = true }, true},
+		"retained, of another provisioner":   {func(vol *Volume) { vol.PolicyDelete, vol.Foreign = false, true }, false},
+		"retained, released from us already": {func(vol *Volume) { vol.PolicyDelete, vol.HasFinalizer = false, false }, false},
+	} {
+		v := View{Now: now, Volume: unproven, Delete: deleteTargets()[1]}
+		tt.change(&v.Volume)
+		if _, releases := Decide(v).(RemoveFinalizer); releases != tt.releases {
+			t.Errorf("%s: %#v", name, Decide(v))
+		}
+	}
+}
