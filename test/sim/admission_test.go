@@ -91,7 +91,7 @@ func (a admission) strip(by, verb, resource string, obj fakecluster.Object) {
 	}
 }
 
-// overtake is what somebody else writes on an object just before a dispatcher does.
+// overtake is what another client writes on an object just before a dispatcher does.
 func (w *world) overtake(string, fakecluster.Key, []byte) func(fakecluster.Object) {
 	if !w.overtakes || w.rand.IntN(3) > 0 {
 		return nil

@@ -66,7 +66,7 @@ func (w *world) createNamespace(namespace string) {
 	}
 }
 
-// emptyNamespace deletes what is in the namespace that is terminating. When nothing is left, it has gone, and there is a new one with a RoleBinding.
+// emptyNamespace deletes what is in the namespace that is terminating. When nothing is left, it is deleted, and there is a new one with a RoleBinding.
 func (w *world) emptyNamespace() {
 	if !w.terminating {
 		return
