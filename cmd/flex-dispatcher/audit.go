@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
 // all is the value of a flag that is given without one.
@@ -29,6 +32,8 @@ type audited struct {
 
 	files, storage, fix []string
 	timeout             time.Duration
+	watch               bool
+	interval            time.Duration
 }
 
 // auditCommand is the command that looks for what stands for nothing.
@@ -54,14 +59,20 @@ func auditCommand() *cobra.Command {
 	flags.Lookup("storage").NoOptDefVal = all
 	flags.StringSliceVar(&a.fix, "fix", nil, "delete these volumes, as the storage names them, if they stand for nothing and bear this cluster's UID; without a value all that do")
 	flags.Lookup("fix").NoOptDefVal = all
+	flags.BoolVar(&a.watch, "watch", false, "look again and again, log each finding once, and serve gauges of them")
+	flags.DurationVar(&a.interval, "interval", time.Hour, "with --watch: the pause between two looks")
+	flags.StringVar(&a.listen, "listen", ":8080", "with --watch: address of /metrics, /healthz and /readyz")
 	flags.DurationVar(&a.timeout, "timeout", 15*time.Minute, "how long one Job may take, with its start")
 	return cmd
 }
 
 // run looks and, where it is to fix something, does that and looks again.
 func (a *audited) run(cmd *cobra.Command) error {
-	if len(a.fix) > 0 && len(a.storage) == 0 {
+	switch {
+	case len(a.fix) > 0 && len(a.storage) == 0:
 		return errors.New("--fix needs --storage: only a volume that has just been listed is deleted")
+	case len(a.fix) > 0 && a.watch:
+		return errors.New("--fix and --watch: a volume is deleted only when an administrator has looked")
 	}
 	auditor, err := a.auditor(cmd)
 	if err != nil {
@@ -70,6 +81,9 @@ func (a *audited) run(cmd *cobra.Command) error {
 	storages, err := a.storages()
 	if err != nil {
 		return err
+	}
+	if a.watch {
+		return a.watchAll(cmd.Context(), auditor, storages)
 	}
 	l, err := auditor.Look(cmd.Context(), storages)
 	if err != nil {
@@ -84,6 +98,19 @@ func (a *audited) run(cmd *cobra.Command) error {
 		return errors.Join(fixed, err)
 	}
 	return errors.Join(fixed, report(cmd, l))
+}
+
+// watchAll looks until it is asked to end.
+func (a *audited) watchAll(ctx context.Context, auditor *admin.Auditor, storages admin.Storages) error {
+	var ready atomic.Bool
+	ready.Store(true)
+	gauges := &series.Audit{}
+	processMetrics{}.CustomMustRegister(gauges)
+	if err := a.listenHealth(ctx, &ready); err != nil {
+		return err
+	}
+	auditor.Watch(ctx, storages, a.interval, gauges)
+	return nil
 }
 
 // fixAll deletes what stands for nothing.

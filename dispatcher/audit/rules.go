@@ -50,9 +50,10 @@ type Finding struct {
 	Why  string
 	// Fix is the command with which an administrator ends it.
 	Fix string
-	// Volume is the volume of VolumeLeft and VolumeTwice, Class the storage class that lists it.
+	// Class is the storage class, as far as it is known.
+	Class string
+	// Volume is the volume of VolumeLeft and VolumeTwice.
 	Volume Volume
-	Class  string
 }
 
 // Check returns what is wrong, by kind and object.
@@ -90,7 +91,7 @@ func (x *index) terminating() []Finding {
 
 func (x *index) ofPV(kind Kind, pv *corev1.PersistentVolume, age time.Duration, why, fix string) Finding {
 	return Finding{
-		Kind: kind, UID: pv.Annotations[contract.AnnClaimUID], Object: "persistentvolume/" + pv.Name, Age: age, Size: pv.Spec.Capacity.Storage().Value(), Why: why, Fix: fix,
+		Kind: kind, UID: pv.Annotations[contract.AnnClaimUID], Object: "persistentvolume/" + pv.Name, Class: pv.Spec.StorageClassName, Age: age, Size: pv.Spec.Capacity.Storage().Value(), Why: why, Fix: fix,
 	}
 }
 

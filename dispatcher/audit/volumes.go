@@ -71,15 +71,22 @@ func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 // it is one by both. Between them one may have been made or deleted.
 func CheckAround(before, after State) []Finding {
 	before.Volumes = after.Volumes
+	found := Check(after)
+	appeared := New(found, Check(before))
+	return slices.DeleteFunc(found, func(f Finding) bool { return f.isOfStorage() && slices.Contains(appeared, f) })
+}
+
+// New returns the findings that were not there before.
+func New(found, before []Finding) []Finding {
 	type key struct {
 		kind   Kind
 		object string
 	}
-	already := map[key]bool{}
-	for _, f := range Check(before) {
-		already[key{f.Kind, f.Object}] = true
+	known := map[key]bool{}
+	for _, f := range before {
+		known[key{f.Kind, f.Object}] = true
 	}
-	return slices.DeleteFunc(Check(after), func(f Finding) bool { return f.isOfStorage() && !already[key{f.Kind, f.Object}] })
+	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return known[key{f.Kind, f.Object}] })
 }
 
 // isOfStorage reports whether a finding is by what a storage lists.

@@ -91,3 +91,13 @@ func TestAVolumeIsAFindingOnlyIfItIsOneBeforeAndAfterTheList(t *testing.T) {
 		t.Errorf("a healthy cluster: %+v", found)
 	}
 }
+
+func TestAFindingIsNewOnce(t *testing.T) {
+	t.Parallel()
+	one, two := audit.Finding{Kind: audit.VolumeLeft, Object: "volume a", Why: "then"}, audit.Finding{Kind: audit.VolumeTwice, Object: "volume a"}
+	again := one
+	again.Why, again.Age = "now", 1
+	if got := audit.New([]audit.Finding{again, two}, []audit.Finding{one}); !slices.Equal(got, []audit.Finding{two}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -92,6 +92,7 @@ func account(namespace, name, pod string) rest.ImpersonationConfig {
 var (
 	cinderPod     = account(ownNamespace, "cinder-provisioner", "provision-"+attackUID+"-1-abcde")
 	cinderDelete  = account(ownNamespace, "cinder-provisioner", "delete-"+attackUID+"-1-abcde")
+	cinderList    = account(ownNamespace, "cinder-provisioner", "list-"+attackUID+"-1-abcde")
 	cinderUnbound = account(ownNamespace, "cinder-provisioner", "")
 	directoryPod  = account(nodeNamespace, "directory-provisioner", "provision-"+attackUID+"-1-abcde")
 	batchPod      = account(nodeNamespace, "file-server-provisioner", "provision-"+attackUID+"-1-abcde")
@@ -240,6 +241,8 @@ func (w *world) secretAttacks() []attack {
 		{"a Secret with a generated name", cinderPod, w.createSecret("", chap, chapSecret, generated), "not a generated one", passes},
 		{"the CHAP Secret of its claim", cinderPod, w.createSecret(own, chap, chapSecret), "", passes},
 		{"its delete", cinderDelete, deleteSecret(own), "", passes},
+		{"read a login by a list", cinderList, readSecret(login), others, passes},
+		{"a Secret by a list", cinderList, w.createSecret(own+"-list", corev1.SecretTypeOpaque), others, passes},
 		{"a Secret without a type", cinderPod, w.createSecret(own, ""), "", passes},
 	}
 }
@@ -305,6 +308,7 @@ func (w *world) pvAttacks() []attack {
 		{"all volumes of the node", directoryPod, pv(aDirectory(volumesFolder, directory)), path, passes},
 		{"another claim's directory", theDispatcher, pv(aDirectory(volumesFolder+"/pvc-"+victimUID, directory)), "name of its PersistentVolume", passes},
 		{"a socket", directoryPod, pv(aDirectory(own, corev1.HostPathSocket)), "hostPath type Directory", passes},
+		{"a PV by a list", cinderList, createPV(attackPV(name, attackUID, w.ns, anExport())), batchOwn, passes},
 		{"a PV by a token of no pod", cinderUnbound, createPV(attackPV(name, attackUID, w.ns, anExport())), "only a token that is bound to a provisioning pod", passes},
 		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only", passes},
 		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},

@@ -1,0 +1,160 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// clusterUID is the key under which Cinder volumes carry the UID of their cluster.
+const clusterUID = "flex-provisioner.io/cluster-uid"
+
+// Two volumes of this cluster stand for nothing any more, and one of them says that it is another cluster's. The audit finds the other one alone, and deletes it.
+// Nobody else's volumes are looked for: other tests make and leave some meanwhile.
+func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "left")
+	class := w.cinderService(map[string]string{"verbs": "provision,delete,list"})
+	left, foreign := w.leftVolume(class, "data"), w.leftVolume(class, "foreign")
+	own := left.Metadata[clusterUID]
+	equal(t, "the volume carries a cluster's UID", own != "", true)
+	w.must(markVolume(w.ctx(), foreign.ID, "00000000-0000-4000-8000-000000000000"), "let a volume be another cluster's")
+
+	said, err := w.audit("--storage=" + class)
+	equal(t, "an audit that finds something is an error: "+said, err != nil, true)
+	contains(t, "what audit said", said, "VolumeLeft: volume "+left.ID)
+	contains(t, "what audit said", said, "--fix="+left.ID)
+	w.mustNotSay(said, foreign.ID)
+
+	said, _ = w.audit("--storage="+class, "--fix="+left.ID+","+foreign.ID)
+	contains(t, "what audit said", said, "volume "+left.ID+" of the class "+class+", of the claim "+w.ns+"/data, was deleted")
+	contains(t, "what audit said", said, "volume "+foreign.ID+" is not one that stands for nothing")
+	equal(t, "the volume is in Cinder", w.hasVolume(left.ID), false)
+	equal(t, "the volume of another cluster is in Cinder", w.hasVolume(foreign.ID), true)
+	said, _ = w.audit("--storage=" + class)
+	w.mustNotSay(said, left.ID)
+
+	w.must(markVolume(w.ctx(), foreign.ID, own), "let the volume be this cluster's again")
+	said, _ = w.audit("--storage="+class, "--fix="+foreign.ID)
+	contains(t, "what audit said", said, "volume "+foreign.ID+" of the class "+class+", of the claim "+w.ns+"/foreign, was deleted")
+	w.leavesNoJobOfAnAudit()
+}
+
+// A class whose image is not said to list is named, and none of its volumes are taken for missing.
+func TestAuditNamesAClassThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "unlisted")
+	class, _ := w.service(scripted(deletes+offer, nil))
+	claim := w.claim(class, "data")
+	w.bound(claim)
+	said, err := w.audit("--storage=" + class)
+	equal(t, "an audit that cannot list a storage is an error", err != nil, true)
+	contains(t, "what audit said", said, "does not have list among its verbs")
+	w.mustNotSay(said, string(claim.UID))
+}
+
+// audit runs the command.
+func (w *world) audit(flags ...string) (string, error) {
+	w.t.Helper()
+	out, err := exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{"audit", "--kubeconfig=" + os.Getenv("KUBECONFIG")}, flags...)...).CombinedOutput()
+	return string(out), err
+}
+
+func (w *world) mustNotSay(said, word string) {
+	w.t.Helper()
+	if strings.Contains(said, word) {
+		w.t.Errorf("audit says %s, and should not:\n%s", word, said)
+	}
+}
+
+// leftVolume returns a volume that stands for nothing: its claim was retained, and then the PV was deleted.
+func (w *world) leftVolume(class, name string) volume {
+	w.t.Helper()
+	claim := w.claim(class, name)
+	pv, vol := w.bound(claim), w.onlyVolume(claim)
+	w.patchPV(pv.Name, `{"spec": {"persistentVolumeReclaimPolicy": "Retain"}}`)
+	w.deleteClaim(claim)
+	w.claimGone(claim)
+	w.eventually(toBind, "the PV to be released", func(ctx context.Context) error {
+		now, err := kube.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
+		if err == nil && now.Status.Phase != corev1.VolumeReleased {
+			err = errors.New("it is " + string(now.Status.Phase))
+		}
+		return err
+	})
+	w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "the PV "+pv.Name)
+	w.eventually(30*time.Second, "the PV to go", func(ctx context.Context) error {
+		if _, err := kube.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is there"), err)
+		}
+		return nil
+	})
+	return vol
+}
+
+func (w *world) hasVolume(id string) bool {
+	w.t.Helper()
+	every, err := cinderVolumes(w.ctx())
+	w.must(err, "look at Cinder's volumes")
+	for _, v := range every {
+		if v.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// markVolume changes, as the storage's administrator, of which cluster a volume is.
+func markVolume(ctx context.Context, id, cluster string) error {
+	account, err := administrator()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]string{clusterUID: cluster}})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, account.url+"/volumes/"+id+"/metadata", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("X-Auth-Token", account.token)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := cinderClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("change the metadata of the volume %s: %s", id, answer.Status)
+	}
+	return nil
+}
+
+// leavesNoJobOfAnAudit checks that no list is left, and no record of a delete.
+func (w *world) leavesNoJobOfAnAudit() {
+	w.t.Helper()
+	cm, err := kube.CoreV1().ConfigMaps(ownNamespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
+	w.must(err, "look at the config")
+	w.eventually(30*time.Second, "no Job of a list to be left", func(ctx context.Context) error {
+		jobs, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, labelled("claim.flex-provisioner.io/"+string(cm.UID)))
+		if err == nil && len(jobs.Items) > 0 {
+			err = fmt.Errorf("there are %d", len(jobs.Items))
+		}
+		return err
+	})
+}
