@@ -78,6 +78,7 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOnRecord(t *testing.T) {
 }
 
 func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsForNothing(t *testing.T) {
+	t.Parallel()
 	kept := class("gold")
 	kept.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "u"}}
@@ -143,6 +144,7 @@ func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 }
 
 func TestAnAuditSaysWhyAVolumeWasNotDeleted(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		set  func(*lab)
 		want string

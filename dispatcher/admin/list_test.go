@@ -203,6 +203,7 @@ func ours() *corev1.PersistentVolume {
 }
 
 func TestAnAuditTakesNoVolumeForMissingByALogThatIsNotWhole(t *testing.T) {
+	t.Parallel()
 	lines := volumeLine("w", "v1", clusterID) + volumeLine("u", "v2", clusterID)
 	for name, log := range map[string]string{
 		"its end was cut": lines[:len(lines)-20], "its beginning was rotated away": lines[20:], "it is empty": "", "it has more": lines + volumeLine("x", "v3", clusterID),
@@ -217,6 +218,7 @@ func TestAnAuditTakesNoVolumeForMissingByALogThatIsNotWhole(t *testing.T) {
 }
 
 func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		keys map[string]string
 		set  func(*lab)

@@ -15,6 +15,7 @@ import (
 // sent keeps the metadata of a patch.
 type sent struct{ metadata map[string]any }
 
+//nolint:revive // client-go's own arguments
 func (s *sent) Patch(_ context.Context, name string, _ types.PatchType, body []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
 	var all struct {
 		Metadata map[string]any `json:"metadata"`
