@@ -22,20 +22,26 @@ func (c *Cluster) runKubelets() {
 	c.expandFileSystems()
 	c.stopOrphans()
 	for _, pod := range shared[*corev1.Pod](c) {
-		switch {
-		case hasEnded(pod), c.Frozen[pod.Spec.NodeName]:
-		case pod.Spec.NodeName == "":
-			c.schedule(pod)
-		case pod.DeletionTimestamp != nil && !c.NodeLost:
-			c.kill(pod)
-		case pod.Status.Phase == corev1.PodPending:
-			c.startContainer(pod)
+		if !hasEnded(pod) && !c.Frozen[pod.Spec.NodeName] {
+			c.moveOn(pod)
 		}
 	}
 	for _, pod := range shared[*corev1.Pod](c) {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && !c.Frozen[pod.Spec.NodeName] {
 			c.runContainer(pod)
 		}
+	}
+}
+
+// moveOn places a pod, starts its container, or ends it if it is deleted.
+func (c *Cluster) moveOn(pod *corev1.Pod) {
+	switch {
+	case pod.Spec.NodeName == "":
+		c.schedule(pod)
+	case pod.DeletionTimestamp != nil && !c.NodeLost:
+		c.kill(pod)
+	case pod.Status.Phase == corev1.PodPending:
+		c.startContainer(pod)
 	}
 }
 

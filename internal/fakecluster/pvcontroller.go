@@ -30,20 +30,28 @@ func (c *Cluster) runPVController() {
 	}
 	pvs := shared[*corev1.PersistentVolume](c)
 	for _, claim := range shared[*corev1.PersistentVolumeClaim](c) {
-		switch {
-		case claim.DeletionTimestamp != nil && !c.Mounted[claim.Name]:
-			c.unprotect(claim, FinalizerPVCProtection)
-		case claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && claim.DeletionTimestamp == nil:
-			c.bindToNamed(claim)
-		case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil && c.due(claim.CreationTimestamp.Add(c.BinderLooksAfter)):
-			if c.bindClaim(claim, pvs) {
-				pvs = shared[*corev1.PersistentVolume](c)
-			}
+		if c.syncClaim(claim, pvs) {
+			pvs = shared[*corev1.PersistentVolume](c)
 		}
 	}
 	for _, pv := range shared[*corev1.PersistentVolume](c) {
 		c.setPhase(pv)
 	}
+}
+
+// syncClaim does what is due for a claim, and reports whether it has bound it to one of the PVs.
+func (c *Cluster) syncClaim(claim *corev1.PersistentVolumeClaim, pvs []*corev1.PersistentVolume) bool {
+	switch {
+	case claim.DeletionTimestamp != nil:
+		if !c.Mounted[claim.Name] {
+			c.unprotect(claim, FinalizerPVCProtection)
+		}
+	case claim.Spec.VolumeName == "":
+		return c.due(claim.CreationTimestamp.Add(c.BinderLooksAfter)) && c.bindClaim(claim, pvs)
+	case claim.Status.Phase != corev1.ClaimBound:
+		c.bindToNamed(claim)
+	}
+	return false
 }
 
 func (c *Cluster) unprotect(obj Object, finalizer string) {

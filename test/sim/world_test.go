@@ -43,7 +43,7 @@ const (
 	restWithin = 12 * time.Hour
 	restFor    = 40 * time.Minute
 	// endedOf is of how many worlds one is ended after that: all claims and PVs are deleted.
-	endedOf = 4
+	endedOf = 6
 )
 
 // world is a cluster that is stepped through: a seed decides what happens next, among all that can.
@@ -216,7 +216,7 @@ func (w *world) comeToRest() {
 		if time.Since(last) > time.Minute {
 			w.forgetRecords()
 			w.giveUp(healed)
-			w.pass(30 * time.Second)
+			w.pass(time.Minute)
 		}
 	}
 }
