@@ -24,7 +24,7 @@ import (
 const clusterUID = "flex-provisioner.io/cluster-uid"
 
 // Two volumes of this cluster stand for nothing any more, and one of them says that it is another cluster's. The audit finds the other one alone, and deletes it.
-// Nobody else's volumes are looked for: other tests make and leave some meanwhile.
+// Volumes of other tests, which make and leave some meanwhile, are not looked for.
 func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "left")
