@@ -41,7 +41,7 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	switch {
 	case ofClaim > 1:
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
-	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.namesVolume(v):
+	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.mayStandFor(v):
 		return nil
 	case x.Bears(v):
 		found.Fix = "flex-dispatcher audit --storage=" + class + " --fix=" + v.Volume + "  # unless it is kept on purpose"
@@ -49,10 +49,10 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	return &found
 }
 
-// namesVolume reports whether a PV, of whomever, stands for a volume by its source: an administrator keeps the volume by it.
-func (x *index) namesVolume(v Volume) bool {
-	names := pvs.NamesVolume(v.Volume)
-	return slices.ContainsFunc(x.PVs, names) || slices.ContainsFunc(x.Others, names)
+// mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the volume by it.
+func (x *index) mayStandFor(v Volume) bool {
+	may := pvs.MayStandFor(contract.Listed(v))
+	return slices.ContainsFunc(x.PVs, may) || slices.ContainsFunc(x.Others, may)
 }
 
 func (x *index) volumesMissing(class string, count map[string]int) []Finding {

@@ -46,11 +46,14 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 		want  []audit.Kind
 		fix   string
 	}{
-		"this cluster's":               {abandoned(), []audit.Kind{audit.VolumeLeft}, "--storage=gold --fix=" + leftID},
-		"another cluster's":            {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "c-2" })), nil, ""},
-		"without a mark":               {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "" })), []audit.Kind{audit.VolumeLeft}, "in the storage"},
-		"of a cluster without a UID":   {abandoned(func(s *audit.State) { s.ClusterUID = "" }), []audit.Kind{audit.VolumeLeft}, "in the storage"},
-		"a PV by hand stands for it":   {abandoned(byHand), nil, ""},
+		"this cluster's":             {abandoned(), []audit.Kind{audit.VolumeLeft}, "--storage=gold --fix=" + leftID},
+		"another cluster's":          {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "c-2" })), nil, ""},
+		"without a mark":             {abandoned(last(func(v *audit.Volume) { v.ClusterUID = "" })), []audit.Kind{audit.VolumeLeft}, "in the storage"},
+		"of a cluster without a UID": {abandoned(func(s *audit.State) { s.ClusterUID = "" }), []audit.Kind{audit.VolumeLeft}, "in the storage"},
+		"a PV by hand stands for it": {abandoned(byHand), nil, ""},
+		"a PV by hand is reserved for its claim's name": {abandoned(last(func(v *audit.Volume) { v.Namespace, v.Name = "app", "old" }), func(s *audit.State) {
+			s.Others = append(s.Others, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "old"}}})
+		}), nil, ""},
 		"another cluster's of a claim": {abandoned(last(func(v *audit.Volume) { v.UID, v.ClusterUID = uid, "c-2" })), nil, ""},
 		"a second one of a claim":      {abandoned(last(func(v *audit.Volume) { v.UID = uid })), []audit.Kind{audit.VolumeTwice, audit.VolumeTwice}, "in the storage"},
 		"only another cluster's of a claim": {abandoned(func(s *audit.State) {

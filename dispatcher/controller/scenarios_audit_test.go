@@ -188,12 +188,19 @@ func TestDeleteOfAnAuditIsRefusedWhenTheVolumeStandsForSomething(t *testing.T) {
 		}, "the PersistentVolume of the volume exists"},
 		"a PV of another name carries the UID": {func(w *world) {
 			fakecluster.Create(w, fakecluster.Admin, restored("mine", func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = leftUID }))
-		}, "the PersistentVolume mine was written for the claim"},
+		}, "the PersistentVolume mine may stand for the volume"},
+		"a PV by hand names the claim by its UID": {func(w *world) {
+			fakecluster.Create(w, fakecluster.Admin, restored("mine", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = leftUID, "other" }))
+		}, "the PersistentVolume mine may stand for the volume"},
+		"a PV by hand is reserved for the claim's name": {func(w *world) {
+			fakecluster.Create(w, fakecluster.Admin, restored("mine", func(*corev1.PersistentVolume) {}))
+		}, "the PersistentVolume mine may stand for the volume"},
 		"a PV by hand has the volume": {func(w *world) {
 			fakecluster.Create(w, fakecluster.Admin, restored("mine", func(pv *corev1.PersistentVolume) {
 				pv.Spec.ISCSI = &corev1.ISCSIPersistentVolumeSource{IQN: "iqn.2010-10.org.openstack:volume-" + leftVolume}
+				pv.Spec.ClaimRef = nil
 			}))
-		}, "the PersistentVolume mine has the volume"},
+		}, "the PersistentVolume mine may stand for the volume"},
 		"its class retains volumes now": {func(w *world) {
 			fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*storagev1.StorageClass](w, "", "gold"))
 			w.CreateClass("gold", corev1.PersistentVolumeReclaimRetain)

@@ -89,16 +89,18 @@ func (o *Observation) fix() *decide.Run {
 	return out
 }
 
-// rivalOfFix returns a PV that stands for the volume which an audit's delete is about, by its volume source. The UID's own PV is no rival.
+// rivalOfFix returns a PV that may stand for the volume which an audit's delete is about. No run that was launched for the claim has to be known for that. The
+// UID's own PV is no rival.
 func (b *Observer) rivalOfFix(o *Observation) decide.Rival {
 	fix := o.fix()
 	if fix == nil {
 		return decide.Rival{}
 	}
-	names := pvs.NamesVolume(fix.Audit)
+	volume := contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name}
+	mayStandFor := pvs.MayStandFor(volume)
 	for _, pv := range b.Caches.PVs() {
-		if pv.Name != contract.PVName(string(o.UID)) && names(pv) {
-			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " has the volume " + fix.Audit + " in its volume source"}
+		if pv.Name != contract.PVName(string(o.UID)) && mayStandFor(pv) {
+			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + fix.Audit}
 		}
 	}
 	return decide.Rival{}

@@ -5,20 +5,34 @@ import (
 	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
 // minName is how long the storage's name of a volume must be to be looked for in the volume sources of PVs. A number would be found everywhere.
 const minName = 8
 
-// NamesVolume returns a function that reports whether the volume source of a PV has the storage's own name of a volume in it, as the ID of a Cinder volume
-// is part of its iSCSI name. Such a PV stands for the volume, whoever wrote it.
-func NamesVolume(volume string) func(pv *corev1.PersistentVolume) bool {
-	if len(volume) < minName {
-		return func(*corev1.PersistentVolume) bool { return false }
+// MayStandFor returns a function that reports whether a PV, whoever wrote it and whatever its name, may stand for a volume that a storage lists. It does if it
+// names the volume's claim, by its UID or, without a UID, by its name, or if its volume source has the storage's own name of the volume in it, as the ID of a
+// Cinder volume is part of its iSCSI name.
+func MayStandFor(volume contract.Listed) func(pv *corev1.PersistentVolume) bool {
+	named := func(*corev1.PersistentVolume) bool { return false }
+	if len(volume.Volume) >= minName {
+		name := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(volume.Volume) + `\b`)
+		named = func(pv *corev1.PersistentVolume) bool {
+			text, err := json.Marshal(pv.Spec.PersistentVolumeSource)
+			return err == nil && name.Match(text)
+		}
 	}
-	name := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(volume) + `\b`)
 	return func(pv *corev1.PersistentVolume) bool {
-		text, err := json.Marshal(pv.Spec.PersistentVolumeSource)
-		return err == nil && name.Match(text)
+		ref := pv.Spec.ClaimRef
+		switch {
+		case pv.Annotations[contract.AnnClaimUID] == volume.UID, ref != nil && string(ref.UID) == volume.UID:
+			return true
+		case ref != nil && ref.UID == "" && ref.Name == volume.Name && ref.Namespace == volume.Namespace:
+			return true
+		default:
+			return named(pv)
+		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
-func TestPVNamesAVolumeByTheStoragesOwnName(t *testing.T) {
+func TestPVMayStandForAVolumeByItsSource(t *testing.T) {
 	t.Parallel()
 	const id = "5d1f0b6e-9a57-4c8e-8f4e-0b1c2d3e4f50"
 	for name, test := range map[string]struct {
@@ -24,7 +26,29 @@ func TestPVNamesAVolumeByTheStoragesOwnName(t *testing.T) {
 		"no name of length":     {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/7"}}, "7", false},
 		"no source":             {corev1.PersistentVolumeSource{}, id, false},
 	} {
-		if got := pvs.NamesVolume(test.volume)(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}}); got != test.want {
+		if got := pvs.MayStandFor(contract.Listed{UID: "u", Volume: test.volume})(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestPVMayStandForAVolumeByItsClaim(t *testing.T) {
+	t.Parallel()
+	volume := contract.Listed{UID: "u", Volume: "v1", Namespace: "app", Name: "data"}
+	for name, test := range map[string]struct {
+		uid  string // in its annotation
+		ref  *corev1.ObjectReference
+		want bool
+	}{
+		"it carries the UID":              {"u", nil, true},
+		"its claimRef has the UID":        {"", &corev1.ObjectReference{Namespace: "app", Name: "other", UID: "u"}, true},
+		"it is reserved for the name":     {"", &corev1.ObjectReference{Namespace: "app", Name: "data"}, true},
+		"a later claim of the name":       {"w", &corev1.ObjectReference{Namespace: "app", Name: "data", UID: "w"}, false},
+		"the name in another namespace":   {"", &corev1.ObjectReference{Namespace: "shop", Name: "data"}, false},
+		"it names no claim and no volume": {"", nil, false},
+	} {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnClaimUID: test.uid}}, Spec: corev1.PersistentVolumeSpec{ClaimRef: test.ref}}
+		if got := pvs.MayStandFor(volume)(pv); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
