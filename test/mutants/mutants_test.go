@@ -66,7 +66,7 @@ func (f finder) mustPass(t *testing.T) {
 }
 
 // TestMutantsAreFound compiles each mutant with the tests that are to find it. One that does not compile proves nothing, and fails.
-func TestMutantsAreFound(t *testing.T) {
+func TestMutantsAreFound(t *testing.T) { //nolint:tparallel // the group ends before the table is printed
 	t.Parallel()
 	all := readMutants(t)
 	results := make([]result, len(all))
