@@ -66,7 +66,7 @@ func auditCommand() *cobra.Command {
 	return cmd
 }
 
-// run looks and, where it is to fix something, does that and looks again.
+// run looks once or, with --watch, again and again.
 func (a *audited) run(cmd *cobra.Command) error {
 	switch {
 	case len(a.fix) > 0 && len(a.storage) == 0:
@@ -85,6 +85,11 @@ func (a *audited) run(cmd *cobra.Command) error {
 	if a.watch {
 		return a.watchAll(cmd.Context(), auditor, storages)
 	}
+	return a.lookOnce(cmd, auditor, storages)
+}
+
+// lookOnce looks once, and a second time after what it has fixed.
+func (a *audited) lookOnce(cmd *cobra.Command, auditor *admin.Auditor, storages admin.Storages) error {
 	l, err := auditor.Look(cmd.Context(), storages)
 	if err != nil {
 		return err
