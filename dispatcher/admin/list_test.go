@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -39,6 +40,8 @@ type lab struct {
 	// started is called with each Job that is created.
 	started func(*batchv1.Job)
 	log     string
+	// created is how many Jobs there were.
+	created int
 }
 
 // inLab runs a test in fake time.
@@ -78,7 +81,8 @@ func configOf(class string, data map[string]string) *corev1.ConfigMap {
 // createJob gives a Job its UID, and lets the test go on with it.
 func (l *lab) createJob(action clienttesting.Action) (bool, runtime.Object, error) {
 	job := action.(clienttesting.CreateAction).GetObject().(*batchv1.Job)
-	job.UID, job.CreationTimestamp = types.UID("uid of "+job.Name), metav1.Now()
+	l.created++
+	job.UID, job.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", l.created)), metav1.Now()
 	err := l.client.Tracker().Add(job)
 	if err == nil && l.started != nil {
 		l.started(job.DeepCopy())
@@ -90,15 +94,14 @@ func (l *lab) readLog(action clienttesting.Action) (bool, runtime.Object, error)
 	return action.GetSubresource() == "log", &runtime.Unknown{Raw: []byte(l.log)}, nil
 }
 
-// pod gives a Job its pod.
+// pod gives a Job its pod. Those of earlier Jobs of its name stay: nothing collects them so soon.
 func (l *lab) pod(job *batchv1.Job, change func(*corev1.Pod)) {
 	l.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp = job.Namespace, job.Name+"-abcde", "uid of a pod", metav1.Now()
-	pod.Labels[batchv1.JobNameLabel] = job.Name
+	pod.Namespace, pod.Name, pod.UID, pod.CreationTimestamp = job.Namespace, job.Name+"-of-"+string(job.UID), "uid of a pod", metav1.Now()
+	pod.Labels[batchv1.JobNameLabel], pod.Labels[batchv1.ControllerUidLabel] = job.Name, string(job.UID)
 	pod.Status.Phase = corev1.PodPending
 	change(pod)
-	_ = l.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name) // of a Job of this name before: nothing collects it here
 	if err := l.client.Tracker().Add(pod); err != nil {
 		l.t.Error(err)
 	}

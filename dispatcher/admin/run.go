@@ -101,7 +101,7 @@ func (a *Auditor) await(ctx context.Context, job *batchv1.Job, hasEnded func(see
 	}
 }
 
-// look reads a Job and its pods. A Job that does not exist any more is nil.
+// look reads a Job and its pods. A Job that does not exist any more is nil. The pods of an earlier Job of its name may exist for a while longer.
 func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {
@@ -110,7 +110,7 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	if err != nil {
 		return seen{}, fmt.Errorf("look at the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job.Name})
+	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(job.UID)})
 	if err != nil {
 		return seen{}, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
