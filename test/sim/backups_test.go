@@ -46,7 +46,7 @@ func (w *world) restore() string {
 		}
 	}
 	for _, job := range w.backup.jobs {
-		if fakecluster.FinishedCondition(job) == nil && job.DeletionTimestamp == nil && fakecluster.Get[*batchv1.Job](w, job.Namespace, job.Name) == nil && job.Namespace != further {
+		if w.admission.full != "jobs" && fakecluster.FinishedCondition(job) == nil && job.DeletionTimestamp == nil && fakecluster.Get[*batchv1.Job](w, job.Namespace, job.Name) == nil && job.Namespace != further {
 			fakecluster.Create(w, fakecluster.Admin, &batchv1.Job{ObjectMeta: restoredMeta(job), Spec: *job.Spec.DeepCopy()})
 			restored += " " + job.Name
 		}

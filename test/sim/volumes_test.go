@@ -81,9 +81,11 @@ func (w *world) removeCopies() {
 	}
 }
 
-// free takes off an object what was noted of rivals.
+// free takes off an object what was noted of rivals that do not exist any more, as the event asks.
 func free[O fakecluster.Object](w *world, obj O) {
-	isNote := func(key, _ string) bool { return strings.HasSuffix(key, jobs.AnnRival) }
+	isNote := func(key, rival string) bool {
+		return strings.HasSuffix(key, jobs.AnnRival) && fakecluster.Get[*corev1.PersistentVolume](w, "", rival) == nil
+	}
 	without := maps.Clone(obj.GetAnnotations())
 	if maps.DeleteFunc(without, isNote); len(without) == len(obj.GetAnnotations()) {
 		return
