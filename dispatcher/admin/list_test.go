@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,7 @@ type lab struct {
 	t      *testing.T
 	client *fake.Clientset
 	*admin.Auditor
+	mu sync.Mutex // of what follows: an audit that watches reads it beside the test
 	// started is called with each Job that is created.
 	started func(*batchv1.Job)
 	log     string
@@ -81,16 +83,21 @@ func configOf(class string, data map[string]string) *corev1.ConfigMap {
 // createJob gives a Job its UID, and lets the test go on with it.
 func (l *lab) createJob(action clienttesting.Action) (bool, runtime.Object, error) {
 	job := action.(clienttesting.CreateAction).GetObject().(*batchv1.Job)
+	l.mu.Lock()
 	l.created++
+	started := l.started
+	l.mu.Unlock()
 	job.UID, job.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", l.created)), metav1.Now()
 	err := l.client.Tracker().Add(job)
-	if err == nil && l.started != nil {
-		l.started(job.DeepCopy())
+	if err == nil && started != nil {
+		started(job.DeepCopy())
 	}
 	return true, job, err
 }
 
 func (l *lab) readLog(action clienttesting.Action) (bool, runtime.Object, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return action.GetSubresource() == "log", &runtime.Unknown{Raw: []byte(l.log)}, nil
 }
 
@@ -109,6 +116,8 @@ func (l *lab) pod(job *batchv1.Job, change func(*corev1.Pod)) {
 
 // ends lets the container of each Job end.
 func (l *lab) ends(code int32, message, log string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.log = log
 	l.started = func(job *batchv1.Job) {
 		l.pod(job, func(pod *corev1.Pod) {

@@ -128,7 +128,7 @@ func TestVolumesOverNVMeAreNotOfferedGrowth(t *testing.T) {
 		t.Fatal(err)
 	}
 	var config corev1.ConfigMap
-	if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["verbs"] != "provision,delete" {
+	if err := yaml.UnmarshalStrict(data, &config); err != nil || config.Data["verbs"] != "provision,delete,list" {
 		t.Errorf("the config serves %q, %v", config.Data["verbs"], err)
 	}
 	if class := exampleClass(t, "../../deploy/examples/cinder-nvmeof.yaml"); class.AllowVolumeExpansion != nil {
