@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -46,7 +47,7 @@ func TestCephVolumeIsOpenedWithItsSecretsKeyAndClonedByReference(t *testing.T) {
 }
 
 // cephClass is served with the key of Ceph's user cinder, from a Secret of the config.
-func (w *world) cephClass() string {
+func (w *world) cephClass(changes ...func(*storagev1.StorageClass)) string {
 	w.t.Helper()
 	login, err := kube.CoreV1().Secrets(ownNamespace).Get(w.ctx(), "cinder", metav1.GetOptions{})
 	w.must(err, "read the Secret cinder")
@@ -62,8 +63,8 @@ func (w *world) cephClass() string {
 	w.remove(func() {
 		w.gone(kube.CoreV1().Secrets(ownNamespace).Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "Secret "+w.ns)
 	})
-	w.class(w.ns, parameter("type", "ceph"), parameter("connection", "rbd"), parameter("smartclone", "true"),
-		parameter("cluster-id", "b9127830-b0cc-4e34-aa47-9d1a2e9949a8"))
+	w.class(w.ns, append(changes, parameter("type", "ceph"), parameter("connection", "rbd"), parameter("smartclone", "true"),
+		parameter("cluster-id", "b9127830-b0cc-4e34-aa47-9d1a2e9949a8"))...)
 	w.config(ownNamespace, w.ns, cinderConfig(map[string]string{"files-from-secret": w.ns, "data-sources": "PersistentVolumeClaim"}))
 	return w.ns
 }
@@ -195,7 +196,7 @@ func (i image) onNode(node, command string) string {
 // The file system of the PV is made, written and read through the image, on one node after the other.
 func TestCephVolumeHoldsAFileSystemThatAnotherNodeReads(t *testing.T) {
 	w := newWorld(t, "ceph-files")
-	claim := w.claim(w.cephClass(), "data")
+	claim := w.claim(w.cephClass(parameter("fsType", "ext4")), "data")
 	i := w.image(claim)
 	fsType := w.bound(claim).Spec.CSI.FSType
 	equal(t, "the PV's file system", fsType, "ext4")
