@@ -78,7 +78,7 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	case !s.Bears(f.Volume):
 		return errors.New("it does not bear this cluster's UID, and may be another's: delete it in the storage")
 	case f.Volume.Namespace == "" || f.Volume.Name == "":
-		return errors.New("the list does not say of which claim it was, so nobody can tell whether that exists: delete it in the storage")
+		return errors.New("the list does not say of which claim it was, so it is not known whether that exists: delete it in the storage")
 	case c.Fault != nil:
 		return c.Fault
 	case c.Config.Source.Reclaim == string(corev1.PersistentVolumeReclaimRetain):

@@ -73,7 +73,7 @@ func (b *Observer) observeFix(o *Observation, run decide.Run) {
 	asked, _ := b.Requests.Of(o.Jobs[run.Name], string(o.UID))
 	o.Audit = b.ForAudit(asked.Class, contract.Delete)
 	if o.Audit.Target.Problem == nil && asked.At.Name == "" {
-		o.Audit.Target.Problem = decide.Problemf(reason.VolumeInDoubt, "its request does not name the claim, so nobody can tell whether that exists")
+		o.Audit.Target.Problem = decide.Problemf(reason.VolumeInDoubt, "its request does not name the claim, so it is not known whether that exists")
 	}
 	o.View.Audit = o.Audit.Target
 }

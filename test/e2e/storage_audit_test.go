@@ -3,12 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -120,29 +117,7 @@ func (w *world) hasVolume(id string) bool {
 
 // markVolume changes, as the storage's administrator, of which cluster a volume is.
 func markVolume(ctx context.Context, id, cluster string) error {
-	account, err := administrator()
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]string{clusterUID: cluster}})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, account.url+"/volumes/"+id+"/metadata", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("X-Auth-Token", account.token)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := cinderClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("change the metadata of the volume %s: %s", id, answer.Status)
-	}
-	return nil
+	return tellCinder(ctx, "/volumes/"+id+"/metadata", map[string]any{"metadata": map[string]string{clusterUID: cluster}})
 }
 
 // leavesNoJobOfAnAudit checks that no list is left, and no record of a delete.

@@ -3,15 +3,10 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -42,32 +37,4 @@ func (s *storm) resetStuckVolumes(ctx context.Context, volumes map[string][]stor
 		errs = append(errs, tellCinder(ctx, "/volumes/"+v.ID+"/action", map[string]any{"os-reset_status": map[string]string{"status": status}}))
 	}
 	return errors.Join(errs...)
-}
-
-// tellCinder sends a request that changes something, as the administrator.
-func tellCinder(ctx context.Context, path string, what any) error {
-	account, err := administrator()
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, account.url+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("X-Auth-Token", account.token)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := cinderClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		said, _ := io.ReadAll(answer.Body) // there is an error already
-		return fmt.Errorf("%s: %s: %s", path, answer.Status, said)
-	}
-	return nil
 }
