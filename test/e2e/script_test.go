@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -50,7 +51,8 @@ func (w *world) service(data map[string]string, change ...func(*storagev1.Storag
 	return w.ns, w.config(ownNamespace, w.ns, data)
 }
 
-// edit replaces the data of a config.
+// edit replaces the data of a config, and gives the dispatchers' caches time to have it: a claim that is made at once may be served by the revision
+// before, and nothing that a test can look at says when the edit has arrived.
 func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 	w.t.Helper()
 	configs := kube.CoreV1().ConfigMaps(cm.Namespace)
@@ -63,6 +65,7 @@ func (w *world) edit(cm *corev1.ConfigMap, data map[string]string) {
 		_, err = configs.Update(w.ctx(), now, metav1.UpdateOptions{})
 		return err
 	}), "edit the config "+cm.Name)
+	time.Sleep(2 * time.Second)
 }
 
 // notes returns the notes of an object's events with this reason, in their order.
