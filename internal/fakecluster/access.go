@@ -48,10 +48,15 @@ func ResourceOf(obj any) string {
 func keyOf(obj Object) Key { return Key{ResourceOf(obj), obj.GetNamespace(), obj.GetName()} }
 
 // List returns all objects of a type, as they are now, sorted by namespace and name.
-func List[O Object](in In) []O {
+func List[O Object](in In) []O { return ListOf(in, func(O) bool { return true }) }
+
+// ListOf returns those that are wanted. Only they are copied: of's argument must not be changed.
+func ListOf[O Object](in In, of func(O) bool) []O {
 	var out []O
 	for _, obj := range shared[O](in.self()) {
-		out = append(out, obj.DeepCopyObject().(O))
+		if of(obj) {
+			out = append(out, obj.DeepCopyObject().(O))
+		}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package fakecluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,15 +38,16 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, _, no
 
 // About returns the events about an object with a reason, in order; an empty one: of any.
 func (r *Recorder) About(object, reason string) []Event {
+	return slices.DeleteFunc(r.Since(0), func(e Event) bool {
+		return object != "" && e.About != object || reason != "" && e.Reason != reason
+	})
+}
+
+// Since returns the events from a number on, in order.
+func (r *Recorder) Since(n int) []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []Event
-	for _, e := range r.events {
-		if (object == "" || e.About == object) && (reason == "" || e.Reason == reason) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.Clone(r.events[n:])
 }
 
 // nameOf is "PersistentVolumeClaim/data".

@@ -120,9 +120,7 @@ func (s *Server) watchesOf(p *Process) []*cursor {
 			out = append(out, w)
 		}
 	}
-	slices.SortFunc(out, func(a, b *cursor) int {
-		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.selector.String(), b.selector.String()))
-	})
+	slices.SortFunc(out, func(a, b *cursor) int { return cmp.Compare(a.order, b.order) })
 	return out
 }
 

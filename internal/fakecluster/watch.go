@@ -16,6 +16,7 @@ type cursor struct {
 	process             *Process // that watches; nil: a client without one
 	resource, namespace string
 	selector            labels.Selector
+	order               string // its place among the watches of its process
 	next                int
 	until               int // in a stepped server: where it may move on to
 	listed              int // up to where it brings the difference only, as a list does
@@ -32,6 +33,7 @@ func (s *Server) watch(p *Process, a clienttesting.WatchActionImpl) (watch.Inter
 	}
 	w := &cursor{
 		server: s, process: p, resource: a.GetResource().Resource, namespace: a.GetNamespace(), selector: a.WatchRestrictions.Labels, next: from,
+		order:    a.GetResource().Resource + " " + a.GetNamespace() + " " + a.WatchRestrictions.Labels.String(),
 		notified: make(chan struct{}, 1), result: make(chan watch.Event), stop: make(chan struct{}),
 	}
 	s.mu.Lock()

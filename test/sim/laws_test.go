@@ -101,7 +101,7 @@ func (w *world) isExcused(f audit.Finding, retained map[string]bool, ever map[st
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
 // another class now, or has grown since.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
-	if claim.Spec.DataSource == nil || claim.Spec.VolumeName != "" {
+	if claim.DeletionTimestamp != nil || claim.Spec.DataSource == nil || claim.Spec.VolumeName != "" {
 		return false
 	}
 	source := w.Claim(claim.Spec.DataSource.Name)

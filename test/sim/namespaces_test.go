@@ -91,16 +91,18 @@ func deleteAll[O fakecluster.Object](w *world) int {
 }
 
 func inFurther[O fakecluster.Object](w *world) []O {
-	return slices.DeleteFunc(fakecluster.List[O](w), func(obj O) bool { return obj.GetNamespace() != further })
+	return fakecluster.ListOf(w, func(obj O) bool { return obj.GetNamespace() == further })
 }
 
 // forgetRecords lets an administrator give up the records that a namespace waits for, of each Job one after the other.
 func (w *world) forgetRecords() {
-	for _, job := range fakecluster.List[*batchv1.Job](w) {
+	if !w.terminating {
+		return
+	}
+	for _, job := range inFurther[*batchv1.Job](w) {
 		held := slices.DeleteFunc(jobs.UIDs(job), func(uid string) bool { return !runs.RecordOf(job, uid).Held })
-		if !w.terminating || job.Namespace != further || len(held) == 0 || job.Annotations[jobs.AnnForget] == held[0] {
-			continue
+		if len(held) > 0 && job.Annotations[jobs.AnnForget] != held[0] {
+			w.forget(job, held[0])
 		}
-		w.forget(job, held[0])
 	}
 }

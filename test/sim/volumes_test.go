@@ -60,39 +60,37 @@ func (w *world) copyPV() string {
 
 // removeCopies deletes the PVs that were written over others. When they do not exist any more, it takes off what was noted of them.
 func (w *world) removeCopies() {
-	some := false
-	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
-		if !strings.HasPrefix(pv.Name, copies) {
-			continue
-		}
-		some = true
+	some := fakecluster.ListOf(w, func(pv *corev1.PersistentVolume) bool { return strings.HasPrefix(pv.Name, copies) })
+	for _, pv := range some {
 		if pv.DeletionTimestamp == nil {
 			w.do("an administrator deletes "+pv.Name, func() { fakecluster.Delete(w, fakecluster.Admin, pv) })
 		}
 	}
-	if some {
+	if len(some) > 0 {
 		return
 	}
-	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
-		free(w, pv)
-	}
-	for _, job := range fakecluster.List[*batchv1.Job](w) {
-		free(w, job)
-	}
+	freeAll[*corev1.PersistentVolume](w)
+	freeAll[*batchv1.Job](w)
 }
 
-// free takes off an object what was noted of rivals that do not exist any more, as the event asks.
-func free[O fakecluster.Object](w *world, obj O) {
+// freeAll takes off the objects of a type what was noted of rivals that do not exist any more, as the event asks.
+func freeAll[O fakecluster.Object](w *world) {
 	isNote := func(key, rival string) bool {
 		return strings.HasSuffix(key, jobs.AnnRival) && fakecluster.Get[*corev1.PersistentVolume](w, "", rival) == nil
 	}
-	without := maps.Clone(obj.GetAnnotations())
-	if maps.DeleteFunc(without, isNote); len(without) == len(obj.GetAnnotations()) {
-		return
+	hasNote := func(obj O) bool {
+		for key, rival := range obj.GetAnnotations() {
+			if isNote(key, rival) {
+				return true
+			}
+		}
+		return false
 	}
-	w.do("an administrator frees "+obj.GetName(), func() {
-		fakecluster.Update(w, fakecluster.Admin, obj, func(obj O) { maps.DeleteFunc(obj.GetAnnotations(), isNote) })
-	})
+	for _, obj := range fakecluster.ListOf(w, hasNote) {
+		w.do("an administrator frees "+obj.GetName(), func() {
+			fakecluster.Update(w, fakecluster.Admin, obj, func(obj O) { maps.DeleteFunc(obj.GetAnnotations(), isNote) })
+		})
+	}
 }
 
 func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
@@ -121,14 +120,14 @@ func (w *world) tell(format string, args ...any) {
 }
 
 func (w *world) tellWrites() {
-	history, events := w.Server.History(), w.Events.About("", "")
+	history, events := w.Server.History(), w.Events.Since(w.told.events)
 	for _, change := range history[w.told.writes:] {
 		fmt.Fprintf(&w.story, "%10s   %s: %s %s %s\n", "", change.By, change.Verb, change.Resource, change.Name)
 	}
-	for _, e := range events[w.told.events:] {
+	for _, e := range events {
 		fmt.Fprintf(&w.story, "%10s   event %s about %s: %s\n", "", e.Reason, e.About, e.Note)
 	}
-	w.told.writes, w.told.events = len(history), len(events)
+	w.told.writes, w.told.events = len(history), w.told.events+len(events)
 }
 
 // do lets a move happen, and everything that follows from it at once.
@@ -229,10 +228,8 @@ func (w *world) giveUp(healed time.Time) {
 	}
 	w.removeCopies()
 	w.doAsEventsSay()
-	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-		if claim.DeletionTimestamp == nil && w.isUsersToChange(claim) {
-			w.do("a user gives up "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
-		}
+	for _, claim := range fakecluster.ListOf(w, w.isUsersToChange) {
+		w.do("a user gives up "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
 	}
 }
 
