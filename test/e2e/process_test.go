@@ -42,23 +42,25 @@ func (w *world) oursAlone(class *storagev1.StorageClass) { class.Provisioner = w
 // test, after the claims.
 func (w *world) dispatch(flags ...string) *process {
 	w.t.Helper()
-	p := &process{log: &safeBuffer{}, ended: make(chan error, 1)}
-	address := w.freeAddress()
-	p.url = "http://" + address
 	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--kubeconfig=") }) {
 		flags = append(flags, "--kubeconfig="+w.shippedAccount())
 	}
-	p.cmd = exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{
-		"--namespace=" + w.ns, "--leader-elect-resource-namespace=" + w.ns,
-		"--provisioner-name=" + w.ownProvisioner(), "--listen=" + address, "--v=2",
-	}, flags...)...)
+	return w.begin(append([]string{"--namespace=" + w.ns, "--leader-elect-resource-namespace=" + w.ns, "--provisioner-name=" + w.ownProvisioner(), "--v=2"}, flags...)...)
+}
+
+// begin starts flex-dispatcher, which serves its health at an address of its own.
+func (w *world) begin(args ...string) *process {
+	w.t.Helper()
+	address := w.freeAddress()
+	p := &process{url: "http://" + address, log: &safeBuffer{}, ended: make(chan error, 1)}
+	p.cmd = exec.CommandContext(w.ctx(), dispatcherBinary, append(args, "--listen="+address)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	w.must(p.cmd.Start(), "start a dispatcher")
+	w.must(p.cmd.Start(), "start flex-dispatcher")
 	go func() { p.ended <- p.cmd.Wait() }()
 	w.remove(func() {
 		_ = w.stop(p, syscall.SIGKILL) // Wait's error names the signal
 		if w.t.Failed() {
-			w.t.Logf("---- the dispatcher %v\n%s", flags, redact(w.ctx(), p.log.String()))
+			w.t.Logf("---- flex-dispatcher %v\n%s", args, redact(w.ctx(), p.log.String()))
 		}
 	})
 	return p

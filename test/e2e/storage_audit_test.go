@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +38,8 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	contains(t, "what audit said", said, "VolumeLeft: volume "+left.ID)
 	contains(t, "what audit said", said, "--fix="+left.ID)
 	w.mustNotSay(said, foreign.ID)
+	watched := w.begin("audit", "--watch", "--interval=2s", "--storage="+class, "--kubeconfig="+os.Getenv("KUBECONFIG"))
+	w.gauge(watched, class, "1")
 
 	said, _ = w.audit("--storage="+class, "--fix="+left.ID+","+foreign.ID)
 	contains(t, "what audit said", said, "volume "+left.ID+" of the class "+class+", of the claim "+w.ns+"/data, was deleted")
@@ -44,6 +48,8 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	equal(t, "the volume of another cluster is in Cinder", w.hasVolume(foreign.ID), true)
 	said, _ = w.audit("--storage=" + class)
 	w.mustNotSay(said, left.ID)
+	w.gauge(watched, class, "")
+	equal(t, "a watching audit that is asked to end fails", w.stop(watched, syscall.SIGTERM), nil)
 
 	w.must(markVolume(w.ctx(), foreign.ID, own), "let the volume be this cluster's again")
 	said, _ = w.audit("--storage="+class, "--fix="+foreign.ID)
@@ -69,6 +75,23 @@ func (w *world) audit(flags ...string) (string, error) {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{"audit", "--kubeconfig=" + os.Getenv("KUBECONFIG")}, flags...)...).CombinedOutput()
 	return string(out), err
+}
+
+// gauge waits until an audit that watches shows so many volumes of a class that stand for nothing, or no such gauge.
+func (w *world) gauge(audit *process, class, want string) {
+	w.t.Helper()
+	series := `flex_dispatcher_audit_findings{class="` + class + `",kind="VolumeLeft"}`
+	w.eventually(2*time.Minute, series+" to be "+strconv.Quote(want), func(ctx context.Context) error {
+		page, err := audit.get(ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		_, after, _ := strings.Cut(page, series)
+		if is, _, _ := strings.Cut(after, "\n"); strings.TrimSpace(is) != want || !strings.Contains(page, "flex_dispatcher_audit_last_success_timestamp_seconds ") {
+			return fmt.Errorf("it is %q", is)
+		}
+		return nil
+	})
 }
 
 func (w *world) mustNotSay(said, word string) {
