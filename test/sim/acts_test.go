@@ -69,7 +69,7 @@ var users = []act{
 
 // people are what users and administrators do, faults what fails.
 var (
-	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople)
+	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, auditPeople)
 	faults = slices.Concat(clusterFaults, dispatcherFaults, admissionFaults, nodeFaults, cinderFaults)
 )
 

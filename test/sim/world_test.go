@@ -106,10 +106,13 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 	return story, counts
 }
 
+// kubeAPI is the API server's address.
+const kubeAPI = "https://10.0.0.1"
+
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
-		KubeAPI: "https://10.0.0.1", Workers: 1, AheadOfBinder: true, Steps: p,
+		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true, Steps: p,
 	})
 }
 
