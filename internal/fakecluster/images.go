@@ -58,11 +58,12 @@ func (c *Cluster) play(image Image, pod *corev1.Pod) Exit {
 	case image.Batch != nil:
 		return image.Batch(runs)
 	default:
-		return eachAlone(runs, image.Does)
+		return EachAlone(runs, image.Does)
 	}
 }
 
-func eachAlone(runs []*Run, does func(*Run) Exit) Exit {
+// EachAlone does the runs of a batch one after the other, as if each were alone, and reports on each.
+func EachAlone(runs []*Run, does func(*Run) Exit) Exit {
 	var all Exit
 	for _, r := range runs {
 		exit := does(r)

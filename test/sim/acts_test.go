@@ -69,7 +69,7 @@ var users = []act{
 
 // people are what users and administrators do, faults what fails.
 var (
-	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, auditPeople)
+	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, auditPeople, arranged)
 	faults = slices.Concat(clusterFaults, dispatcherFaults, admissionFaults, nodeFaults, cinderFaults)
 )
 
@@ -150,21 +150,21 @@ const allVerbs = "provision,delete,expand"
 
 func (w *world) setUp() {
 	w.Step(w.rand.IntN)
-	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work}
+	w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: w.work, Batch: w.workOnBatch}
 	w.setUpCinder()
 	w.setClocks()
 	w.BeforeJob, w.BeforePatch = w.beforeWrite, func(string) { w.beforeWrite() }
 	w.Server.Refuse(w.admit)
 	w.Server.Overtake(w.overtake)
-	for range 1000 {
-		w.Choices = append(w.Choices, nodes[w.rand.IntN(len(nodes))])
-	}
 	w.createMissing()
 	for range claimsAtFirst {
 		w.createClaim()
 	}
 	w.Start()
 	w.tell("the world begins")
+	if w.rand.IntN(settled) == 0 {
+		w.settle()
+	}
 }
 
 // createMissing creates the classes and configs that are missing.
@@ -203,6 +203,15 @@ func (w *world) work(r *fakecluster.Run) fakecluster.Exit {
 	}
 }
 
+// workOnBatch is what a container does for several claims. It may die on the way, with results for those that it has done.
+func (w *world) workOnBatch(all []*fakecluster.Run) fakecluster.Exit {
+	if w.calm || w.rand.IntN(3) > 0 {
+		return fakecluster.EachAlone(all, w.work)
+	}
+	some := fakecluster.EachAlone(all[:1+w.rand.IntN(len(all)-1)], w.work)
+	return fakecluster.Exit{Code: 137, Message: some.Message}
+}
+
 // works does the work, and leaves the PV to the dispatcher where the config says so.
 func works(r *fakecluster.Run) fakecluster.Exit {
 	if r.Request.Class == "lead" || r.Request.Class == "zinc" {
@@ -220,10 +229,10 @@ func (w *world) createClaim() string {
 	return w.createNamed(fmt.Sprintf("data-%d", w.claims))
 }
 
-func (w *world) createNamed(name string) string {
-	w.CreateClaim(name, func(claim *corev1.PersistentVolumeClaim) {
-		claim.Spec.StorageClassName = new(classes[w.rand.IntN(len(classes))].name)
-	})
+func (w *world) createNamed(name string) string { return w.createOf(name, pickOne(w, classes).name) }
+
+func (w *world) createOf(name, class string) string {
+	w.CreateClaim(name, func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new(class) })
 	return name
 }
 

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,15 +19,15 @@ type backup struct {
 }
 
 var backupPeople = []act{
-	{"an administrator makes a backup", func(w *world) string {
-		w.backup = backup{fakecluster.List[*corev1.PersistentVolume](w), fakecluster.List[*corev1.PersistentVolumeClaim](w), fakecluster.List[*batchv1.Job](w)}
-		return "all"
-	}},
+	{"an administrator makes a backup", func(w *world) string { w.makeBackup(); return "all" }},
 	{"an administrator restores a backup", func(w *world) string {
 		w.Server.LoseAnswer(nil) // an administrator sees what has failed, and repeats it
 		return w.restore()
 	}},
-	{"an administrator hands a PV on", (*world).handOn},
+}
+
+func (w *world) makeBackup() {
+	w.backup = backup{fakecluster.List[*corev1.PersistentVolume](w), fakecluster.List[*corev1.PersistentVolumeClaim](w), fakecluster.List[*batchv1.Job](w)}
 }
 
 // restore creates what does not exist any more as Velero does: first the retained PVs that have their volumes, for the claims of their names and not as those of a provisioner,
@@ -87,13 +86,10 @@ func (w *world) isVacant(name string) bool {
 
 // handOn names another claim in a released PV, and creates that.
 func (w *world) handOn() string {
-	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {
-		return pv.Status.Phase != corev1.VolumeReleased || pv.DeletionTimestamp != nil
-	})
-	if len(released) == 0 {
+	pv := w.releasedPV()
+	if pv == nil {
 		return ""
 	}
-	pv := pickOne(w, released)
 	w.claims++
 	heir := fmt.Sprintf("data-%d", w.claims)
 	fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {

@@ -20,7 +20,7 @@ const (
 )
 
 var nodeFaults = []act{
-	{"a node is removed", (*world).removeNode},
+	{"a node is removed", func(w *world) string { return one(w, w.removeNode) }},
 	{"a node freezes", func(w *world) string {
 		return one(w, func(node *corev1.Node) {
 			w.Frozen[node.Name] = true
@@ -73,11 +73,7 @@ func ofFrozen(w *world, do func(*world, *corev1.Node)) string {
 // thaw lets a node go on. Its kubelet ends what it must end before it reports that it is there.
 func (w *world) thaw(node *corev1.Node) {
 	delete(w.Frozen, node.Name)
-	for _, move := range w.Moves() {
-		if move.Name == "kubelets" {
-			move.Do()
-		}
-	}
+	w.move("kubelets")
 	w.setReady(node, corev1.ConditionTrue)
 }
 
@@ -108,19 +104,31 @@ func (w *world) createMissingNodes() string {
 			created += " " + name
 		}
 	}
+	w.setChoices()
 	return created
 }
 
+// setChoices lets the scheduler select among the nodes that exist, as it sees them.
+func (w *world) setChoices() {
+	w.Choices = nil
+	all := fakecluster.List[*corev1.Node](w)
+	for len(w.Choices) < 1000 && len(all) > 0 {
+		w.Choices = append(w.Choices, pickOne(w, all).Name)
+	}
+}
+
 // removeNode deletes a node. The garbage collector of pods ends its pods, and knows nothing of their containers.
-func (w *world) removeNode() string {
-	return one(w, func(node *corev1.Node) {
-		if w.Frozen[node.Name] {
-			w.PowerOff(node.Name) // a machine that runs is drained before
-		}
-		delete(w.Frozen, node.Name)
-		fakecluster.Delete(w, fakecluster.Admin, node)
-		w.collectPodsOf(node.Name)
-	})
+func (w *world) removeNode(node *corev1.Node) {
+	if w.Frozen[node.Name] {
+		w.PowerOff(node.Name) // a machine that runs is drained before
+	}
+	delete(w.Frozen, node.Name)
+	fakecluster.Delete(w, fakecluster.Admin, node)
+	w.collectPodsOf(node.Name)
+	w.setChoices()
+	if len(w.Choices) > 0 {
+		w.Choices = slices.Insert(w.Choices, 0, node.Name) // the scheduler does not know it yet
+	}
 }
 
 func (w *world) collectPodsOf(node string) {

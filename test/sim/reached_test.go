@@ -45,6 +45,9 @@ func (h *totals) add(counts map[string]int) {
 // print prints all counts, and returns what a long run has not reached often enough.
 func (h *totals) print() []string {
 	fmt.Printf("%8d seeds\n", h.seeds)
+	for _, name := range wanted() {
+		h.counts[name] += 0 // what was never reached is printed, too
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.counts)) {
 		fmt.Printf("%8d times %s\n", h.counts[name], name)
 	}

@@ -19,19 +19,15 @@ var volumePeople = []act{
 	{"an administrator deletes a PV", func(w *world) string {
 		return one(w, func(pv *corev1.PersistentVolume) { fakecluster.Delete(w, fakecluster.Admin, pv) })
 	}},
-	{"an administrator takes the claimRef off a PV", (*world).freePV},
 	{"an administrator writes another PV over a volume", (*world).copyPV},
 }
 
 // freePV lets any claim have a PV whose own no longer exists.
 func (w *world) freePV() string {
-	released := slices.DeleteFunc(fakecluster.List[*corev1.PersistentVolume](w), func(pv *corev1.PersistentVolume) bool {
-		return pv.Status.Phase != corev1.VolumeReleased
-	})
-	if len(released) == 0 {
+	pv := w.releasedPV()
+	if pv == nil {
 		return ""
 	}
-	pv := released[w.rand.IntN(len(released))]
 	fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
 	return pv.Name
 }
