@@ -47,11 +47,7 @@ func (c *Cluster) moveOn(pod *corev1.Pod) {
 
 // checkAlone checks that no two runs of a claim overlap.
 func (c *Cluster) checkAlone(pod *corev1.Pod) {
-	others := c.RunningPods()
-	for _, k := range c.working() {
-		others = append(others, k.Pod)
-	}
-	for _, other := range others {
+	for _, other := range c.AtWork() {
 		for _, uid := range c.membersOf(pod) {
 			if slices.Contains(c.membersOf(other), uid) {
 				c.T.Errorf("%s starts while %s runs", pod.Name, other.Name)
@@ -63,6 +59,17 @@ func (c *Cluster) checkAlone(pod *corev1.Pod) {
 // RunningPods returns the pods that run. They must not be changed.
 func (c *Cluster) RunningPods() []*corev1.Pod {
 	return slices.DeleteFunc(shared[*corev1.Pod](c), func(p *corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
+}
+
+// AtWork returns the pods that run, and those of which a program still does although they were deleted. They must not be changed.
+func (c *Cluster) AtWork() []*corev1.Pod {
+	all := c.RunningPods()
+	for _, k := range c.working() {
+		if !slices.ContainsFunc(all, func(pod *corev1.Pod) bool { return pod.UID == k.Pod.UID }) {
+			all = append(all, k.Pod)
+		}
+	}
+	return all
 }
 
 func (c *Cluster) runContainer(pod *corev1.Pod) {

@@ -162,8 +162,8 @@ func (w *world) setUp() {
 	}
 	w.Start()
 	w.tell("the world begins")
-	if w.rand.IntN(settled) == 0 {
-		w.settle()
+	if w.rand.IntN(begun) == 0 {
+		w.serveFirst()
 	}
 }
 

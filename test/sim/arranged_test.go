@@ -21,11 +21,11 @@ var arranged = []act{
 	{"a claim is deleted, and the node of its volume removed", (*world).loseNode},
 }
 
-// settled is of how many worlds one has served its first claims when people and faults begin. In the others they begin before.
-const settled = 2
+// begun is of how many worlds one has served its first claims when people and faults begin. In the others they begin before.
+const begun = 2
 
-// settle lets the first claims be served.
-func (w *world) settle() {
+// serveFirst lets the first claims be served.
+func (w *world) serveFirst() {
 	for range 20 {
 		w.doAll()
 		w.pass(time.Second)

@@ -22,6 +22,7 @@ func (w *world) endAll() {
 		w.do("a user deletes "+claim.Name, func() { fakecluster.Delete(w, fakecluster.User, claim) })
 	}
 	w.comeToRest()
+	w.checkRest()
 	for _, pv := range fakecluster.List[*corev1.PersistentVolume](w) {
 		w.do("an administrator retains and deletes "+pv.Name, func() {
 			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
@@ -69,11 +70,9 @@ func (w *world) endRecord(job *batchv1.Job) {
 	if !slices.Contains(job.Finalizers, jobs.FinalizerRecord) {
 		return
 	}
-	for _, e := range w.Events.About("Job/"+job.Name, "") {
-		if found := forgets.FindStringSubmatch(e.Note); found != nil && time.Since(e.At) <= stale {
-			w.forget(job, found[1])
-			return
-		}
+	if uid := w.said().toForget(job); uid != "" {
+		w.forget(job, uid)
+		return
 	}
 	w.T.Errorf("the record of %s is held, and no event of the last %s says what to do", job.Name, stale)
 }

@@ -34,15 +34,12 @@ func (w *world) checkSize() {
 	}
 }
 
-// promptly is how soon after its creation a pod is at work if nothing is in its way.
-const promptly = 10 * time.Second
-
-// checkParallel checks that of no class more containers are at work than its max-parallel. One that could not start for a while is no longer counted by the
-// dispatcher, and two leaders at a time do not see each other's Jobs at once.
+// checkParallel checks that of no class more containers are at work than its max-parallel, counted from what the kubelets run. Two leaders at a time do not see
+// each other's Jobs at once.
 func (w *world) checkParallel() {
 	atWork := map[string]int{}
-	for _, pod := range w.RunningPods() {
-		if pod.CreationTimestamp.After(w.shared) && pod.Status.StartTime.Add(-w.Clocks[pod.Spec.NodeName]).Sub(pod.CreationTimestamp.Time) < promptly {
+	for _, pod := range w.AtWork() {
+		if pod.CreationTimestamp.After(w.shared) {
 			atWork[pod.Labels[config.LabelClass]]++
 		}
 	}
@@ -58,9 +55,9 @@ func (w *world) checkRest() {
 	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
 		w.checkClaim(claim)
 	}
-	retained, ever := w.retained(), w.claimsEver()
+	retained, ever, said := w.retained(), w.claimsEver(), w.said()
 	for _, found := range audit.Check(w.state(ever)) {
-		if !w.isExcused(found, retained, ever) {
+		if !said.excuses(found, retained[found.UID], ever[found.UID]) {
 			w.T.Errorf("%s: %s: %s", found.Kind, found.Object, found.Why)
 		}
 	}
@@ -84,18 +81,6 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 		}
 	}
 	return s
-}
-
-// isExcused reports whether a finding is an administrator's to end, who has kept the volume, or whom an event asks to decide.
-func (w *world) isExcused(f audit.Finding, retained map[string]bool, ever map[string]*corev1.PersistentVolumeClaim) bool {
-	switch f.Kind {
-	case audit.VolumeLeft, audit.SecretLeft:
-		return retained[f.UID] || w.isSaidToBeLeft(f.UID, ever[f.UID].Name)
-	case audit.RecordHeld, audit.PVTerminating:
-		return w.isInDoubt(f.UID)
-	default:
-		return false
-	}
 }
 
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
@@ -179,22 +164,4 @@ func (w *world) claimsEver() map[string]*corev1.PersistentVolumeClaim {
 		}
 	}
 	return out
-}
-
-// isSaidToBeLeft reports whether an event says that the volume of a claim stays in the storage, or that an administrator has to decide about it.
-func (w *world) isSaidToBeLeft(uid, claim string) bool {
-	return w.isInDoubt(uid) || slices.ContainsFunc(w.Events.About("", "LeftBehind"), func(e fakecluster.Event) bool {
-		return strings.Contains(e.About, uid) || strings.Contains(e.Note+" ", "/"+claim+" ")
-	})
-}
-
-// stale is how old the newest event about something that is stuck may be.
-const stale = 15 * time.Minute
-
-// isInDoubt reports whether a fresh event about an object whose name holds a text, or that names such an object, says that an administrator has to decide about a
-// volume. That of a PV is emitted on the claim if there is one.
-func (w *world) isInDoubt(text string) bool {
-	return slices.ContainsFunc(w.Events.About("", "VolumeInDoubt"), func(e fakecluster.Event) bool {
-		return (strings.Contains(e.About, text) || strings.Contains(e.Note, text)) && time.Since(e.At) <= stale
-	})
 }

@@ -138,9 +138,17 @@ func (w *world) do(name string, move func()) {
 	move()
 	synctest.Wait()
 	w.tell("%s", name)
+	w.afterMove(name)
 	w.endKilled()
 	if len(w.Processes()) > 1 {
 		w.shared = time.Now()
+	}
+}
+
+// afterMove checks what only a move of that name can have broken.
+func (w *world) afterMove(name string) {
+	if name == "kubelets" {
+		w.checkParallel()
 	}
 }
 
@@ -251,8 +259,8 @@ func (w *world) doAll() {
 		for _, move := range w.Moves() {
 			move.Do()
 			synctest.Wait()
+			w.afterMove(move.Name)
 		}
-		w.checkParallel()
 		w.tellWrites()
 		if w.writes() > 200000 {
 			w.T.Fatalf("a storm of writes")
