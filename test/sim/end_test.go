@@ -42,13 +42,21 @@ func (w *world) endAll() {
 // forgets finds the annotation that an event names to give up a record.
 var forgets = regexp.MustCompile(regexp.QuoteMeta(jobs.AnnForget) + "=([0-9a-f-]+)")
 
-// doAsEventsSay gives up the records of which an event of the last minutes says that an administrator may.
+// doAsEventsSay does as events of the last minutes about a revision that does not exist any more say: an administrator gives up records, and retains the volumes
+// of PVs that are being deleted.
 func (w *world) doAsEventsSay() {
 	said := map[string]bool{}
 	for _, e := range w.Events.About("", "RevisionMissing") {
 		if found := forgets.FindStringSubmatch(e.Note); found != nil && time.Since(e.At) <= stale {
 			said[found[1]] = true
 		}
+	}
+	for _, pv := range fakecluster.ListOf(w, w.isToRetain) {
+		w.do("an administrator retains "+pv.Name, func() {
+			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			})
+		})
 	}
 	for _, job := range fakecluster.List[*batchv1.Job](w) {
 		for _, uid := range jobs.UIDs(job) {
@@ -57,6 +65,11 @@ func (w *world) doAsEventsSay() {
 			}
 		}
 	}
+}
+
+// isToRetain reports whether a fresh event names Retain as the way out of a PV that is being deleted.
+func (w *world) isToRetain(pv *corev1.PersistentVolume) bool {
+	return pv.DeletionTimestamp != nil && pv.Status.Phase == corev1.VolumeReleased && slices.ContainsFunc(w.Events.About("PersistentVolume/"+pv.Name, "RevisionMissing"), w.said().isFresh)
 }
 
 func (w *world) forget(job *batchv1.Job, uid string) {

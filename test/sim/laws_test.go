@@ -35,11 +35,11 @@ func (w *world) checkSize() {
 }
 
 // checkParallel checks that of no class more containers are at work than its max-parallel, counted from what the kubelets run. Two leaders at a time do not see
-// each other's Jobs at once.
+// each other's Jobs at once, and the deletes of audits are beside it.
 func (w *world) checkParallel() {
 	atWork := map[string]int{}
 	for _, pod := range w.AtWork() {
-		if pod.CreationTimestamp.After(w.shared) {
+		if pod.CreationTimestamp.After(w.shared) && !w.isOfAudit(pod) {
 			atWork[pod.Labels[config.LabelClass]]++
 		}
 	}
