@@ -23,7 +23,8 @@ func (b *Backend) attach(
 			return volume.Connection{}, a, err
 		}
 	}
-	if ours.Status != attached {
+	// Cinder changes the attachment first and then the volume. If it died in between, it does the rest when it is asked again.
+	if ours.Status != attached || isReserved(v) {
 		err = b.cinder.Complete(ctx, ours.ID)
 	}
 	return ours.Connection, a, err

@@ -132,6 +132,10 @@ func TestAttachContinuesWhatAnEarlierRunLeft(t *testing.T) {
 		"reserved by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.SetStatus(v.ID, "attaching") }, 4},
 		"attached by the older workflow":    {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.AttachHost(v.ID, "", body.MountPoint) }, 5},
 		"attached, and the answer was lost": {func(_ *testing.T, s *cindertest.Server, v volume.Volume) { s.Attach(v.ID, "attached") }, 0},
+		"attached, and Cinder died before it changed the volume": {func(_ *testing.T, s *cindertest.Server, v volume.Volume) {
+			s.Attach(v.ID, "attached")
+			s.SetStatus(v.ID, "attaching")
+		}, 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

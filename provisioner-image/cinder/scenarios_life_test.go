@@ -137,6 +137,9 @@ func testLife(t *testing.T, api volume.Method) {
 		if one.IQN == "" || one.Portal == "" || one.Password == "" || one != two {
 			t.Errorf("the connection is %q at %q, then %q at %q", one.IQN, one.Portal, two.IQN, two.Portal)
 		}
+		if held.Method == cinder.Attachments {
+			completeAgain(t, c, keeper, first, s)
+		}
 		target := volume.Target{UID: s.UID, ID: first.ID, Access: held}
 		for range 2 {
 			if _, err := keeper.Remove(t.Context(), target); err != nil {
@@ -147,6 +150,16 @@ func testLife(t *testing.T, api volume.Method) {
 			t.Errorf("the volume after removal: %v", err)
 		}
 	})
+}
+
+// completeAgain exports a volume as if Cinder had died after it completed the attachment, and before it changed the volume.
+func completeAgain(t *testing.T, c *cinder.Cinder, k *volume.Keeper, v volume.Volume, s volume.Spec) {
+	t.Helper()
+	v.Status = "attaching"
+	export(t, k, v, s)
+	if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status != "in-use" {
+		t.Errorf("a volume whose attachment was completed twice is %s, %v", now.Status, err)
+	}
 }
 
 // attachmentsAreRefused reports whether the spec asks for attachments of a Cinder 17, and fails the test if that does not
