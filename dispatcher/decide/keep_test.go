@@ -42,6 +42,18 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 	}
 }
 
+// kubectl deletes a Job in the background: a gated pod would stay until the Job's deadline, and hold up the next run.
+func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		r := run(contract.Provision, 1)
+		r.Unfinished, r.Unstarted, r.Terminating, r.PodStays = true, true, true, stays
+		v := View{Now: now, Claim: ClaimPending, Provision: deleteTargets()[1], Runs: []Run{r}}
+		if _, cancels := Decide(v).(Cancel); cancels != stays {
+			t.Errorf("its pod stays: %t: %#v", stays, Decide(v))
+		}
+	}
+}
+
 // A container that has started may have made something, whatever its Job waits for.
 func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 	for _, unstarted := range []bool{false, true} {
