@@ -126,6 +126,7 @@ CLASS
 grep -q '^OS_AUTH_URL=' "$OPENRC" 2>/dev/null || die "Cinder with keystone is not up: MODE=keystone BACKENDS=lvm test/cinder/up.sh"
 trap finish EXIT
 trap 'exit 130' INT TERM
+kubectl delete namespace "$ns" --ignore-not-found >/dev/null # that of a run before, which may still be terminating
 kubectl create namespace "$ns" >/dev/null
 loop
 measure cinder-iscsi flex-provisioner
