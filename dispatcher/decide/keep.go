@@ -51,9 +51,18 @@ func releaseUnproven(v View) Action {
 	case !vol.PolicyDelete:
 		return RemoveFinalizer{}
 	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
-		return RemoveFinalizer{LeftBehind: vol.Unproven}
+		return RemoveFinalizer{LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil
+}
+
+// whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while its provision is on record: that is undone, or its own event
+// says why it is not.
+func (v View) whyUnprovenStays() string {
+	if v.NewestHeld(contract.Provision) != nil {
+		return ""
+	}
+	return v.Volume.Unproven
 }
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.

@@ -66,6 +66,20 @@ func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 	}
 }
 
+// An event that says that a volume stays would be false where it is undone next.
+func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		r := recorded(run(contract.Provision, 1), contract.Done, 0)
+		r.Held = held
+		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{r}}
+		v.Volume.Unproven, v.Volume.Terminating = "it has no claimRef", true
+		a, releases := Decide(v).(RemoveFinalizer)
+		if !releases || (a.LeftBehind == "") != held {
+			t.Errorf("its record is held: %t: %#v", held, Decide(v))
+		}
+	}
+}
+
 func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 	unproven := releasedVolume()
 	unproven.Unproven = "it lacks our annotation"

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
@@ -59,7 +61,9 @@ func laws(out *broken, v View, action Action) {
 		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
 		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
 	case RemoveFinalizer:
-		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "")
+		onRecord := !v.Volume.Proven() && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held })
+		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "" && !onRecord)
+		out.law("said that a volume stays which is on record", onRecord && a.LeftBehind != "")
 		if v.Volume.Proven() {
 			giveUpLaws(out, v, a.LeftBehind)
 		}

@@ -10,14 +10,20 @@ import (
 // CreateVolume makes the claim's volume in the storage, once.
 func (r *Run) CreateVolume() { r.cluster.Storage[r.Request.UID] = true }
 
-// DeleteVolume takes the claim's volume out of the storage. A volume that a claim is bound to is in use.
+// DeleteVolume takes the claim's volume out of the storage.
 func (r *Run) DeleteVolume() {
-	for _, claim := range shared[*corev1.PersistentVolumeClaim](r.cluster) {
-		if claim.Spec.VolumeName == r.Request.PVName {
-			r.cluster.T.Errorf("the volume of the claim %s is deleted while it is in use", claim.Name)
+	r.cluster.CheckUnused(r.Request.PVName)
+	delete(r.cluster.Storage, r.Request.UID)
+}
+
+// CheckUnused checks that no claim needs the volume of a PV that is about to be deleted: none is bound to it, and none that names it could be.
+func (c *Cluster) CheckUnused(pvName string) {
+	pv, found := sharedOne[*corev1.PersistentVolume](c, "", pvName)
+	for _, claim := range shared[*corev1.PersistentVolumeClaim](c) {
+		if claim.Spec.VolumeName == pvName && (claim.Status.Phase == corev1.ClaimBound || found && pv.DeletionTimestamp == nil) {
+			c.T.Errorf("the volume of the claim %s is deleted while it is in use", claim.Name)
 		}
 	}
-	delete(r.cluster.Storage, r.Request.UID)
 }
 
 // ExpandVolume makes the claim's volume as large as is asked for. A volume never shrinks, and one that was deleted does

@@ -117,6 +117,9 @@ func (w *world) leaveBatch() string {
 		return ""
 	}
 	w.setWaits("")
+	for _, p := range w.Processes() {
+		catchUp(p) // a claim of which the PV is not seen would be launched again and again meanwhile
+	}
 	w.createBatch()
 	w.doAll()
 	w.setWaits("ErrImagePull")

@@ -55,9 +55,3 @@ func (w *world) configOf(c class) (config.Config, bool) {
 	cfg, faults := config.Parse(config.SourceOf(cm, stored), contract.ProvisionerName)
 	return cfg, len(faults) == 0 && cfg.Supports(contract.Delete)
 }
-
-// isOfAudit reports whether a pod deletes a volume for an audit.
-func (w *world) isOfAudit(pod *corev1.Pod) bool {
-	job := fakecluster.Get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
-	return job != nil && job.Annotations[jobs.AnnAudit] != ""
-}

@@ -54,13 +54,16 @@ var dispatcherFaults = []act{
 		})
 	}},
 	{"watches catch up", func(w *world) string {
-		return ofDispatcher(w, func(p *fakecluster.Process) string {
-			for _, resource := range watched {
-				p.DelayWatches(resource, false)
-			}
-			return "all"
-		})
+		return ofDispatcher(w, catchUp)
 	}},
+}
+
+// catchUp lets the watches of a dispatcher bring what they have not brought yet.
+func catchUp(p *fakecluster.Process) string {
+	for _, resource := range watched {
+		p.DelayWatches(resource, false)
+	}
+	return "all"
 }
 
 func pickOne[T any](w *world, of []T) T { return of[w.rand.IntN(len(of))] }

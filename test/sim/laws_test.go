@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
@@ -39,7 +40,7 @@ func (w *world) checkSize() {
 func (w *world) checkParallel() {
 	atWork := map[string]int{}
 	for _, pod := range w.AtWork() {
-		if pod.CreationTimestamp.After(w.shared) && !w.isOfAudit(pod) {
+		if w.takesSlot(pod) {
 			atWork[pod.Labels[config.LabelClass]]++
 		}
 	}
@@ -48,6 +49,12 @@ func (w *world) checkParallel() {
 			w.T.Errorf("%d containers of the class %s are at work", n, c.name)
 		}
 	}
+}
+
+// takesSlot reports whether a pod is of a Job that takes a slot, and that one dispatcher alone has created.
+func (w *world) takesSlot(pod *corev1.Pod) bool {
+	job := fakecluster.Get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
+	return job != nil && job.Annotations[jobs.AnnAudit] == "" && job.CreationTimestamp.After(w.shared)
 }
 
 // checkRest checks a world that is at rest: each claim that lives has its volume, and the audit finds nothing but what an administrator has, or an event reports.
@@ -84,13 +91,18 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 }
 
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
-// another class now, or has grown since.
+// another class now, or has grown since; or it names a PV that it cannot be bound to.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
-	if claim.DeletionTimestamp != nil || claim.Spec.DataSource == nil || claim.Spec.VolumeName != "" {
+	switch {
+	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
+		return false
+	case claim.Spec.VolumeName != "":
+		return true
+	case claim.Spec.DataSource == nil:
 		return false
 	}
 	source := w.Claim(claim.Spec.DataSource.Name)
-	return source == nil || source.Spec.VolumeName == "" || *source.Spec.StorageClassName != *claim.Spec.StorageClassName || source.Spec.Resources.Requests.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) > 0
+	return source == nil || source.Status.Phase != corev1.ClaimBound || *source.Spec.StorageClassName != *claim.Spec.StorageClassName || source.Spec.Resources.Requests.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) > 0
 }
 
 // volumes returns how many volumes there are for each claim, by its UID.
@@ -109,13 +121,8 @@ func (w *world) volumes() map[string]int {
 func (w *world) checkRemoval(id string) {
 	volumes := w.cinder.Volumes()
 	i := slices.IndexFunc(volumes, func(v cindertest.View) bool { return v.ID == id })
-	if i < 0 {
-		return
-	}
-	for _, claim := range fakecluster.List[*corev1.PersistentVolumeClaim](w) {
-		if claim.Spec.VolumeName == volumes[i].Name {
-			w.T.Errorf("the volume of the claim %s is deleted while it is in use", claim.Name)
-		}
+	if i >= 0 {
+		w.CheckUnused(volumes[i].Name)
 	}
 }
 
