@@ -37,6 +37,8 @@ type storage struct {
 	project   string
 	// failed are the statuses that volumes had before they failed, by ID.
 	failed map[string]string
+	// missed are the UIDs of the claims for which an undo has looked in the other project: no record says in which one a run without a PV has made its volume.
+	missed map[string]bool
 }
 
 // The projects of a world's Cinder.
@@ -57,7 +59,7 @@ var cinderFaults = []act{
 
 func (w *world) setUpCinder() {
 	release := cindertest.Releases()[w.rand.IntN(4)]
-	w.cinder = storage{Server: cindertest.NewUnserved(release), elsewhere: cindertest.NewUnserved(release), project: ownProject, failed: map[string]string{}}
+	w.cinder = storage{Server: cindertest.NewUnserved(release), elsewhere: cindertest.NewUnserved(release), project: ownProject, failed: map[string]string{}, missed: map[string]bool{}}
 	w.cinder.Quota, w.cinder.elsewhere.Quota = 1000, 0
 	w.Images[cinderImage] = fakecluster.Image{Program: w.runCinder}
 }
@@ -105,6 +107,7 @@ func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakeclu
 	if first < 0 {
 		return exitOf(run.End(tasks, nil))
 	}
+	w.cinder.note(tasks)
 	client := http.Client{Transport: &wire{w, c}}
 	api, err := cinder.Connect(ctx, tasks[first].Login, client, wait)
 	if err != nil {
@@ -112,6 +115,15 @@ func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakeclu
 	}
 	runner := run.New(volume.NewKeeper(cinder.NewBackend(api, wait), wait), pv.NewStore(c.Kube), slog.New(slog.DiscardHandler), time.Now)
 	return exitOf(runner.RunAll(ctx, tasks))
+}
+
+// note notes which undos look in the other project.
+func (s *storage) note(tasks []input.Task) {
+	for _, t := range tasks {
+		if t.Request.Undo && s.project == otherProject {
+			s.missed[t.Request.UID] = true
+		}
+	}
 }
 
 func exitOf(ended []run.Ended) fakecluster.Exit {
