@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // The claim whose PV another client has written is enqueued by the watch, but it is the first claim of the batch that confirms it. The batch once kept the
-// class's only slot until its Job's own deadline.
+// class's only slot until its Job's own deadline. The conflicts last longer than the events of a new pod, each of which has the batch judged again.
 func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "4")
@@ -28,20 +29,19 @@ func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 		fakecluster.Delete(w, fakecluster.User, b)
 		w.Until("the batch is there", time.Minute, func() bool { return len(w.CreatedJobs(contract.Delete)) == 2 })
 		w.Advance(time.Minute) // its pod comes late, for a quota
-		tried := 0
+		tried, begun := 0, time.Now()
 		w.Server.Overtake(func(verb string, at fakecluster.Key, _ []byte) func(fakecluster.Object) {
-			if tried > 1 || verb != "delete" || at.Resource != "persistentvolumes" || at.Name != contract.PVName(string(b.UID)) {
+			if time.Since(begun) > 2*time.Second || verb != "delete" || at.Resource != "persistentvolumes" || at.Name != contract.PVName(string(b.UID)) {
 				return nil
 			}
 			tried++
 			return func(pv fakecluster.Object) {
-				fakecluster.Annotate(pv.(*corev1.PersistentVolume), "example.com/note", time.Now().String())
+				fakecluster.Annotate(pv.(*corev1.PersistentVolume), "example.com/note", strconv.Itoa(tried))
 			}
 		})
 		w.NoPodFor["a"], w.NoPodFor["b"] = false, false
-		begun := time.Now()
 		w.Until("the volumes are deleted", 24*time.Hour, func() bool { return len(w.Storage) == 0 })
-		if took := time.Since(begun); tried != 2 || took > time.Minute {
+		if took := time.Since(begun); tried < 2 || took > time.Minute {
 			w.T.Errorf("the deletes took %s, after %d conflicts", took, tried)
 		}
 	})
