@@ -135,7 +135,8 @@ func (c *Controller) enqueueMembers(uids []string, first string) {
 }
 
 // jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are annotations
-// about that claim. If the other claims were reconciled at each, the work would grow with their square.
+// about that claim. If the other claims were reconciled at each, the work would grow with their square. The first claim is enqueued for the outcome of
+// each: it releases the pod when all are on record, which stayed for ever when the Job's last change was the outcome of another claim.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 	c.enqueueFull(now)
 	annotated, only := annotatedClaims(old, now)
@@ -161,6 +162,9 @@ func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 			return nil, false
 		}
 		uids = append(uids, uid)
+		if strings.HasSuffix(key, jobs.AnnOutcome) {
+			uids = append(uids, members[0])
+		}
 	}
 	return uids, true
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// An administrator removes an annotation, as the event about a rival asks.
-func TestAnAnnotationThatIsRemovedFromABatchIsOfItsClaim(t *testing.T) {
+// An administrator removes an annotation, as the event about a rival asks. The first claim of a batch waits for the outcomes of all.
+func TestAnAnnotationOfOneClaimOfABatch(t *testing.T) {
 	t.Parallel()
 	rival := jobs.MemberAnnotation("b", jobs.AnnRival)
 	noted := map[string]string{jobs.AnnUIDs: "a,b", rival: "pv"}
@@ -24,7 +24,8 @@ func TestAnAnnotationThatIsRemovedFromABatchIsOfItsClaim(t *testing.T) {
 		"a claim's, removed": {func(now map[string]string) { delete(now, rival) }, []string{"b"}, true},
 		"a claim's, changed": {func(now map[string]string) { now[rival] = "other" }, []string{"b"}, true},
 		"a claim's, added":   {func(now map[string]string) { now[jobs.MemberAnnotation("a", jobs.AnnRival)] = "" }, []string{"a"}, true},
-		"another of the Job": {func(now map[string]string) { now["example.com/note"] = "x" }, nil, false},
+		"an outcome, for which the first one waits": {func(now map[string]string) { now[jobs.MemberAnnotation("b", jobs.AnnOutcome)] = "{}" }, []string{"b", "a"}, true},
+		"another of the Job":                        {func(now map[string]string) { now["example.com/note"] = "x" }, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
