@@ -1,6 +1,7 @@
 #!/bin/bash
 # undeploy.sh: takes away from the lab's cluster what deploy.sh brought: the dispatcher, its configs and the examples. Claims
-# stay bound and their volumes usable, but no volume is deleted from the storage any more: the list that it prints says which stay.
+# stay bound, but no volume is deleted from the storage any more: the list that it prints says which stay. Volumes whose Secrets were in the namespaces
+# of the configs cannot be mounted any more.
 # FLEX_DEPLOY names another kustomization, as for deploy.sh.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."

@@ -50,7 +50,7 @@ func auditCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
 	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
 	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, as the dispatcher has it")
 	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "the API server's URL that images are given, as the dispatcher has it")
@@ -154,7 +154,7 @@ func report(cmd *cobra.Command, l admin.Look) error {
 
 // auditor connects to the cluster.
 func (a *audited) auditor(cmd *cobra.Command) (*admin.Auditor, error) {
-	cfg, err := a.connect()
+	cfg, err := a.connectAsAdmin()
 	if err != nil {
 		return nil, err
 	}

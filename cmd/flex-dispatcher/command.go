@@ -132,7 +132,7 @@ func (s *settings) complete(cfg *rest.Config) error {
 	return nil
 }
 
-// connect finds the API server: by the kubeconfig, or as a pod does.
+// connect finds the API server: by --kubeconfig, or as a pod does.
 func (s *settings) connect() (*rest.Config, error) {
 	find := rest.InClusterConfig
 	if s.kubeconfig != "" {
@@ -141,6 +141,20 @@ func (s *settings) connect() (*rest.Config, error) {
 	cfg, err := find()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (outside a cluster, by --kubeconfig): %w", err)
+	}
+	return cfg, nil
+}
+
+// adminKubeconfig is the usage of --kubeconfig of commands for administrators.
+const adminKubeconfig = "kubeconfig file; empty: $KUBECONFIG, ~/.kube/config, or in a pod its ServiceAccount"
+
+// connectAsAdmin finds the API server as kubectl does: by --kubeconfig, $KUBECONFIG or ~/.kube/config, or as a pod does.
+func (s *settings) connectAsAdmin() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (by --kubeconfig or $KUBECONFIG): %w", err)
 	}
 	return cfg, nil
 }

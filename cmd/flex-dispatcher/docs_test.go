@@ -64,7 +64,7 @@ var documented = map[string]struct {
 	"contract.Result":   {table: "field of a result"},
 	"contract.Listed":   {table: "field of a listed volume"},
 	"contract.ListEnd":  {table: "field of the end of a list"},
-	"runs.DescribedPV":  {table: "field of an offer"},
+	"runs.DescribedPV":  {table: "field of a description"},
 	"runs.Outcome":      {internal: true},
 	"jobs.VolumeList":   {internal: true},
 	"jobs.Returns":      {internal: true},

@@ -19,11 +19,11 @@ func uninstall() *cobra.Command {
 		Short: "Say what would stay behind in the storage, and with --yes release every finalizer",
 		Long: "uninstall lists every PersistentVolume and Job that carries a finalizer of the dispatcher. With --yes it takes\n" +
 			"the finalizers off: run it after the dispatcher's Deployment has been deleted, and before its namespaces are.\n" +
-			"Claims stay bound and volumes usable; but nobody deletes a volume from the storage any more. What --publish-capacity has\n" +
-			"made is deleted, the CSIDriver first: while it exists, the scheduler places no pod of a class without CSIStorageCapacity.",
+			"Claims stay bound, and volumes usable as long as the namespaces of their Secrets exist; but nobody deletes a volume from\n" +
+			"the storage any more. What --publish-capacity has made is deleted, the CSIDriver first: while it exists, the scheduler places no pod of a class without CSIStorageCapacity.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := s.connect()
+			cfg, err := s.connectAsAdmin()
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func uninstall() *cobra.Command {
 			return held.Release(cmd.Context(), client)
 		},
 	}
-	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", adminKubeconfig)
 	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name; what is held for another stays held")
 	cmd.Flags().BoolVar(&yes, "yes", false, "release the finalizers")
 	return cmd

@@ -80,6 +80,6 @@ const GateConfirm = contract.Domain + "confirm"
 // FinalizerRecord keeps a Job, which is the claim's record, until its volume is proven or undone.
 const FinalizerRecord = contract.Domain + "record"
 
-// AnnRescheduled returns the annotation of a provision Job that announces the rescheduling of a claim. Its value is
+// AnnRescheduled and a claim's UID are the annotation of a provision Job that announces the rescheduling of the claim. Its value is
 // the resourceVersion of the claim that is to be rescheduled. Each claim has its own, since a Job may serve several.
-func AnnRescheduled(uid string) string { return contract.Domain + "rescheduled-" + uid }
+const AnnRescheduled = contract.Domain + "rescheduled-"

@@ -37,5 +37,5 @@ func Announcement(job *batchv1.Job, uid, version string, r Returns) (map[string]
 	if err != nil {
 		return nil, fmt.Errorf("encode the returns of the claim %s: %w", uid, err)
 	}
-	return map[string]string{AnnRescheduled(uid): version, Key(job, uid, AnnReturns): string(text)}, nil
+	return map[string]string{AnnRescheduled + uid: version, Key(job, uid, AnnReturns): string(text)}, nil
 }

@@ -17,7 +17,7 @@ func TestReturnsAreReadBackAsTheyWereAnnounced(t *testing.T) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnUIDs: uids}}}
 		want := jobs.Returns{Count: 3, At: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)}
 		added, err := jobs.Announcement(job, "u1", "42", want)
-		if err != nil || added[jobs.AnnRescheduled("u1")] != "42" {
+		if err != nil || added[jobs.AnnRescheduled+"u1"] != "42" {
 			t.Fatalf("announced as %v, %v", added, err)
 		}
 		maps.Copy(job.Annotations, added)

@@ -198,7 +198,7 @@ func rescheduleStage(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) deci
 	if claim == nil {
 		return decide.RescheduleNone
 	}
-	switch job.Annotations[jobs.AnnRescheduled(string(claim.UID))] {
+	switch job.Annotations[jobs.AnnRescheduled+string(claim.UID)] {
 	case "":
 		return decide.RescheduleNone
 	case claim.ResourceVersion:

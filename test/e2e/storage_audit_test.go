@@ -70,10 +70,10 @@ func TestAuditNamesAClassThatCannotBeListed(t *testing.T) {
 	w.mustNotSay(said, string(claim.UID))
 }
 
-// audit runs the command.
+// audit runs the command, which finds the cluster by $KUBECONFIG as kubectl does.
 func (w *world) audit(flags ...string) (string, error) {
 	w.t.Helper()
-	out, err := exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{"audit", "--kubeconfig=" + os.Getenv("KUBECONFIG")}, flags...)...).CombinedOutput()
+	out, err := exec.CommandContext(w.ctx(), dispatcherBinary, append([]string{"audit"}, flags...)...).CombinedOutput()
 	return string(out), err
 }
 

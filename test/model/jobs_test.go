@@ -132,9 +132,9 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	switch j.stage {
 	case notAsked:
 	case announced:
-		out.Annotations[jobs.AnnRescheduled(uid)] = "2"
+		out.Annotations[jobs.AnnRescheduled+uid] = "2"
 	case rescheduled:
-		out.Annotations[jobs.AnnRescheduled(uid)] = "1"
+		out.Annotations[jobs.AnnRescheduled+uid] = "1"
 	}
 	out.Status = statusOf(j)
 	return &out
