@@ -16,9 +16,9 @@ import (
 const firstLooks = 100
 
 // enqueue adds a UID to the queue of the leader. A replica that does not lead never empties its queue, so nothing is
-// added there.
+// added there. A Job that has lost its labels and annotations names no claim: to list the Jobs of none would fail again and again.
 func (c *Controller) enqueue(uid types.UID) {
-	if c.leading.Load() {
+	if c.leading.Load() && uid != "" {
 		c.add(uid)
 	}
 }
@@ -35,7 +35,7 @@ const quietAfter = 300 * time.Millisecond
 
 // enqueueLater adds a UID to the queue of the leader after that time.
 func (c *Controller) enqueueLater(uid types.UID) {
-	if c.leading.Load() {
+	if c.leading.Load() && uid != "" {
 		c.queue.AddAfter(uid, quietAfter)
 	}
 }

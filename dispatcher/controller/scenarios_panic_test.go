@@ -21,6 +21,7 @@ const panics = "flex_dispatcher_panics_total"
 
 func TestAPanicConcernsOnlyTheClaimThatCausesIt(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.Panics = true
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1")
 		w.Start()
 		poison, healed := w.CreateClaim("poison"), false
@@ -47,6 +48,7 @@ func TestAPanicInABatchLeavesNoMemberWaiting(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works, "max-parallel", "1", "batch-size", "8")
 		panicked := false
+		w.Panics = true
 		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
 			if job, ok := obj.(*batchv1.Job); ok && len(jobs.UIDs(job)) > 1 && !panicked {
 				panicked = true
@@ -67,6 +69,7 @@ func TestAPanicAboutARevisionConcernsOnlyThatRevision(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, _ := w.twoRevisions()
 		panicked := 0
+		w.Panics = true
 		w.Server.Refuse(func(_, _ string, obj fakecluster.Object) error {
 			if _, ok := obj.(*appsv1.ControllerRevision); ok && panicked < 3 {
 				panicked++

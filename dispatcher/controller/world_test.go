@@ -55,7 +55,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 	if err != nil {
 		return nil, err
 	}
-	w.metrics = metrics.NewKubeRegistry()
+	w.metrics = p.Metrics
 	c.RegisterMetrics(w.metrics)
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 )
 
@@ -73,12 +74,15 @@ type Cluster struct {
 	BeforeJob func()
 	// BeforePatch, when set, runs before a dispatcher patches a Job or a pod, with "jobs" or "pods". A slow API server is one that sleeps here.
 	BeforePatch func(resource string)
+	// Panics is set by a test in which dispatchers panic.
+	Panics bool
 
 	clock         clock.WithTickerAndDelayedExecution
 	newDispatcher NewDispatcher
 	processes     []*Process
 	newest        *Process
 	started       int                      // processes so far
+	registries    []metrics.KubeRegistry   // of all of them
 	pick          func(n int) int          // of a cluster that is stepped through
 	containers    map[types.UID]*Container // that run a Program, by pod
 	sizes         map[string]int64         // of volumes that were expanded, by claim UID

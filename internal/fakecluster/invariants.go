@@ -3,6 +3,7 @@ package fakecluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,8 @@ import (
 func (c *Cluster) CheckInvariants() {
 	c.T.Helper()
 	c.checkSizes()
-	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}}
+	c.checkPanics()
+	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}}
 	for _, change := range c.Server.History() {
 		if change.By == DispatcherName && change.Now != nil {
 			r.checkWrite(change)
@@ -32,10 +34,13 @@ type replay struct {
 	jobs   map[string][]Key // of a claim, by its UID
 	pods   map[Key][]Key    // of a Job
 	claims map[string]Key   // by UID
+	// retained says since when a PV has the policy Retain, or had it when it was deleted, by name.
+	retained map[string]time.Time
 }
 
 func (r *replay) follow(change Change) {
 	r.now[change.Key] = change.Now
+	r.followPolicy(change)
 	switch obj := change.Now.(type) {
 	case *batchv1.Job:
 		if change.Verb == "create" {
@@ -59,6 +64,7 @@ func (r *replay) checkWrite(change Change) {
 		if before, existed := r.now[change.Key].(*corev1.Pod); existed && isGated(before) && !isGated(obj) {
 			r.checkOneRun(change.Key, obj)
 			r.checkWanted(obj)
+			r.checkRetained(obj)
 		}
 	case *corev1.PersistentVolumeClaim:
 		r.checkFree(obj)
@@ -88,6 +94,33 @@ func (r *replay) checkOneRun(own Key, starts *corev1.Pod) {
 					r.c.T.Errorf("%s starts while %s may run", starts.Name, pod.Name)
 				}
 			}
+		}
+	}
+}
+
+// followPolicy notes the policy of a PV. Its deletion changes nothing.
+func (r *replay) followPolicy(change Change) {
+	pv, isPV := change.Now.(*corev1.PersistentVolume)
+	if !isPV {
+		return
+	}
+	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		delete(r.retained, pv.Name)
+	} else if _, known := r.retained[pv.Name]; !known {
+		r.retained[pv.Name] = change.At
+	}
+}
+
+// checkRetained checks that no delete starts for a volume whose PV has the policy Retain, or had it to its end, from before the delete's Job was created. An
+// administrator may let an audit delete such a volume.
+func (r *replay) checkRetained(pod *corev1.Pod) {
+	job, exists := r.now[Key{"jobs", pod.Namespace, pod.Labels[batchv1.JobNameLabel]}].(*batchv1.Job)
+	if !exists || verbOf(&pod.Spec) != string(contract.Delete) || job.Annotations[contract.Domain+"audit"] != "" {
+		return
+	}
+	for _, uid := range uidsOf(job) {
+		if since, retained := r.retained[contract.PVName(uid)]; retained && since.Before(job.CreationTimestamp.Time) {
+			r.c.T.Errorf("%s starts although the PersistentVolume %s has the policy Retain since %s", pod.Name, contract.PVName(uid), since)
 		}
 	}
 }

@@ -59,9 +59,10 @@ type world struct {
 	counts       map[string]int
 	// cinder is the storage of some classes.
 	cinder storage
-	// admission is what a write meets before it is stored. overtakes is set while others write in between a dispatcher's look and its write.
+	// admission is what a write meets before it is stored. overtakes is set while others write in between a dispatcher's look and its write, overtaken how often they have.
 	admission admission
 	overtakes bool
+	overtaken int
 	// pauses is how many writes dispatchers are to pause before, and paused are those that do.
 	pauses int
 	paused []chan struct{}
@@ -110,10 +111,15 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 const kubeAPI = "https://10.0.0.1"
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
-	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
+	c, err := controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true, Steps: p,
 	})
+	if err != nil {
+		return nil, err
+	}
+	c.RegisterMetrics(p.Metrics)
+	return c, nil
 }
 
 // tell adds a line to the story, and one for each write and event since the last.
