@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,7 +99,8 @@ func (w *world) overtake(string, fakecluster.Key, []byte) func(fakecluster.Objec
 	}
 	retains := w.rand.IntN(4) == 0
 	return func(obj fakecluster.Object) {
-		fakecluster.Annotate(obj, "example.com/seen", "by another controller")
+		w.overtaken++
+		fakecluster.Annotate(obj, "example.com/seen", strconv.Itoa(w.overtaken)) // a write that changes nothing is no conflict
 		if pv, isPV := obj.(*corev1.PersistentVolume); isPV && retains {
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}

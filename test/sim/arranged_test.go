@@ -129,7 +129,7 @@ func (w *world) leaveBatch() string {
 		return len(w.membersOf(pod)) < 2 || pod.Status.Phase != corev1.PodPending || isGated(pod) || pod.DeletionTimestamp != nil
 	})
 	if len(unstarted) == 0 {
-		return "none"
+		return ""
 	}
 	leaves := pickOne(w, w.membersOf(pickOne(w, unstarted)))
 	fakecluster.Delete(w, fakecluster.User, leaves)

@@ -107,22 +107,21 @@ func (w *world) runCinder(ctx context.Context, c *fakecluster.Container) fakeclu
 	if first < 0 {
 		return exitOf(run.End(tasks, nil))
 	}
-	w.cinder.note(tasks)
 	client := http.Client{Transport: &wire{w, c}}
 	api, err := cinder.Connect(ctx, tasks[first].Login, client, wait)
 	if err != nil {
 		return exitOf(run.End(tasks, err))
 	}
 	runner := run.New(volume.NewKeeper(cinder.NewBackend(api, wait), wait), pv.NewStore(c.Kube), slog.New(slog.DiscardHandler), time.Now)
-	return exitOf(runner.RunAll(ctx, tasks))
+	project, exit := w.cinder.project, exitOf(runner.RunAll(ctx, tasks))
+	w.cinder.note(tasks[first], project, exit)
+	return exit
 }
 
-// note notes which undos look in the other project.
-func (s *storage) note(tasks []input.Task) {
-	for _, t := range tasks {
-		if t.Request.Undo && s.project == otherProject {
-			s.missed[t.Request.UID] = true
-		}
+// note notes an undo that has succeeded in the other project, and that one has looked in the own project since. An undo has a Job of its own.
+func (s *storage) note(t input.Task, project string, exit fakecluster.Exit) {
+	if t.Request.Undo && exit.Code == 0 {
+		s.missed[t.Request.UID] = project == otherProject
 	}
 }
 

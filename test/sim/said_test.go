@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -24,23 +25,20 @@ func (w *world) said() said { return said{w.Events.About("", ""), time.Now()} }
 // stale is how old the newest event about something that is stuck may be.
 const stale = 15 * time.Minute
 
-// excuses reports whether a finding is an administrator's to end, who has kept the volume, or whom an event asks to decide.
-func (s said) excuses(f audit.Finding, retained bool, claim *corev1.PersistentVolumeClaim) bool {
-	switch f.Kind {
-	case audit.VolumeLeft, audit.SecretLeft:
-		return retained || s.isInDoubt(f.UID) || s.isLeft(f.UID, claim.Name)
-	case audit.RecordHeld, audit.PVTerminating:
-		return s.isInDoubt(f.UID)
+// excuse returns why a finding is an administrator's to end, who has kept the volume, or whom an event asks to decide. It returns nothing if it is a defect.
+func (s said) excuse(f audit.Finding, retained, missed bool, left func() string) string {
+	switch isVolume := f.Kind == audit.VolumeLeft || f.Kind == audit.SecretLeft; {
+	case isVolume && retained:
+		return "retained"
+	case isVolume && missed:
+		return "made elsewhere"
+	case (isVolume || f.Kind == audit.RecordHeld || f.Kind == audit.PVTerminating) && s.isInDoubt(f.UID):
+		return "in doubt"
+	case isVolume:
+		return left()
 	default:
-		return false
+		return ""
 	}
-}
-
-// isLeft reports whether an event says that the volume of a claim stays in the storage.
-func (s said) isLeft(uid, claim string) bool {
-	return slices.ContainsFunc(s.events, func(e fakecluster.Event) bool {
-		return e.Reason == "LeftBehind" && (strings.Contains(e.About, uid) || strings.Contains(e.Note+" ", "/"+claim+" "))
-	})
 }
 
 // isInDoubt reports whether a fresh event about an object whose name holds a text, or that names such an object, says that an administrator has to decide about a
@@ -69,29 +67,28 @@ func TestWhatIsStuckNeedsAFreshEvent(t *testing.T) {
 	inDoubt := func(about, note string, age time.Duration) said {
 		return said{[]fakecluster.Event{{At: now.Add(-age), About: about, Reason: "VolumeInDoubt", Note: note}}, now}
 	}
-	left := said{[]fakecluster.Event{{At: now.Add(-time.Hour), About: "Job/delete-u1-1", Reason: "LeftBehind"}}, now}
 	for name, test := range map[string]struct {
 		said     said
 		kind     audit.Kind
 		retained bool
-		want     bool
+		left     string
+		want     string
 	}{
-		"no event":                               {said{nil, now}, audit.PVTerminating, false, false},
-		"a fresh event about it":                 {inDoubt("PersistentVolume/pvc-u1", "", stale), audit.PVTerminating, false, true},
-		"a fresh event that names it":            {inDoubt("PersistentVolumeClaim/data", "pvc-u1 may be in use", stale), audit.RecordHeld, false, true},
-		"an old event":                           {inDoubt("PersistentVolume/pvc-u1", "", stale+time.Second), audit.PVTerminating, false, false},
-		"a fresh event about another":            {inDoubt("PersistentVolume/pvc-u2", "", 0), audit.RecordHeld, false, false},
-		"a volume that is said to stay":          {left, audit.VolumeLeft, false, true},
-		"a record of a volume that is said to":   {left, audit.RecordHeld, false, false},
-		"a Secret of a volume that is retained":  {said{nil, now}, audit.SecretLeft, true, true},
-		"a Secret of a volume that is deleted":   {said{nil, now}, audit.SecretLeft, false, false},
-		"a pod that is held, whatever is said":   {inDoubt("Pod/u1", "", 0), audit.PodHeld, true, false},
-		"a volume that there is twice, whatever": {inDoubt("PersistentVolume/pvc-u1", "", 0), audit.VolumeTwice, true, false},
+		"no event":                               {said{nil, now}, audit.PVTerminating, false, "", ""},
+		"a fresh event about it":                 {inDoubt("PersistentVolume/pvc-u1", "", stale), audit.PVTerminating, false, "", "in doubt"},
+		"a fresh event that names it":            {inDoubt("PersistentVolumeClaim/data", "pvc-u1 may be in use", stale), audit.RecordHeld, false, "", "in doubt"},
+		"an old event":                           {inDoubt("PersistentVolume/pvc-u1", "", stale+time.Second), audit.PVTerminating, false, "", ""},
+		"a fresh event about another":            {inDoubt("PersistentVolume/pvc-u2", "", 0), audit.RecordHeld, false, "", ""},
+		"a volume that is said to stay":          {said{nil, now}, audit.VolumeLeft, false, "given up", "given up"},
+		"a record of a volume that is said to":   {said{nil, now}, audit.RecordHeld, false, "given up", ""},
+		"a Secret of a volume that is retained":  {said{nil, now}, audit.SecretLeft, true, "", "retained"},
+		"a Secret of a volume that is deleted":   {said{nil, now}, audit.SecretLeft, false, "", ""},
+		"a pod that is held, whatever is said":   {inDoubt("Pod/u1", "", 0), audit.PodHeld, true, "given up", ""},
+		"a volume that there is twice, whatever": {inDoubt("PersistentVolume/pvc-u1", "", 0), audit.VolumeTwice, true, "given up", ""},
 	} {
-		claim := &corev1.PersistentVolumeClaim{}
-		claim.Name = "data"
-		if got := test.said.excuses(audit.Finding{Kind: test.kind, UID: "u1"}, test.retained, claim); got != test.want {
-			t.Errorf("%s: excused %v", name, got)
+		left := func() string { return test.left }
+		if got := test.said.excuse(audit.Finding{Kind: test.kind, UID: "u1"}, test.retained, false, left); got != test.want {
+			t.Errorf("%s: excused by %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -113,6 +110,34 @@ func TestARecordIsGivenUpOnlyByAFreshEvent(t *testing.T) {
 		s := said{[]fakecluster.Event{{At: now.Add(-test.age), About: test.about, Note: "annotate it with flex-provisioner.io/forget=0a-1"}}, now}
 		if got := s.toForget(job); got != test.want {
 			t.Errorf("%s: given up %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What an event says has to be so.
+func TestAVolumeStaysOnlyForTheCauseThatAnEventNames(t *testing.T) {
+	t.Parallel()
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Name, claim.UID, claim.Spec.StorageClassName = "data", "u1", new("gold")
+	said := func(about, note string) []fakecluster.Event {
+		return []fakecluster.Event{{About: about, Reason: "LeftBehind", Note: note}}
+	}
+	const forgotten = "what it may have made for the claim app/data stays there, since " + notes.Forgotten
+	for name, test := range map[string]struct {
+		events    []fakecluster.Event
+		forgotten bool
+		want      string
+	}{
+		"so":                           {said("Job/delete-u0-1", forgotten), true, notes.Forgotten},
+		"not so":                       {said("Job/delete-u0-1", forgotten), false, ""},
+		"about a Job of another claim": {said("Job/delete-u2-1", forgotten), true, ""},
+		"about another claim":          {said("Job/delete-u0-1", strings.ReplaceAll(forgotten, "data", "data-1")), true, ""},
+		"for no cause that is known":   {said("PersistentVolume/pvc-u1", "its volume stays"), true, ""},
+		"about its PersistentVolume":   {said("PersistentVolume/pvc-u1", notes.Forgotten), true, notes.Forgotten},
+	} {
+		p := past{claim: claim, jobs: map[string]bool{"delete-u0-1": true}, forgotten: test.forgotten}
+		if got := p.left(test.events); got != test.want {
+			t.Errorf("%s: excused by %q, want %q", name, got, test.want)
 		}
 	}
 }
