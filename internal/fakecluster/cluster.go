@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/internal/logsink"
 )
 
 // T is what a Cluster needs of a test. *testing.T is one.
@@ -34,7 +36,8 @@ type Cluster struct {
 	T      T
 	Server *Server
 	Events *Recorder
-	Log    *Log
+	// Log is what dispatchers log.
+	Log *logsink.Log
 
 	// Images are what containers do, by the name of their image.
 	Images map[string]Image
@@ -96,7 +99,7 @@ type Cluster struct {
 func New(t T, clk clock.WithTickerAndDelayedExecution, newDispatcher NewDispatcher) *Cluster {
 	c := &Cluster{
 		T: t, clock: clk, newDispatcher: newDispatcher,
-		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: &Log{counts: map[string]int64{}},
+		Server: newServer(clk), Events: &Recorder{clock: clk}, Log: logsink.New(),
 		Images: map[string]Image{}, Storage: map[string]bool{}, Mounted: map[string]bool{}, NoPodFor: map[string]bool{},
 		Frozen: map[string]bool{}, Clocks: map[string]time.Duration{},
 		sizes: map[string]int64{}, members: map[types.UID][]string{}, asked: map[types.UID]asked{}, containers: map[types.UID]*Container{},

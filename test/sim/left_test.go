@@ -18,8 +18,8 @@ type past struct {
 	claim *corev1.PersistentVolumeClaim
 	// jobs are the names of the Jobs that served the claim.
 	jobs map[string]bool
-	// forgotten: an administrator has given up a record. retained: the policy was Retain. removed: the PV was deleted. mended: an administrator has written it.
-	forgotten, retained, removed, mended bool
+	// forgotten: an administrator has given up a record. retained: the policy was Retain. removed: the PV was deleted. rewritten: an administrator has written it.
+	forgotten, retained, removed, rewritten bool
 }
 
 // pastOf reads the history of one claim.
@@ -35,7 +35,7 @@ func (w *world) pastOf(claim *corev1.PersistentVolumeClaim) past {
 		case *corev1.PersistentVolume:
 			if obj.Name == contract.PVName(string(claim.UID)) {
 				p.retained = p.retained || obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-				p.mended = p.mended || change.By == fakecluster.Admin
+				p.rewritten = p.rewritten || change.By == fakecluster.Admin
 			}
 		}
 		p.removed = p.removed || change.Now == nil && change.Name == contract.PVName(string(claim.UID))
@@ -71,7 +71,7 @@ func (p past) causes() []cause {
 		{notes.Kept, p.retained},
 		{"node-gone: forget", slices.Contains(classOf(p.claim).keys, "forget")},
 		{"was removed before its volume was deleted", p.removed},
-		{"since the PersistentVolume", p.mended}, // it does not prove anything any more
+		{"since the PersistentVolume", p.rewritten}, // it does not prove anything any more
 	}
 }
 

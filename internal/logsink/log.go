@@ -1,4 +1,4 @@
-package fakecluster
+package logsink
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ const (
 	countedVerbosity = 2
 )
 
-// Log keeps what dispatchers log.
+// Log keeps what is logged.
 type Log struct {
 	mu     sync.Mutex
 	lines  []line
@@ -26,6 +26,9 @@ type line struct {
 	message string
 	pairs   []any
 }
+
+// New returns a Log that is empty.
+func New() *Log { return &Log{counts: map[string]int64{}} }
 
 // Count returns how often a message was logged.
 func (l *Log) Count(message string) int64 {
