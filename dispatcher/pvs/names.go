@@ -18,7 +18,7 @@ const minName = 8
 func MayStandFor(volume contract.Listed) func(pv *corev1.PersistentVolume) bool {
 	named := func(*corev1.PersistentVolume) bool { return false }
 	if len(volume.Volume) >= minName {
-		name := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(volume.Volume) + `\b`)
+		name := apart(volume.Volume)
 		named = func(pv *corev1.PersistentVolume) bool {
 			text, err := json.Marshal(pv.Spec.PersistentVolumeSource)
 			return err == nil && name.Match(text)
@@ -36,3 +36,22 @@ func MayStandFor(volume contract.Listed) func(pv *corev1.PersistentVolume) bool 
 		}
 	}
 }
+
+// apart returns what finds a name in a text of JSON, in capitals or not, and not as a part of a longer word or number. Beside a slash, as at the ends of a path, anything
+// may stand.
+func apart(name string) *regexp.Regexp {
+	quoted, err := json.Marshal(name) // as it stands in such a text
+	if err != nil {
+		panic(err) // a string can always be encoded
+	}
+	before, after := "", ""
+	if isWord(name[0]) {
+		before = `(?:^|[^0-9a-z])`
+	}
+	if isWord(name[len(name)-1]) {
+		after = `(?:[^0-9a-z]|$)`
+	}
+	return regexp.MustCompile(`(?i)` + before + regexp.QuoteMeta(string(quoted[1:len(quoted)-1])) + after)
+}
+
+func isWord(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }

@@ -17,15 +17,11 @@ const (
 
 // spec returns the volume that the claim wants.
 func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
-	gib, err := gibibytes(r.Size)
-	if err != nil {
-		return volume.Spec{}, fault(contract.ExitBadRequest, err)
-	}
-	how, howErr := access(in, c)
-	hints, err := schedulerHints(r, c)
+	gib, hints, err := asked(in.Verb, r, c)
 	if err != nil {
 		return volume.Spec{}, err
 	}
+	how, howErr := access(in, c)
 	name, nameErr := volumeName(r, c)
 	extra, extraErr := metadata(r, c)
 	adopt, adoptErr := adopted(r, c)
@@ -43,6 +39,20 @@ func spec(in Sources, r contract.Request, c class) (volume.Spec, error) {
 		Adopt:      adopt,
 		Access:     how,
 	}, fault(contract.ExitConfig, errors.Join(howErr, nameErr, extraErr, adoptErr))
+}
+
+// asked returns the size and the hints that the claim's user asks for, as far as a verb needs them. An undo has the request of its run: a wrong hint, for which
+// that run was refused, once kept every undo from removing what an earlier run had made.
+func asked(verb contract.Verb, r contract.Request, c class) (gib int, hints map[string]any, err error) {
+	if verb == contract.Provision {
+		if hints, err = schedulerHints(r, c); err != nil {
+			return 0, nil, err
+		}
+	}
+	if verb != contract.Delete {
+		gib, err = gibibytes(r.Size)
+	}
+	return gib, hints, fault(contract.ExitBadRequest, err)
 }
 
 // maxGiB is the largest size that storages and their clients can count.

@@ -184,3 +184,36 @@ func (w *world) wantCode(t *testing.T, result run.Result, code int) {
 		t.Errorf("code %d, want %d: %s", result.Code, code, result.Message)
 	}
 }
+
+// The claim's user has made a mistake after a run that has made the volume, and has deleted the claim. The undo has the request of the newest run.
+func TestUndoOfAClaimWhoseRequestWasRefusedRemovesWhatAnEarlierRunMade(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*contract.Request){
+		"a wrong hint": func(r *contract.Request) { r.Annotations = map[string]string{"example.com/away-from": "my-database"} },
+		"a size":       func(r *contract.Request) { r.Size = 3 << 60 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.also = map[string]string{"hint-annotations": "different_host=example.com/away-from"}
+			w.guard(func(n int) cindertest.Fate {
+				if n > 4 {
+					return cindertest.DropRequest
+				}
+				return cindertest.Answer
+			})
+			w.run(t, w.request(contract.Provision, nil), skeleton())
+			w.guard(nil)
+			if n := len(w.cinder.Volumes()); n != 1 {
+				t.Fatalf("the first run has made %d volumes", n)
+			}
+			if refused := w.run(t, w.request(contract.Provision, edit), skeleton()); refused.Code != contract.ExitBadRequest {
+				t.Errorf("the second run ended with %d: %s", refused.Code, refused.Message)
+			}
+			undo := w.run(t, w.request(contract.Delete, func(r *contract.Request) { edit(r); r.Undo = true }), skeleton())
+			if left := len(w.cinder.Volumes()); undo.Code != contract.ExitDone || left > 0 {
+				t.Errorf("the undo ended with %d, and %d volumes are left: %s", undo.Code, left, undo.Message)
+			}
+		})
+	}
+}
