@@ -2,7 +2,6 @@ package fakecluster
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,13 +53,11 @@ func (p containerPVs) Get(ctx context.Context, name string, opts metav1.GetOptio
 	return p.PersistentVolumeInterface.Get(ctx, name, opts)
 }
 
-// Create creates a PV when a move lets it. As in Kubernetes, it is protected from then on.
+// Create creates a PV when a move lets it.
 func (p containerPVs) Create(ctx context.Context, pv *corev1.PersistentVolume, opts metav1.CreateOptions) (*corev1.PersistentVolume, error) {
 	if err := p.container.Request(ctx, "create PV "+pv.Name); err != nil {
 		return nil, err
 	}
-	pv = pv.DeepCopy()
-	pv.Finalizers = append(slices.Clone(pv.Finalizers), FinalizerPVProtection)
 	return p.PersistentVolumeInterface.Create(ctx, pv, opts)
 }
 

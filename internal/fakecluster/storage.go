@@ -1,8 +1,6 @@
 package fakecluster
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -40,7 +38,6 @@ func (r *Run) ExpandVolume() {
 func (r *Run) WritePV(changes ...func(*corev1.PersistentVolume)) {
 	pv := r.PV.DeepCopy()
 	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/" + pv.Name}
-	pv.Finalizers = append(slices.Clone(pv.Finalizers), FinalizerPVProtection)
 	for _, change := range changes {
 		change(pv)
 	}

@@ -85,6 +85,9 @@ func (s *Server) create(by string, at Key, obj Object) (Object, error) {
 			return nil, err
 		}
 	}
+	if at.Resource == "persistentvolumes" && !slices.Contains(obj.GetFinalizers(), FinalizerPVProtection) { // an admission plugin protects every one
+		obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), FinalizerPVProtection))
+	}
 	obj.SetNamespace(at.Namespace)
 	obj.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(s.log)+1)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now()))

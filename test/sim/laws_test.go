@@ -136,6 +136,8 @@ func (w *world) checkClaim(claim *corev1.PersistentVolumeClaim) {
 		w.T.Errorf("the claim %s of the class %s is not bound: %v", claim.Name, *claim.Spec.StorageClassName, claim.Annotations)
 	case n != 1:
 		w.T.Errorf("the claim %s is bound and has %d volumes", claim.Name, n)
+	case fakecluster.Get[*corev1.PersistentVolume](w, "", claim.Spec.VolumeName) == nil:
+		w.T.Errorf("the PersistentVolume of the claim %s does not exist any more", claim.Name)
 	case claim.Spec.VolumeName == contract.PVName(string(claim.UID)):
 		w.checkGrown(claim)
 	}
