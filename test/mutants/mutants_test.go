@@ -5,11 +5,13 @@ package mutants_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -51,17 +53,19 @@ func TestNamedTestsPassWithoutAMutant(t *testing.T) {
 	}
 	for in, names := range tests {
 		all := finder{in: in, test: "(" + strings.Join(names, "|") + ")", shows: regexp.MustCompile(`--- FAIL: (\w+)`)}
-		all.mustPass(t)
+		all.mustPass(t, names...)
 	}
 	for _, f := range beside {
-		f.mustPass(t)
+		f.mustPass(t, f.test)
 	}
 }
 
-func (f finder) mustPass(t *testing.T) {
+// mustPass runs the tests of a finder, and fails unless each of them has run and passed.
+func (f finder) mustPass(t *testing.T, tests ...string) {
 	t.Helper()
-	if by, said := f.find(t, new(cost)); by != "" {
-		t.Errorf("%s: %s without a mutant:\n%s", f.in, by, said)
+	by, said, err := f.find(t, new(cost))
+	if err := whyNotPassed(tests, said, err); err != nil {
+		t.Errorf("%s without a mutant: %v; shown: %q\n%s", f.in, err, by, said)
 	}
 }
 
@@ -82,6 +86,9 @@ func TestMutantsAreFound(t *testing.T) { //nolint:tparallel // the group ends be
 			})
 		}
 	})
+	if !slices.ContainsFunc(results, func(r result) bool { return r.mutant.Name != "" }) {
+		t.Error("no mutant has the name that is asked for")
+	}
 	t.Log("\n" + table(results))
 }
 
@@ -108,9 +115,9 @@ func (m mutant) overlay(t *testing.T) string {
 func (f finder) mustFind(t *testing.T, overlay string) finding {
 	t.Helper()
 	var out finding
-	by, said := f.find(t, &out.cost, overlay)
+	by, said, err := f.find(t, &out.cost, overlay)
 	if by == "" {
-		t.Errorf("%s in %s does not find it:\n%s", f.test, f.in, said)
+		t.Errorf("%s in %s does not find it (%v):\n%s", f.test, f.in, err, said)
 		return out
 	}
 	out.by = f.in + " " + by
@@ -118,8 +125,8 @@ func (f finder) mustFind(t *testing.T, overlay string) finding {
 	return out
 }
 
-// find compiles the test, with flags, and runs it until it shows what it has found. It returns that, or nothing, and the output.
-func (f finder) find(t *testing.T, used *cost, flags ...string) (by, said string) {
+// find compiles the test, with flags, and runs it until it shows what it has found. It returns that, or nothing, the output, and how the run has ended.
+func (f finder) find(t *testing.T, used *cost, flags ...string) (by, said string, ended error) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "test")
 	compile := exec.Command("go", append([]string{"test", "-c", "-vet=off", "-ldflags=-s", "-p=1", "-o", binary}, append(flags, "./"+f.in)...)...)
@@ -139,15 +146,17 @@ func (f finder) find(t *testing.T, used *cost, flags ...string) (by, said string
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	by, said = f.read(output)
-	_ = run.Process.Kill() // it may have ended
-	_ = run.Wait()         // what it has printed is what counts
+	by, said, err = f.read(output)
+	if by != "" || err != nil {
+		_ = run.Process.Kill() // it may have ended
+	}
+	ended = errors.Join(err, run.Wait())
 	used.add(run)
-	return by, said
+	return by, said, ended
 }
 
-// read reads the output of the test until it shows what has been found.
-func (f finder) read(output io.Reader) (by, said string) {
+// read reads the output of the test until it shows what has been found, or to its end.
+func (f finder) read(output io.Reader) (by, said string, err error) {
 	var all strings.Builder
 	before, lines := "", bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<24)
@@ -155,9 +164,9 @@ func (f finder) read(output io.Reader) (by, said string) {
 		line := lines.Text()
 		all.WriteString(line + "\n")
 		if shown := f.shows.FindStringSubmatch(before + "\n" + line); shown != nil {
-			return shown[1], all.String()
+			return shown[1], all.String(), nil
 		}
 		before = line
 	}
-	return "", all.String()
+	return "", all.String(), lines.Err()
 }
