@@ -110,6 +110,14 @@ lab_stop() {
   rm -f "$file" "$mark"
 }
 
+# lab_kill DIR NAME: end that process's session without notice. It fails if the process has ended already: a test would see the death of nothing.
+lab_kill() {
+  local file=$1/pids/$2 mark=$1/pids/.$2.started pid killed=
+  pid=$(cat "$file" 2>/dev/null) && [ "$(cat "$mark")" = "$(started_at "$pid")" ] && alive "$pid" && kill -KILL -- "-$pid" 2>/dev/null && killed=1
+  lab_stop "$1" "$2" KILL
+  [ -n "$killed" ] || die "$2 does not run: there is nothing to kill"
+}
+
 # need_tools TOOL:PACKAGE...: name everything that is missing at once, with the command that installs it.
 need_tools() {
   local pair missing=() packages=()

@@ -1,6 +1,6 @@
 #!/bin/bash
 # service.sh stop|kill|start NAME: one service of a Cinder that is up (cinder, tgtd, keystone), for tests of its absence. kill gives it no
-# time to end. Volumes, accounts and exports are kept. Returns when the service has ended, or answers again.
+# time to end, and fails if it does not run. Volumes, accounts and exports are kept. Returns when the service has ended, or answers again.
 set -euo pipefail
 # shellcheck source=test/cinder/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -16,7 +16,7 @@ load_settings
 [ "$2" != keystone ] || [ "$MODE" = keystone ] || die "Cinder is up without keystone"
 case $1 in
 stop) stop_service "$2" ;;
-kill) lab_stop "$CINDER_STATE" "$2" KILL ;;
+kill) lab_kill "$CINDER_STATE" "$2" ;;
 start) running "$2" || "start_$2" ;;
 *) usage ;;
 esac

@@ -1,5 +1,5 @@
 #!/bin/bash
-# control.sh kill NAME     end a component of the control plane without notice: etcd, kube-apiserver, kube-controller-manager, kube-scheduler
+# control.sh kill NAME     end a component of the control plane without notice: etcd, kube-apiserver, kube-controller-manager, kube-scheduler. It must run
 # control.sh start NAME    start it again, by the same command. One that runs is left alone; until it serves, its clients have to wait
 set -euo pipefail
 # shellcheck source=env.sh
@@ -23,7 +23,7 @@ usage() {
 [ -s "$LAB_KUBECONFIG" ] || die "no cluster is up: run test/cluster/up.sh first"
 lab_lock
 case $1 in
-  kill) lab_stop "$KUBE_DIR" "$2" KILL ;;
+  kill) lab_kill "$KUBE_DIR" "$2" ;;
   start) start "$2" ;;
   *) usage ;;
 esac

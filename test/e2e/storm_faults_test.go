@@ -123,12 +123,24 @@ func control(ctx context.Context, what, component string) error {
 // kills is an act: a component of the control plane dies, and is started again after a pause.
 func (s *storm) kills(component string, pause time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := control(ctx, "kill", component); err != nil {
+		isStarted := func(ctx context.Context) error { return s.serves(ctx, component) }
+		if err := killsRunning(ctx, isStarted, "../cluster/control.sh", "kill", component); err != nil {
 			return err
 		}
 		time.Sleep(pause)
 		return s.serves(ctx, component)
 	}
+}
+
+// killsRunning runs the script that kills something. What does not run, as it has given up while another part was missing, is started and killed then.
+func killsRunning(ctx context.Context, start func(context.Context) error, path string, args ...string) error {
+	return pollEvery(ctx, time.Second, toAnswer, func(ctx context.Context) error {
+		err := script(ctx, path, args...)
+		if err != nil {
+			err = errors.Join(err, start(ctx))
+		}
+		return err
+	})
 }
 
 // serves starts a component and waits until it serves. It is started again if it gives up as another is missing, as are those that depend on the
@@ -237,7 +249,7 @@ func (s *storm) write(ctx context.Context, data []byte) {
 // killsCinder is an act. Started again, it looks at all of its volumes before it serves, which may take longer than its script waits for.
 func killsCinder(pause time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := script(ctx, "../cinder/service.sh", "kill", "cinder"); err != nil {
+		if err := killsRunning(ctx, startCinder, "../cinder/service.sh", "kill", "cinder"); err != nil {
 			return err
 		}
 		time.Sleep(pause)
