@@ -84,8 +84,9 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 		w := &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
 		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
 		defer w.Stop()
+		over := false
 		defer func() {
-			if t.Failed() {
+			if t.Failed() || !over { // what panics has not failed yet
 				t.Logf("seed %d:\n%s", seed, w.story.String())
 			}
 		}()
@@ -102,7 +103,7 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 		}
 		w.countReached()
 		w.CheckInvariants()
-		story, counts = w.story.String(), w.counts
+		story, counts, over = w.story.String(), w.counts, true
 	})
 	return story, counts
 }
