@@ -41,6 +41,26 @@ func FuzzDecodeRequests(f *testing.F) {
 	})
 }
 
+// The last line that says how many volumes a list has counts, whatever is before it and after it.
+func FuzzDecodeListEnd(f *testing.F) {
+	f.Add("level=INFO msg=Starting\n"+`{"lines":3}`, "bye", 12)
+	f.Add(`{"lines":1}{"lines":2}`, `{"lines":"12"}`, 0)
+	f.Add(`{"uid":"u","volume":"v"}`, "  {\"LINES\": 7, \"more\": {}}\r", -1)
+	f.Add(`{"lines":null}`, `{"lines":99999999999999999999}`, 1<<31)
+	f.Fuzz(func(t *testing.T, before, after string, n int) {
+		want, said := contract.DecodeListEnd(after)
+		if !said {
+			want, said = contract.DecodeListEnd(before)
+		}
+		if volumes, is := contract.DecodeListEnd(before + "\n" + after); is != said || volumes != want {
+			t.Errorf("%q and %q say %d, %t, and together %d, %t", before, after, want, said, volumes, is)
+		}
+		if volumes, is := contract.DecodeListEnd(before + "\n" + contract.EncodeListEnd(n)); !is || volumes != n {
+			t.Errorf("%q and the end of a list of %d volumes say %d, %t", before, n, volumes, is)
+		}
+	})
+}
+
 // Every result that was read from a message can be written as one line, which is read as the same, and which is not for the claim's user.
 func FuzzDecodeResults(f *testing.F) {
 	f.Add("claim: no room\n" + `{"uid":"u1","code":0,"capacity":"2Gi"}` + "\n" + `{"uid":"u2","code":75,"message":"claim: busy"}`)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -21,6 +22,7 @@ func FuzzTerminationMessage(f *testing.F) {
 	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":75,"message":"claim: busy"}`)
 	f.Add(int32(1), "claim: no room\n+ set -x\n")
 	f.Add(int32(0), `{"uid":"one","code":0,"capacity":"2Gi"}`+"\n"+`{"uid":"one","code":1,"capacity":"1e9999"}`)
+	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":1,"capacity":"2Gi"}`)
 	f.Add(int32(137), "\x1b[31m\xff\x00claim: red")
 	f.Fuzz(func(t *testing.T, code int32, message string) {
 		if len(message) > contract.MaxMessage {
@@ -42,11 +44,17 @@ func FuzzTerminationMessage(f *testing.F) {
 
 // mayBeDone reports whether a claim of a batch may count as done: its own result says so, or it has none, and nothing has failed.
 func mayBeDone(code int32, message, uid string) bool {
-	listed := contract.DecodeResults(message)
+	listed := slices.DeleteFunc(contract.DecodeResults(message), isDamaged)
 	if slices.ContainsFunc(listed, func(r contract.Result) bool { return r.UID == uid && r.IsDone() }) {
 		return true
 	}
-	return code == 0 && !slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() && r.Capacity == "" })
+	return code == 0 && !slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
+}
+
+// isDamaged reports whether the capacity of a result is no quantity.
+func isDamaged(r contract.Result) bool {
+	_, err := resource.ParseQuantity(string(r.Capacity))
+	return r.Capacity != "" && err != nil
 }
 
 func mustBeRecordable(t *testing.T, out runs.Outcome) {
