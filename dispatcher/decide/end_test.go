@@ -24,18 +24,10 @@ func (s *simulation) step() bool {
 	s.log = append(s.log, action)
 	switch a := action.(type) {
 	case Wait:
-		if !a.Until.IsZero() {
-			s.v.Now = a.Until
-			return true
-		}
-		return false
+		return s.waits(a.Until)
 	case ReportProblem:
 		lost := s.v.unconfirmedRun() != nil && s.v.unconfirmedRun().LostNode != ""
-		if !a.Until.IsZero() && a.Problem.Reason != reason.RunNotConfirmed && a.Problem.Reason != reason.VolumeInUse && !lost {
-			s.v.Now = a.Until
-			return true
-		}
-		return false
+		return a.Problem.Reason != reason.RunNotConfirmed && a.Problem.Reason != reason.VolumeInUse && !lost && s.waits(a.Until)
 	case AwaitSlot:
 		return false
 	case StoreRevision:
@@ -61,12 +53,7 @@ func (s *simulation) step() bool {
 	case CreatePV:
 		s.v.Volume = Volume{Exists: true, UID: "new", HasFinalizer: true, PolicyDelete: true}
 	case RecordOutcome:
-		outcome := a.Run.Outcome
-		r := s.at(a.Run)
-		r.Recorded, r.Held = &outcome, r.Held && !a.Release
-		if a.Describes {
-			r.Described = "a PV"
-		}
+		s.record(a)
 	case PublishResult:
 		s.at(a.Run).Published = true
 	case ReleaseRecord:
@@ -74,21 +61,47 @@ func (s *simulation) step() bool {
 	case AddFinalizer:
 		s.v.Volume.HasFinalizer = true
 	case RemoveFinalizer:
-		s.v.Volume.HasFinalizer = false
-		if s.v.Volume.Terminating {
-			s.v.Volume = Volume{}
-		}
+		s.removeFinalizer()
 	case DeletePV:
 		s.v.Volume.Terminating = true
 	case SetPVCapacity:
 		s.setCapacity(s.at(a.Run))
 	case SetResizeStatus:
-		s.v.Resize.Stage = a.To
-		if a.To == ResizeNone {
-			s.v.Resize = Resize{}
-		}
+		s.setResizeStatus(a.To)
 	}
 	return true
+}
+
+// waits lets the time come that the dispatcher waits for. It returns false if it waits for none.
+func (s *simulation) waits(until time.Time) bool {
+	if until.IsZero() {
+		return false
+	}
+	s.v.Now = until
+	return true
+}
+
+func (s *simulation) record(a RecordOutcome) {
+	outcome := a.Run.Outcome
+	r := s.at(a.Run)
+	r.Recorded, r.Held = &outcome, r.Held && !a.Release
+	if a.Describes {
+		r.Described = "a PV"
+	}
+}
+
+func (s *simulation) removeFinalizer() {
+	s.v.Volume.HasFinalizer = false
+	if s.v.Volume.Terminating {
+		s.v.Volume = Volume{}
+	}
+}
+
+func (s *simulation) setResizeStatus(to ResizeStage) {
+	s.v.Resize.Stage = to
+	if to == ResizeNone {
+		s.v.Resize = Resize{}
+	}
 }
 
 func (s *simulation) noteRival(a NoteRival) {

@@ -27,31 +27,17 @@ func laws(out *broken, v View, action Action) {
 	case FreeMisnamed:
 		out.law("freed a PV that is not misnamed", !v.Misnamed)
 	case NoteRival:
-		out.law("noted a rival that there is not", !v.Rival.Exists())
-		out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || !v.Volume.Proven()))
+		noteRivalLaws(out, v, a)
 	case CreatePV:
-		out.law("created a PV that exists", v.Volume.Exists)
-		out.law("created a PV that is not on record", a.Run.Recorded == nil || !a.Run.Held || a.Run.Described == "")
-		out.law("created a PV whose volume may have been undone", v.undoRun(&a.Run) != nil)
-		out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+		createPVLaws(out, v, a)
 	case AnnounceReschedule:
 		announceLaws(out, v, a)
 	case Reschedule:
 		rescheduleLaws(out, v)
 	case RecordOutcome:
-		out.law("recorded success without a PV that fits its claim", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Fits())
-		out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
-		out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
-		out.law("recorded a PV to be created that nobody needs, or that exists", a.Describes && (v.Claim != ClaimPending || v.Volume.Exists || a.Success || a.Release))
-		out.law("recorded an outcome twice", a.Run.Recorded != nil)
-		undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
-		out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
-		needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyKept(&a.Run) != ""
-		out.law("kept the record of a run that needs none", !a.Release && !needed)
+		recordLaws(out, v, a)
 	case PublishResult:
-		out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
-		out.law("published success on a claim that is not bound", a.Success && v.Claim != ClaimBound)
-		out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
+		publishLaws(out, v, a)
 	case ReleaseRecord:
 		releaseLaws(out, v, a)
 		if v.Delete.Supported {
@@ -61,13 +47,7 @@ func laws(out *broken, v View, action Action) {
 		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
 		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
 	case RemoveFinalizer:
-		onRecord := !v.Volume.Proven() && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held })
-		out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "" && !onRecord)
-		out.law("said that a volume stays which is on record", onRecord && a.LeftBehind != "")
-		if v.Volume.Proven() {
-			giveUpLaws(out, v, a.LeftBehind)
-		}
-		out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
+		removeFinalizerLaws(out, v, a)
 	case SetResizeStatus:
 		resizeStatusLaws(out, v, a)
 	case SetPVCapacity:
@@ -75,11 +55,7 @@ func laws(out *broken, v View, action Action) {
 	case Confirm:
 		confirmLaws(out, v, a)
 	case DeletePV:
-		out.law("deleted a PV whose volume was not deleted", !isDone(v.reclaimRun()) && v.Delete.whyGivenUp() == "")
-		if !v.Volume.Released || !v.Volume.Orphaned {
-			deleteUnboundPVLaws(out, v)
-		}
-		out.law("deleted a retained PV", !v.Volume.PolicyDelete)
+		deletePVLaws(out, v)
 	case Wait:
 		out.law("left a PV alone and does not say why", v.Volume.Unclaimed != "" && v.Volume.HasFinalizer && !v.Volume.Terminating && len(v.Runs) == 0)
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
@@ -94,6 +70,54 @@ func laws(out *broken, v View, action Action) {
 	if writesResize(action) {
 		resizeLaws(out, v, action)
 	}
+}
+
+func noteRivalLaws(out *broken, v View, a NoteRival) {
+	out.law("noted a rival that there is not", !v.Rival.Exists())
+	out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || !v.Volume.Proven()))
+}
+
+func createPVLaws(out *broken, v View, a CreatePV) {
+	out.law("created a PV that exists", v.Volume.Exists)
+	out.law("created a PV that is not on record", a.Run.Recorded == nil || !a.Run.Held || a.Run.Described == "")
+	out.law("created a PV whose volume may have been undone", v.undoRun(&a.Run) != nil)
+	out.law("created a PV although the run failed or is unfinished", a.Run.Unfinished || a.Run.Outcome.Verdict != contract.Done || a.Run.Refused != "")
+}
+
+func recordLaws(out *broken, v View, a RecordOutcome) {
+	out.law("recorded success without a PV that fits its claim", a.Success && a.Run.Verb == contract.Provision && !v.Volume.Fits())
+	out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
+	out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
+	out.law("recorded a PV to be created that nobody needs, or that exists", a.Describes && (v.Claim != ClaimPending || v.Volume.Exists || a.Success || a.Release))
+	out.law("recorded an outcome twice", a.Run.Recorded != nil)
+	undoes, provisions := a.Run.Verb == contract.Delete && a.Run.Volume == "", a.Run.Verb == contract.Provision
+	out.law("released the record of an undo, or of a provision that is not proven, with its outcome", a.Release && (undoes || provisions && !v.Volume.Fits()))
+	needed := undoes || provisions || a.Run.Terminating || a.Run.Outcome.Verdict == contract.NotStarted || !a.Success && v.whyKept(&a.Run) != ""
+	out.law("kept the record of a run that needs none", !a.Release && !needed)
+}
+
+func publishLaws(out *broken, v View, a PublishResult) {
+	out.law("published success without a PV that fits its claim", a.Success && !v.Volume.Fits())
+	out.law("published success on a claim that is not bound", a.Success && v.Claim != ClaimBound)
+	out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
+}
+
+func removeFinalizerLaws(out *broken, v View, a RemoveFinalizer) {
+	onRecord := !v.Volume.Proven() && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held })
+	out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "" && !onRecord)
+	out.law("said that a volume stays which is on record", onRecord && a.LeftBehind != "")
+	if v.Volume.Proven() {
+		giveUpLaws(out, v, a.LeftBehind)
+	}
+	out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
+}
+
+func deletePVLaws(out *broken, v View) {
+	out.law("deleted a PV whose volume was not deleted", !isDone(v.reclaimRun()) && v.Delete.whyGivenUp() == "")
+	if !v.Volume.Released || !v.Volume.Orphaned {
+		deleteUnboundPVLaws(out, v)
+	}
+	out.law("deleted a retained PV", !v.Volume.PolicyDelete)
 }
 
 func hasStuckRun(v View) bool {
