@@ -16,7 +16,7 @@ import (
 	"text/tabwriter"
 )
 
-// The largest that code may be, in lines, without blank lines, comments and tests.
+// The largest that code may be, in lines, without blank lines and comments. Of test files only the functions are measured that are no tests.
 const (
 	maxPackage  = 1250
 	maxFunction = 60
@@ -201,6 +201,35 @@ func TestPackagesAndFunctionsAreSmall(t *testing.T) {
 	t.Logf("\n%s", table(sizes))
 	for _, wrong := range violations(sizes, tooLarge, withoutDoc) {
 		t.Error(wrong)
+	}
+}
+
+// longInTests returns which functions of a test file are longer than allowed, but for the tests themselves: the table of one is data.
+func longInTests(path string, functions []function) []string {
+	var out []string
+	for _, f := range functions {
+		isTest := slices.ContainsFunc([]string{"Test", "Fuzz", "Benchmark"}, func(kind string) bool { return strings.HasPrefix(f.name, kind) })
+		if f.lines > maxFunction && !isTest {
+			out = append(out, fmt.Sprintf("%s: the function %s has %d lines of code, at most %d are allowed: split it", path, f.name, f.lines, maxFunction))
+		}
+	}
+	return out
+}
+
+func TestFunctionsOfTestFilesAreSmall(t *testing.T) {
+	for _, path := range tracked(t, "_test.go") {
+		var s size
+		s.addFile(t, filepath.Join(repository, path))
+		for _, wrong := range longInTests(path, s.functions) {
+			t.Error(wrong)
+		}
+	}
+}
+
+func TestALongFunctionOfATestFileIsReported(t *testing.T) {
+	got := longInTests("p/f_test.go", []function{{"TestTable", 200}, {"FuzzText", 61}, {"laws", 61}, {"steps", 60}})
+	if want := []string{"p/f_test.go: the function laws has 61 lines of code, at most 60 are allowed: split it"}; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

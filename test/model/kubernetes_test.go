@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // step is one thing that can happen. It calls next with each state that may follow.
 type step struct {
 	name string
@@ -30,7 +32,10 @@ func once(name string, may func(w *world, s *state) bool, change func(w *world, 
 }
 
 // kubernetesSteps are what Kubernetes does by itself.
-func kubernetesSteps() []step {
+func kubernetesSteps() []step { return slices.Concat(podSteps(), bindingSteps()) }
+
+// podSteps are what happens to Jobs and their pods.
+func podSteps() []step {
 	return []step{
 		onJobs("the Job controller makes the pod", func(_ *state, j *job) bool {
 			return j.pod == podNone && !j.terminating && j.cond == unfinished
@@ -64,6 +69,12 @@ func kubernetesSteps() []step {
 					j.progress = over
 				}
 			}),
+	}
+}
+
+// bindingSteps are what happens to the claim and to PVs.
+func bindingSteps() []step {
+	return []step{
 		once("the binder binds", func(_ *world, s *state) bool {
 			return s.claim == claimPending && s.pv.phase == unbound && s.pv.ref == refOwn && !s.pv.terminating && !s.pv.misfit
 		}, func(_ *world, s *state) {
