@@ -45,7 +45,7 @@ type end struct {
 
 // of returns how a state ends, and the steps there.
 func (n *ends) of(s state) (found end, steps []string) {
-	s.second, s.freezes, s.failures, s.acts = second{}, 0, n.e.w.fails, n.e.w.most
+	s.second, s.freezes, s.failures, s.acts, s.looked = second{}, 0, n.e.w.fails, n.e.w.most, false
 	s.tidy()
 	on := map[state]bool{}
 	for {
@@ -209,7 +209,7 @@ func (e *explorer) checkEnds() {
 			if found.law == noLaw && last.told != "" {
 				found = n.remedied(last)
 			}
-			found.leaders, found.late = uint8(e.w.leaders), e.w.late
+			found.leaders, found.late = uint8(e.w.leaders), e.w.late && s.hasLatePod()
 			if _, known := e.findings[found]; found.law != noLaw && !known {
 				e.findings[found], e.after[found] = int32(at), steps
 			}

@@ -166,7 +166,7 @@ func (e *explorer) add(s state, from int32, how string, action uint32) {
 		s.broken = broken{law: lawRecord, storage: s.storage}
 	}
 	if s.broken.law != noLaw {
-		s.broken.leaders, s.broken.late = uint8(e.w.leaders), e.w.late
+		s.broken.leaders, s.broken.late = uint8(e.w.leaders), e.w.late && s.hasLatePod()
 	}
 	key := [2]uint64{maphash.Comparable(seeds[0], s), maphash.Comparable(seeds[1], s)}
 	if _, known := e.reached[key]; known {
@@ -238,6 +238,7 @@ func (e *explorer) write(s state, at int32, id uint32, who string) {
 	if !e.decisions[id].writes() {
 		s.idled()
 	}
+	s.looksAt(&e.decisions[id].seen)
 	after, within := e.w.act(s, e.decisions[id].seen, e.decisions[id].action)
 	if !within {
 		e.ends++

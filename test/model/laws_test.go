@@ -35,9 +35,10 @@ type broken struct {
 	storage stored
 	undo    bool
 	other   bool   // a claim was once bound to the rescued PV
+	looked  bool   // a leader has looked while that PV existed
 	right   bool   // there was a reason for the delete when it was confirmed
 	why     string // of an end
-	late    bool   // pods of deleted Jobs may appear long after
+	late    bool   // the pod of a deleted Job has appeared, or may appear, long after
 	leaders uint8
 }
 
@@ -54,7 +55,7 @@ func (b broken) String() string {
 		why = "; its reason has vanished since, and a leader did nothing"
 	}
 	if b.other {
-		why += "; a claim was bound to a PV of another name"
+		why += "; a claim was bound to a PV of another name" + map[bool]string{true: ", and a leader has seen that"}[b.looked]
 	}
 	return text + why + []string{"", "; the PV is in use or kept", "; the PV of another name is in use"}[b.guarded] +
 		[]string{"", "; the volume was never used", "; the volume was used", "; the volume was adopted"}[b.storage]
@@ -71,6 +72,19 @@ func (s *state) guard() guard {
 		return noGuard
 	}
 }
+
+// hasLatePod reports whether the pod of a deleted Job has appeared, or may appear.
+func (s *state) hasLatePod() bool {
+	for i := range s.count() {
+		if s.jobs[i].orphan || s.jobs[i].inFlight {
+			return true
+		}
+	}
+	return false
+}
+
+// looksAt is called when a leader writes, or has nothing to write, as it has seen this.
+func (s *state) looksAt(seen *state) { s.looked = s.looked || seen.rescue.phase != noPV }
 
 // mayGetOther reports whether Kubernetes may bind the claim to the static PV, and has not asked for a new one.
 func (s *state) mayGetOther() bool {
@@ -134,7 +148,7 @@ func (s *state) commits(i int) {
 	if s.storage == nothing || !j.ghost.wrong {
 		return
 	}
-	found := broken{guarded: j.ghost.guarded, storage: s.storage, other: s.other, undo: j.gen == 0, right: j.ghost.right}
+	found := broken{guarded: j.ghost.guarded, storage: s.storage, other: s.other, looked: s.looked, undo: j.gen == 0, right: j.ghost.right}
 	switch {
 	case j.ghost.guarded != noGuard:
 		found.law = lawGuarded

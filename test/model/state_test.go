@@ -202,6 +202,7 @@ type state struct {
 
 	storage  stored
 	other    bool // a claim was once bound to the rescued PV
+	looked   bool // a leader has looked while the rescued PV existed. Only the laws see it
 	lastGen  uint8
 	births   uint8 // Jobs that were removed while the second leader might take a later one for them, modulo 4
 	acts     uint8 // of people, so far
@@ -320,7 +321,7 @@ func (s *state) tidy() {
 		}
 	}
 	if s.storage == nothing && !s.isAnyRunning() {
-		s.told, s.spared = false, false
+		s.told, s.spared, s.looked = false, false, false
 	}
 	if s.second == (second{}) && !s.hasOrphan() {
 		s.births = 0
