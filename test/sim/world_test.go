@@ -77,11 +77,11 @@ type world struct {
 	calm bool
 }
 
-// simulate lets a seed happen, and returns the story.
-func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
+// simulate lets a seed happen, and returns the world as it was in the end.
+func simulate(t *testing.T, seed uint64) (w *world) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
+		w = &world{rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), counts: map[string]int{}}
 		w.Cluster = fakecluster.New(t, clock.RealClock{}, w.newDispatcher)
 		defer w.Stop()
 		over := false
@@ -103,9 +103,9 @@ func simulate(t *testing.T, seed uint64) (story string, counts map[string]int) {
 		}
 		w.countReached()
 		w.CheckInvariants()
-		story, counts, over = w.story.String(), w.counts, true
+		over = true
 	})
-	return story, counts
+	return w
 }
 
 // kubeAPI is the API server's address.
