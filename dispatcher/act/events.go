@@ -3,6 +3,8 @@ package act
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -57,10 +59,19 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	case o.PV != nil:
 		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	default:
-		for _, job := range o.Jobs {
+		for _, job := range inOrder(o.Jobs) {
 			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
 		}
 	}
+}
+
+// inOrder returns Jobs by their names, so that the same is written in the same order again.
+func inOrder(all map[string]*batchv1.Job) []*batchv1.Job {
+	out := make([]*batchv1.Job, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
 }
 
 // ReportDropped reports on the leader's lease that config namespaces were served before and are not served now.

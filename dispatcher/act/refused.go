@@ -59,7 +59,7 @@ func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note strin
 		about = append(about, o.PV)
 	}
 	if len(about) == 0 {
-		for _, other := range o.Jobs {
+		for _, other := range inOrder(o.Jobs) {
 			about = append(about, other)
 		}
 	}
