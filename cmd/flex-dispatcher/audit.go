@@ -23,8 +23,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
+// auditName is the name of the command audit.
+const auditName = "audit"
+
 // all is the value of a flag that is given without one.
 const all = "*"
+
+// findings is the error of an audit that has looked at everything, and has found so many things.
+type findings int
+
+func (n findings) Error() string { return fmt.Sprintf("%d findings", int(n)) }
 
 // audited are the flags of the command audit.
 type audited struct {
@@ -40,14 +48,21 @@ type audited struct {
 func auditCommand() *cobra.Command {
 	a := &audited{}
 	cmd := &cobra.Command{
-		Use:   "audit",
+		Use:   auditName,
 		Short: "Look for volumes, PersistentVolumes, Secrets and records that stand for nothing",
 		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage with what is in the storage.\n" +
 			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing without --fix. It ends with 1 if it\n" +
-			"has found something, or if a storage could not be listed. Objects that are younger than a quarter of an hour are left out: they may still be at\n" +
-			"work. With --storage a Job with the class's own login lists what its storage has; the dispatcher must run.",
+			"has found something, and with 2 if it could not look at everything, could not delete what --fix names, or was interrupted. Objects that are younger\n" +
+			"than a quarter of an hour are left out: they may still be at work. With --storage a Job with the class's own login lists what its storage has; the\n" +
+			"dispatcher must run.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.run(cmd)
+			if a.watch {
+				err = endsWhenAsked(cmd.Context(), err)
+			}
+			return err
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
@@ -68,11 +83,8 @@ func auditCommand() *cobra.Command {
 
 // run looks once or, with --watch, again and again.
 func (a *audited) run(cmd *cobra.Command) error {
-	switch {
-	case len(a.fix) > 0 && len(a.storage) == 0:
-		return errors.New("--fix needs --storage: only a volume that has just been listed is deleted")
-	case len(a.fix) > 0 && a.watch:
-		return errors.New("--fix and --watch: a volume is deleted only when an administrator has looked")
+	if err := a.checkFix(); err != nil {
+		return err
 	}
 	auditor, err := a.auditor(cmd)
 	if err != nil {
@@ -88,21 +100,50 @@ func (a *audited) run(cmd *cobra.Command) error {
 	return a.lookOnce(cmd, auditor, storages)
 }
 
+// checkFix returns why volumes are not deleted with these flags, or nil.
+func (a *audited) checkFix() error {
+	switch {
+	case len(a.fix) == 0:
+		return nil
+	case len(a.storage) == 0:
+		return errors.New("--fix needs --storage: only a volume that has just been listed is deleted")
+	case len(a.files) > 0:
+		return errors.New("--fix and --volumes: only a volume that has just been listed is deleted, and a file was written before")
+	case a.watch:
+		return errors.New("--fix and --watch: a volume is deleted only when an administrator has looked")
+	default:
+		return nil
+	}
+}
+
 // lookOnce looks once, and a second time after what it has fixed.
 func (a *audited) lookOnce(cmd *cobra.Command, auditor *admin.Auditor, storages admin.Storages) error {
 	l, err := auditor.Look(cmd.Context(), storages)
 	if err != nil {
 		return err
 	}
-	wrong := report(cmd, l)
+	err = report(cmd, l)
 	if len(a.fix) == 0 {
-		return wrong
+		return withFindings(l, err)
 	}
 	fixed := a.fixAll(cmd, auditor, l)
 	if l, err = auditor.Look(cmd.Context(), storages); err != nil {
 		return errors.Join(fixed, err)
 	}
-	return errors.Join(fixed, report(cmd, l))
+	return withFindings(l, errors.Join(fixed, report(cmd, l)))
+}
+
+// withFindings adds to an error how many findings there are.
+func withFindings(l admin.Look, err error) error {
+	found := findings(len(l.Found))
+	switch {
+	case found == 0:
+		return err
+	case err != nil:
+		return fmt.Errorf("%s, and %w", found.Error(), err) // and not findings alone
+	default:
+		return found
+	}
 }
 
 // watchAll looks until it is asked to end.
@@ -127,7 +168,7 @@ func (a *audited) fixAll(cmd *cobra.Command, auditor *admin.Auditor, l admin.Loo
 	return auditor.Fix(cmd.Context(), l, only, func(format string, args ...any) { cmd.PrintErrf(format+"\n", args...) })
 }
 
-// report prints what an audit has found, and returns an error if that is anything.
+// report prints what an audit has found, and returns an error if a storage could not be listed.
 func report(cmd *cobra.Command, l admin.Look) error {
 	for _, err := range slices.Concat(l.Notes, l.Faults) {
 		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), err); err != nil {
@@ -137,15 +178,11 @@ func report(cmd *cobra.Command, l admin.Look) error {
 	if err := admin.PrintFindings(cmd.OutOrStdout(), l.Found); err != nil {
 		return err
 	}
-	var wrong []string
-	if n := len(l.Found); n > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d findings", n))
-	}
 	if n := len(l.Faults); n > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d storages could not be listed", n))
+		return fmt.Errorf("%d storages could not be listed", n)
 	}
-	if len(wrong) > 0 {
-		return errors.New(strings.Join(wrong, ", and "))
+	if len(l.Found) > 0 {
+		return nil
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets, %d Jobs and %d listed storages: nothing is wrong\n",
 		len(l.State.PVs), len(l.State.Secrets), len(l.State.Jobs), len(l.State.Volumes))

@@ -71,7 +71,7 @@ func command() *cobra.Command {
 			if err := logsapi.ValidateAndApply(s.logs, nil); err != nil {
 				return fmt.Errorf("logging flags: %w", err)
 			}
-			return s.run(cmd.Context())
+			return endsWhenAsked(cmd.Context(), s.run(cmd.Context()))
 		},
 	}
 	s.addFlags(cmd.Flags())

@@ -3,11 +3,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 )
@@ -18,9 +20,29 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer logs.FlushLogs()
-	if err := command().ExecuteContext(ctx); err != nil && ctx.Err() == nil {
+	cmd, err := command().ExecuteContextC(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	return exitCode(cmd, err)
+}
+
+// exitCode returns the code with which a command ends.
+func exitCode(cmd *cobra.Command, err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case cmd.Name() == auditName && !errors.As(err, new(findings)):
+		return 2
+	default:
 		return 1
 	}
-	return 0
+}
+
+// endsWhenAsked returns the error of a command that goes on until it is asked to end, nil once it was.
+func endsWhenAsked(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
