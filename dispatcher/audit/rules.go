@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -99,22 +100,13 @@ func (x *index) secretsMissing() []Finding {
 	var out []Finding
 	for _, pv := range x.PVs {
 		namespace, name, has := strings.Cut(pv.Annotations[contract.AnnSecret], "/")
-		if !has || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.hasSecret(namespace, name) {
+		if !has || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.secrets[types.NamespacedName{Namespace: namespace, Name: name}] {
 			continue
 		}
 		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+namespace+"/"+name+" does not exist: no node can log in to its volume",
 			fmt.Sprintf("kubectl create secret generic %s -n %s …  # with the login that the storage has for the volume", name, namespace)))
 	}
 	return out
-}
-
-func (x *index) hasSecret(namespace, name string) bool {
-	for i := range x.Secrets {
-		if x.Secrets[i].Namespace == namespace && x.Secrets[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (x *index) secretsLeft() []Finding {
@@ -139,13 +131,14 @@ func (x *index) secretsLeft() []Finding {
 func (x *index) recordsHeld() []Finding {
 	var out []Finding
 	for _, job := range x.Jobs {
-		if !runs.IsRecord(job) || !runs.IsFinished(job) || x.age(runs.FinishedAt(job)) <= Grace {
+		since, over := x.overSince(job)
+		if !runs.IsRecord(job) || !over || x.age(since) <= Grace {
 			continue
 		}
 		for _, uid := range jobs.UIDs(job) {
 			if why := x.whyNotHeld(uid); why != "" && runs.RecordOf(job, uid).Held {
 				out = append(out, Finding{
-					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(runs.FinishedAt(job)), Size: sizeOf(job, uid), Why: why,
+					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(since), Size: sizeOf(job, uid), Why: why,
 					Fix: fmt.Sprintf("kubectl annotate job %s -n %s %s=%s  # once nothing of it is in the storage; the newest event says why it is held", job.Name, job.Namespace, jobs.AnnForget, uid),
 				})
 			}
@@ -178,13 +171,22 @@ func sizeOf(job *batchv1.Job, uid string) int64 {
 func (x *index) podsHeld() []Finding {
 	var out []Finding
 	for _, pod := range x.Pods {
-		if job := x.jobOf(pod); runs.HasFinalizer(pod) && (job == nil || !runs.IsRecord(job)) && x.age(pod.CreationTimestamp) > Grace {
+		job := x.jobs[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[batchv1.JobNameLabel]}]
+		if runs.HasFinalizer(pod) && (job == nil || !runs.IsRecord(job)) && x.age(pod.CreationTimestamp) > Grace {
 			out = append(out, Finding{
 				Kind: PodHeld, UID: pod.Labels[contract.LabelClaimUID], Object: "pod/" + pod.Name + " -n " + pod.Namespace, Age: x.age(pod.CreationTimestamp),
 				Why: "a finalizer of the dispatcher keeps it, and its run is on record",
-				Fix: fmt.Sprintf(`kubectl patch pod %s -n %s --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'`, pod.Name, pod.Namespace),
+				Fix: fixOfPod(pod),
 			})
 		}
 	}
 	return out
+}
+
+// fixOfPod returns the command that removes the dispatcher's finalizer of a pod, and no other: by the Job controller's it still counts the pod. It does nothing if
+// the finalizers have changed meanwhile.
+func fixOfPod(pod *corev1.Pod) string {
+	at := slices.Index(pod.Finalizers, jobs.FinalizerRecord)
+	return fmt.Sprintf(`kubectl patch pod %s -n %s --type=json -p '[{"op":"test","path":"/metadata/finalizers/%[3]d","value":"%[4]s"},{"op":"remove","path":"/metadata/finalizers/%[3]d"}]'`,
+		pod.Name, pod.Namespace, at, jobs.FinalizerRecord)
 }

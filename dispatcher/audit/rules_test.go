@@ -64,6 +64,11 @@ func claimGone(s *audit.State) { s.Claims, s.PVs = nil, nil }
 // held is a change: the Job is the claim's record.
 func held(s *audit.State) { s.Jobs[0].Finalizers = []string{jobs.FinalizerRecord} }
 
+// deletedAt is a change: the Job is being deleted, and had not finished before. No condition says so then.
+func deletedAt(at metav1.Time) func(*audit.State) {
+	return func(s *audit.State) { s.Jobs[0].Status.Conditions, s.Jobs[0].DeletionTimestamp = nil, &at }
+}
+
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -126,6 +131,20 @@ func TestFindings(t *testing.T) {
 		"claim and PV do not exist any more, and a run is at work": {
 			changes: []func(*audit.State){claimGone, func(s *audit.State) { s.Jobs[0].Status.Conditions = nil }},
 		},
+		"a run that had not finished is being deleted for long, and the record is held": {
+			changes: []func(*audit.State){claimGone, held, deletedAt(long)},
+			want:    []audit.Kind{audit.RecordHeld},
+		},
+		"a run that had not finished is being deleted, and the record is held": {
+			changes: []func(*audit.State){claimGone, held, deletedAt(soon)},
+		},
+		"a run that had not finished is being deleted for long": {
+			changes: []func(*audit.State){claimGone, deletedAt(long)},
+			want:    []audit.Kind{audit.SecretLeft, audit.VolumeLeft},
+		},
+		"a run that had not finished is being deleted": {
+			changes: []func(*audit.State){claimGone, deletedAt(soon)},
+		},
 		"the pod is kept although its run is on record": {
 			changes: []func(*audit.State){func(s *audit.State) { s.Pods[0].Finalizers = []string{jobs.FinalizerRecord} }},
 			want:    []audit.Kind{audit.PodHeld},
@@ -152,5 +171,21 @@ func TestFindings(t *testing.T) {
 				t.Errorf("found %v, want %v", kinds, test.want)
 			}
 		})
+	}
+}
+
+// The finalizer of the Job controller has to stay: by it the pod is counted.
+func TestAHeldPodIsReleasedFromTheDispatchersFinalizerOnly(t *testing.T) {
+	t.Parallel()
+	s := healthy()
+	s.Pods[0].Finalizers = []string{batchv1.JobTrackingFinalizer, jobs.FinalizerRecord}
+	found := audit.Check(s)
+	if len(found) != 1 || found[0].Kind != audit.PodHeld {
+		t.Fatalf("found %+v", found)
+	}
+	want := "kubectl patch pod " + s.Pods[0].Name + ` -n flex-provisioner --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"` + jobs.FinalizerRecord +
+		`"},{"op":"remove","path":"/metadata/finalizers/1"}]'`
+	if found[0].Fix != want {
+		t.Errorf("fixed by\n%s, want\n%s", found[0].Fix, want)
 	}
 }

@@ -1,12 +1,12 @@
 package audit
 
 import (
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
@@ -52,12 +52,15 @@ type index struct {
 	pvs           map[string]*corev1.PersistentVolume      // by name
 	ofUID         map[string]*corev1.PersistentVolume
 	atWork        map[string]bool // UIDs with a run that has not ended or a record
+	jobs          map[types.NamespacedName]*batchv1.Job
+	secrets       map[types.NamespacedName]bool
 }
 
 func newIndex(s State) *index {
 	x := &index{
 		State: s, claims: map[string]*corev1.PersistentVolumeClaim{}, bound: map[string]*corev1.PersistentVolumeClaim{},
 		pvs: map[string]*corev1.PersistentVolume{}, ofUID: map[string]*corev1.PersistentVolume{}, atWork: map[string]bool{},
+		jobs: map[types.NamespacedName]*batchv1.Job{}, secrets: map[types.NamespacedName]bool{},
 	}
 	for _, claim := range s.Claims {
 		x.claims[string(claim.UID)] = claim
@@ -71,26 +74,37 @@ func newIndex(s State) *index {
 			x.ofUID[uid] = pv
 		}
 	}
-	for _, job := range s.Jobs {
-		for _, uid := range jobs.UIDs(job) {
-			x.atWork[uid] = x.atWork[uid] || runs.RecordOf(job, uid).Held || !runs.IsFinished(job)
-		}
+	x.addJobs()
+	for i := range s.Secrets {
+		x.secrets[types.NamespacedName{Namespace: s.Secrets[i].Namespace, Name: s.Secrets[i].Name}] = true
 	}
 	return x
+}
+
+func (x *index) addJobs() {
+	for _, job := range x.Jobs {
+		x.jobs[types.NamespacedName{Namespace: job.Namespace, Name: job.Name}] = job
+		for _, uid := range jobs.UIDs(job) {
+			_, over := x.overSince(job)
+			x.atWork[uid] = x.atWork[uid] || runs.RecordOf(job, uid).Held || !over
+		}
+	}
+}
+
+// overSince returns since when nothing more is to be expected of a Job, and false if something is. One that was deleted before it had finished gets no
+// condition any more.
+func (x *index) overSince(job *batchv1.Job) (metav1.Time, bool) {
+	switch {
+	case runs.IsFinished(job):
+		return runs.FinishedAt(job), true
+	case job.DeletionTimestamp != nil && x.age(*job.DeletionTimestamp) > Grace:
+		return *job.DeletionTimestamp, true
+	default:
+		return metav1.Time{}, false
+	}
 }
 
 // isWaitedFor reports whether a claim's UID is still being worked on, or may be.
 func (x *index) isWaitedFor(uid string) bool { return x.claims[uid] != nil || x.atWork[uid] }
 
 func (x *index) age(since metav1.Time) time.Duration { return x.Now.Sub(since.Time) }
-
-// jobOf returns the Job of a pod, or nil.
-func (x *index) jobOf(pod *corev1.Pod) *batchv1.Job {
-	at := slices.IndexFunc(x.Jobs, func(job *batchv1.Job) bool {
-		return job.Namespace == pod.Namespace && job.Name == pod.Labels[batchv1.JobNameLabel]
-	})
-	if at < 0 {
-		return nil
-	}
-	return x.Jobs[at]
-}
