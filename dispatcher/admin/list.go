@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,12 +33,26 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 	if out := runs.Read(end.job, end.pods, a.Clock.Now()); out.Verdict != contract.Done {
 		return nil, fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, out.Message)
 	}
-	return a.readLog(ctx, end.pods[0])
+	pod := newest(end.pods)
+	if pod == nil {
+		return nil, fmt.Errorf("the pod of the Job %s/%s was deleted before its log was read. Remedy: run the audit again; if that does not help, see who deletes pods in the namespace %s that have ended",
+			job.Namespace, job.Name, job.Namespace)
+	}
+	return a.readLog(ctx, pod)
 }
 
 // hasListed reports whether a list has ended.
 func hasListed(s seen) bool {
-	return runs.IsFinished(s.job) || len(s.pods) > 0 && runs.HaveContainersEnded(s.pods[0])
+	pod := newest(s.pods)
+	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
+}
+
+// newest returns the pod that was created last, or nil.
+func newest(pods []*corev1.Pod) *corev1.Pod {
+	if len(pods) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
 // readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what the termination message says of it must be there.

@@ -290,6 +290,42 @@ func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T
 	}, retained, delayed, plain, nodes)
 }
 
+// completes lets each Job be Complete, with so many pods that are there still: what collects pods that have ended has taken the others.
+func (l *lab) completes(ends ...string) {
+	l.started = func(job *batchv1.Job) {
+		for i, message := range ends {
+			l.pod(job, func(pod *corev1.Pod) {
+				pod.Name, pod.CreationTimestamp = fmt.Sprintf("%s-%d", job.Name, len(ends)-i), metav1.NewTime(time.Now().Add(time.Duration(i)*time.Second))
+				pod.Spec.SchedulingGates, pod.Status.Phase = nil, corev1.PodSucceeded
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{Message: message, FinishedAt: metav1.Now()},
+				}}}
+			})
+		}
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		if err := l.client.Tracker().Update(batchv1.SchemeGroupVersion.WithResource("jobs"), job, job.Namespace); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+func TestAnAuditSaysThatThePodOfAListWasDeletedBeforeItsLogWasRead(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		l.completes()
+		l.mustFail("gold", "was deleted before its log was read", "Remedy")
+	}, ours())
+}
+
+// A Job that was suspended and is resumed has another pod.
+func TestAnAuditReadsTheNewestPodOfAList(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		l.completes("", contract.EncodeListEnd(0))
+		if got, err := l.Look(l.t.Context(), admin.Storages{All: true}); err != nil || len(got.Faults) > 0 || len(got.State.Volumes) != 1 {
+			l.t.Errorf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
+		}
+	})
+}
+
 func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		runsOn(l)
