@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -18,7 +19,7 @@ func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, g
 		if l, err := a.Look(ctx, of); err == nil {
 			logNew(ctx, l, before)
 			gauges.Set(count(l, a.Clock.Now()))
-			before = l.Found
+			before = known(l, before)
 		} else if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to audit")
 		}
@@ -27,6 +28,14 @@ func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, g
 		case <-a.Clock.After(pause):
 		}
 	}
+}
+
+// known returns the findings that need not be logged again. Those of a storage that could not be listed may be among the earlier ones.
+func known(l Look, before []audit.Finding) []audit.Finding {
+	if len(l.Faults) == 0 {
+		return l.Found
+	}
+	return slices.Concat(l.Found, audit.New(before, l.Found))
 }
 
 // logNew logs what was not found before, and which storages could not be listed.

@@ -2,10 +2,13 @@ package admin_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
@@ -42,6 +45,35 @@ func TestAWatchingAuditShowsWhatItHasFoundLast(t *testing.T) {
 		}
 		stop()
 		<-ended
+	})
+}
+
+// A storage that cannot be listed for a while hides its findings, which are none the newer for that.
+func TestAWatchingAuditLogsEachFindingOnce(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		var log strings.Builder
+		ctx, stop := context.WithCancel(klog.NewContext(l.t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
+		ended := make(chan struct{})
+		found := contract.EncodeListEnd(1)
+		l.ends(0, found, volumeLine("u", "v1", clusterID))
+		go func() {
+			l.Watch(ctx, admin.Storages{All: true}, time.Minute, &series.Audit{})
+			close(ended)
+		}()
+		time.Sleep(90 * time.Second)
+		l.ends(77, "refused", "")
+		time.Sleep(2 * time.Minute)
+		l.ends(0, found, volumeLine("u", "v1", clusterID))
+		time.Sleep(2 * time.Minute)
+		l.ends(0, contract.EncodeListEnd(0), "")
+		time.Sleep(2 * time.Minute)
+		l.ends(0, found, volumeLine("u", "v1", clusterID))
+		time.Sleep(2 * time.Minute)
+		stop()
+		<-ended
+		if n := strings.Count(log.String(), "volume v1"); n != 2 || !strings.Contains(log.String(), "refused") {
+			l.t.Errorf("logged %d times, want once, and once more after it was gone:\n%s", n, log.String())
+		}
 	})
 }
 
