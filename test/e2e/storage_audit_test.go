@@ -39,7 +39,7 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	contains(t, "what audit said", said, "--fix="+left.ID)
 	w.mustNotSay(said, foreign.ID)
 	watched := w.begin("audit", "--watch", "--interval=2s", "--storage="+class, "--kubeconfig="+os.Getenv("KUBECONFIG"))
-	w.gauge(watched, class, "1")
+	w.gauge(watched, class, "1", time.Time{})
 
 	said, _ = w.audit("--storage="+class, "--fix="+left.ID+","+foreign.ID)
 	contains(t, "what audit said", said, "volume "+left.ID+" of the class "+class+", of the claim "+w.ns+"/data, was deleted")
@@ -48,7 +48,7 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 	equal(t, "the volume of another cluster is in Cinder", w.hasVolume(foreign.ID), true)
 	said, _ = w.audit("--storage=" + class)
 	w.mustNotSay(said, left.ID)
-	w.gauge(watched, class, "")
+	w.gauge(watched, class, "", time.Now())
 	equal(t, "a watching audit that is asked to end fails", w.stop(watched, syscall.SIGTERM), nil)
 
 	w.must(markVolume(w.ctx(), foreign.ID, own), "let the volume be this cluster's again")
@@ -77,21 +77,30 @@ func (w *world) audit(flags ...string) (string, error) {
 	return string(out), err
 }
 
-// gauge waits until an audit that watches shows so many volumes of a class that stand for nothing, or no such gauge.
-func (w *world) gauge(audit *process, class, want string) {
+// gauge waits until an audit that watches shows so many volumes of a class that stand for nothing, or no such gauge, and has seen everything after a time: there is
+// no such gauge either when the storage could not be listed.
+func (w *world) gauge(audit *process, class, want string, seenAfter time.Time) {
 	w.t.Helper()
+	const success = "\nflex_dispatcher_audit_last_success_timestamp_seconds "
 	series := `flex_dispatcher_audit_findings{class="` + class + `",kind="VolumeLeft"}`
 	w.eventually(2*time.Minute, series+" to be "+strconv.Quote(want), func(ctx context.Context) error {
 		page, err := audit.get(ctx, "/metrics")
 		if err != nil {
 			return err
 		}
-		_, after, _ := strings.Cut(page, series)
-		if is, _, _ := strings.Cut(after, "\n"); strings.TrimSpace(is) != want || !strings.Contains(page, "flex_dispatcher_audit_last_success_timestamp_seconds ") {
-			return fmt.Errorf("it is %q", is)
+		is, seen := valueOf(page, series), valueOf(page, success)
+		if at, err := strconv.ParseFloat(seen, 64); err != nil || is != want || int64(at) <= seenAfter.Unix() {
+			return fmt.Errorf("it is %q, and everything was seen at %q", is, seen)
 		}
 		return nil
 	})
+}
+
+// valueOf returns the value of a series on a page of metrics, empty without it.
+func valueOf(page, series string) string {
+	_, after, _ := strings.Cut(page, series)
+	value, _, _ := strings.Cut(after, "\n")
+	return strings.TrimSpace(value)
 }
 
 func (w *world) mustNotSay(said, word string) {
