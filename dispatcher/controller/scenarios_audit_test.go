@@ -224,21 +224,35 @@ func TestDeleteOfAnAuditIsRefusedWhenTheVolumeStandsForSomething(t *testing.T) {
 	}
 }
 
-// The caches of the dispatcher do not show yet that the PV was restored.
+// The caches of the dispatcher do not show yet that the PV was restored, or that an administrator has written one of another name.
 func TestDeleteOfAnAuditIsConfirmedOnLiveFacts(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.SetUpGold(fakecluster.Works)
-		w.Storage[leftUID] = true
-		w.Start()
-		w.Advance(time.Second)
-		w.Server.DelayWatches("persistentvolumes", true)
-		fakecluster.Create(w, fakecluster.Admin, restored(contract.PVName(leftUID), func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = leftUID }))
-		job := w.fix(leftUID)
-		w.Until("the Job is cancelled", time.Minute, w.wasDeleted(job))
-		if w.MustRun(); !w.Storage[leftUID] {
-			w.T.Error("the volume was deleted")
-		}
-	})
+	for name, test := range map[string]struct {
+		pv  *corev1.PersistentVolume
+		why string
+	}{
+		"its own": {restored(contract.PVName(leftUID), func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = leftUID }), "the PersistentVolume of the volume exists"},
+		"of another name": {restored("mine", func(pv *corev1.PersistentVolume) {
+			pv.Spec.ISCSI = &corev1.ISCSIPersistentVolumeSource{IQN: "iqn.2010-10.org.openstack:volume-" + leftVolume}
+			pv.Spec.ClaimRef = nil
+		}), "the PersistentVolume mine may stand for the volume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Works)
+				w.Storage[leftUID] = true
+				w.Start()
+				w.Advance(time.Second)
+				w.Server.DelayWatches("persistentvolumes", true)
+				fakecluster.Create(w, fakecluster.Admin, test.pv)
+				job := w.fix(leftUID)
+				w.Until("the Job is cancelled", time.Minute, w.wasDeleted(job))
+				w.MustEmit("Job/"+job.Name, "AuditRefused", 1, test.why)
+				if w.MustRun(); !w.Storage[leftUID] {
+					w.T.Error("the volume was deleted")
+				}
+			})
+		})
+	}
 }
 
 // What the storage says of the claim's name is not believed: the claim is known by its UID.

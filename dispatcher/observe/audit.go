@@ -90,18 +90,23 @@ func (o *Observation) fix() *decide.Run {
 }
 
 // rivalOfFix returns a PV that may stand for the volume which an audit's delete is about. No run that was launched for the claim has to be known for that. The
-// UID's own PV is no rival.
-func (b *Observer) rivalOfFix(o *Observation) decide.Rival {
+// UID's own PV is no rival. Unlike other rivals it is looked for by the reader: an administrator may have written the PV a moment ago, no record of the claim says that
+// there may be one, and such deletes are rare.
+func rivalOfFix(ctx context.Context, reader cluster.Reader, o *Observation) (decide.Rival, error) {
 	fix := o.fix()
 	if fix == nil {
-		return decide.Rival{}
+		return decide.Rival{}, nil
+	}
+	all, err := reader.AllPVs(ctx)
+	if err != nil {
+		return decide.Rival{}, err
 	}
 	volume := contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name}
 	mayStandFor := pvs.MayStandFor(volume)
-	for _, pv := range b.Caches.PVs() {
+	for _, pv := range all {
 		if pv.Name != contract.PVName(string(o.UID)) && mayStandFor(pv) {
-			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + fix.Audit}
+			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + fix.Audit}, nil
 		}
 	}
-	return decide.Rival{}
+	return decide.Rival{}, nil
 }

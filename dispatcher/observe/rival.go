@@ -21,7 +21,11 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	if err != nil {
 		return err
 	}
-	since, rival := o.mayHaveMadeSince(), b.rivalOfFix(o)
+	rival, err := rivalOfFix(ctx, reader, o)
+	if err != nil {
+		return err
+	}
+	since := o.mayHaveMadeSince()
 	for _, pv := range others {
 		if isGivenUp(pv, string(o.UID)) && !pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 			o.Misnamed, o.View.Misnamed = pv, true
