@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Lists of the API server, by the last word of their path; all others are empty.
+// Lists of the API server, by the end of their path; all others are empty.
 const (
 	nothingThere = ``
 	claimLost    = `{"metadata":{"name":"data","namespace":"app","uid":"u"},"spec":{"volumeName":"pvc-u"},"status":{"phase":"Lost"}}`

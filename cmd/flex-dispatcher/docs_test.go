@@ -69,6 +69,9 @@ var documented = map[string]struct {
 	"jobs.VolumeList":   {internal: true},
 	"jobs.Returns":      {internal: true},
 	"config.Source":     {internal: true},
+	"grants.grant":      {internal: true}, // Kubernetes documents it
+	"grants.grantFrom":  {internal: true},
+	"grants.grantTo":    {internal: true},
 }
 
 func TestThePagesListEveryFieldOfWhatIsExchanged(t *testing.T) {

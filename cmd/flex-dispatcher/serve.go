@@ -31,9 +31,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/controller"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/grants"
 	"github.com/flex-provisioner/flex-provisioner/internal/eventlimit"
 )
 
@@ -92,7 +92,7 @@ func (s *settings) useClients(cfg *rest.Config, client kubernetes.Interface) err
 	if err != nil {
 		return fmt.Errorf("make a client for ReferenceGrants: %w", err)
 	}
-	s.controller.Grants = cluster.NewReferenceGrants(copies, clock.RealClock{})
+	s.controller.Grants = grants.New(copies, clock.RealClock{})
 	if s.leaderElect {
 		s.controller.NoteNamespaces = func(ctx context.Context) (*coordinationv1.Lease, []string, error) {
 			return admin.NoteNamespaces(ctx, client, s.leaseNamespace, leaseName, s.controller.Namespaces)

@@ -23,6 +23,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
+// Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
+type Grants interface {
+	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient.
+	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
+}
+
 // Reader finds the objects of one claim's UID, in the caches or live. An object that does not exist is nil.
 type Reader interface {
 	// Claim finds a claim by UID. at is where it was last known to be, if anywhere.

@@ -1,4 +1,4 @@
-package cluster_test
+package grants_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/grants"
 )
 
 func grantsAPI(version string) schema.GroupVersionResource {
@@ -34,7 +34,7 @@ func dynamicClient(objects ...runtime.Object) *dynamicfake.FakeDynamicClient {
 
 // granting returns grants of an API server that serves some versions of the API, with a grant of this spec in the
 // namespace host. It answers for another version as an API server that does not know it.
-func granting(t *testing.T, spec string, served ...string) *cluster.ReferenceGrants {
+func granting(t *testing.T, spec string, served ...string) *grants.Grants {
 	t.Helper()
 	var objects []runtime.Object
 	for _, version := range served {
@@ -52,7 +52,7 @@ func granting(t *testing.T, spec string, served ...string) *cluster.ReferenceGra
 		}
 		return false, nil, nil
 	})
-	return cluster.NewReferenceGrants(client, clock.RealClock{})
+	return grants.New(client, clock.RealClock{})
 }
 
 // Consent is what a ReferenceGrant of the source's namespace says about this very clone, by any version of that API
@@ -90,7 +90,7 @@ func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
 	client.PrependReactor("list", "referencegrants", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is away")
 	})
-	grants := cluster.NewReferenceGrants(client, clock.RealClock{})
+	grants := grants.New(client, clock.RealClock{})
 	if allowed, err := grants.Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); err == nil || allowed {
 		t.Errorf("allowed: %t, %v", allowed, err)
 	}
@@ -99,7 +99,7 @@ func TestErrorIsNeitherConsentNorRefusal(t *testing.T) {
 // Thousands of claims may be refused, and each is looked at every minute.
 func TestGrantsOfANamespaceAreListedOnceAMinute(t *testing.T) {
 	client, clk := dynamicClient(), clocktesting.NewFakePassiveClock(time.Now())
-	grants := cluster.NewReferenceGrants(client, clk)
+	grants := grants.New(client, clk)
 	mustList := func(want int, when string) {
 		t.Helper()
 		var all sync.WaitGroup

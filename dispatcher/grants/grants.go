@@ -1,4 +1,4 @@
-package cluster
+package grants
 
 import (
 	"context"
@@ -17,13 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
-)
 
-// Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
-type Grants interface {
-	// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient.
-	Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error)
-}
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
 
 // The API by which one namespace consents to references from another. Kubernetes itself uses it for data sources across
 // namespaces. A cluster serves one or more of its versions, and each has all grants.
@@ -35,8 +31,8 @@ var grantVersions = []string{"v1", "v1beta1"}
 // looked at every minute while it is refused.
 const grantsKept = time.Minute
 
-// ReferenceGrants reads consent from ReferenceGrants. If that API is not served, no namespace consents.
-type ReferenceGrants struct {
+// Grants reads consent from ReferenceGrants. If that API is not served, no namespace consents.
+type Grants struct {
 	client dynamic.Interface
 	clock  clock.PassiveClock
 
@@ -53,9 +49,9 @@ type grantsOfNamespace struct {
 	grants []grant
 }
 
-// NewReferenceGrants returns ReferenceGrants that have not been read yet.
-func NewReferenceGrants(client dynamic.Interface, clk clock.PassiveClock) *ReferenceGrants {
-	return &ReferenceGrants{client: client, clock: clk, byNamespace: map[string]*grantsOfNamespace{}}
+// New returns Grants that have not been read yet.
+func New(client dynamic.Interface, clk clock.PassiveClock) *Grants {
+	return &Grants{client: client, clock: clk, byNamespace: map[string]*grantsOfNamespace{}}
 }
 
 // grant is the part of a ReferenceGrant that matters here.
@@ -78,8 +74,8 @@ type grantTo struct {
 	Name  *string `json:"name"` // nil: all of them
 }
 
-// Allows implements Grants. It notices a new grant, or an API that is installed later, within a minute.
-func (g *ReferenceGrants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
+// Allows reports whether a claim in the namespace to may clone the claim source. Its error is transient. It notices a new grant, or an API that is installed later, within a minute.
+func (g *Grants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	grants, err := g.of(ctx, source.Namespace)
 	if err != nil {
 		return false, fmt.Errorf("look for ReferenceGrants in %s: %w", source.Namespace, err)
@@ -88,7 +84,7 @@ func (g *ReferenceGrants) Allows(ctx context.Context, source types.NamespacedNam
 }
 
 // of returns the grants of a namespace, and lists them if that was not done in the last minute.
-func (g *ReferenceGrants) of(ctx context.Context, namespace string) ([]grant, error) {
+func (g *Grants) of(ctx context.Context, namespace string) ([]grant, error) {
 	kept := g.kept(namespace)
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
@@ -110,7 +106,7 @@ func (g *ReferenceGrants) of(ctx context.Context, namespace string) ([]grant, er
 }
 
 // kept returns where the grants of a namespace are kept for now, and forgets what is too old.
-func (g *ReferenceGrants) kept(namespace string) *grantsOfNamespace {
+func (g *Grants) kept(namespace string) *grantsOfNamespace {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
@@ -122,7 +118,7 @@ func (g *ReferenceGrants) kept(namespace string) *grantsOfNamespace {
 }
 
 // list returns a namespace's grants by the first version that is served, and none if none is.
-func (g *ReferenceGrants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+func (g *Grants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	for _, version := range grantVersions {
 		api := schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}
 		list, err := g.client.Resource(api).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -139,8 +135,8 @@ func (g *ReferenceGrants) list(ctx context.Context, namespace string) ([]unstruc
 
 func (g grant) allows(name, to string) bool {
 	return slices.ContainsFunc(g.Spec.From, func(f grantFrom) bool {
-		return f.Group == "" && f.Kind == kindClaim && f.Namespace == to
+		return f.Group == "" && f.Kind == contract.SourceClaim && f.Namespace == to
 	}) && slices.ContainsFunc(g.Spec.To, func(t grantTo) bool {
-		return t.Group == "" && t.Kind == kindClaim && (t.Name == nil || *t.Name == "" || *t.Name == name)
+		return t.Group == "" && t.Kind == contract.SourceClaim && (t.Name == nil || *t.Name == "" || *t.Name == name)
 	})
 }
