@@ -19,6 +19,8 @@ type Listed struct {
 	Name      string `json:"claimName,omitempty"`
 	// ClusterUID is that of the request for which it was made. Without it a volume is reported, and never deleted by an audit.
 	ClusterUID string `json:"clusterUID,omitempty"`
+	// CreatedAt is when the storage made it, in RFC 3339, if it is known. It is a text, so that one that is no time loses no volume of a list.
+	CreatedAt string `json:"createdAt,omitempty"`
 }
 
 // ListEnd is a line of JSON in the termination message of a list. Without it a list is not believed: a log that was cut or rotated looks like one in

@@ -70,11 +70,11 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 
 func TestWhatAnImageListsIsRead(t *testing.T) {
 	t.Parallel()
-	got, err := admin.ReadVolumes(strings.NewReader(`{"uid":"u","volume":"v1","name":"pvc-u","status":"in-use","size":2147483648,"claimName":"data"}` + "\n" + `{"uid":"w","volume":"v2"}` + "\n"))
+	got, err := admin.ReadVolumes(strings.NewReader(`{"uid":"u","volume":"v1","name":"pvc-u","status":"in-use","size":2147483648,"claimName":"data"}` + "\n" + `{"uid":"w","volume":"v2","createdAt":"2026-01-01T11:00:00Z"}` + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]audit.Volume{{UID: "u", Volume: "v1", Size: 2 << 30, Name: "data"}, {UID: "w", Volume: "v2"}}, got); diff != "" {
+	if diff := cmp.Diff([]audit.Volume{{UID: "u", Volume: "v1", Size: 2 << 30, Name: "data"}, {UID: "w", Volume: "v2", CreatedAt: "2026-01-01T11:00:00Z"}}, got); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := admin.ReadVolumes(strings.NewReader("no JSON\n")); err == nil || !strings.Contains(err.Error(), "no JSON") {

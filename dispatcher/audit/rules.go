@@ -44,7 +44,7 @@ type Finding struct {
 	UID string
 	// Object names it as kubectl does, or a volume by its ID.
 	Object string
-	// Age is since when it exists, or is being deleted. It is zero for a volume, of which it is not known.
+	// Age is since when it exists, or is being deleted. It is zero for a volume of which it is not known.
 	Age time.Duration
 	// Size is of its volume, in bytes, zero if it is not known.
 	Size int64

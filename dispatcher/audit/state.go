@@ -107,4 +107,13 @@ func (x *index) overSince(job *batchv1.Job) (metav1.Time, bool) {
 // isWaitedFor reports whether a claim's UID is still being worked on, or may be.
 func (x *index) isWaitedFor(uid string) bool { return x.claims[uid] != nil || x.atWork[uid] }
 
+// ageOf returns how old a volume is, zero if that is not known.
+func (x *index) ageOf(v Volume) time.Duration {
+	created, err := time.Parse(time.RFC3339, v.CreatedAt)
+	if err != nil {
+		return 0
+	}
+	return max(0, x.Now.Sub(created))
+}
+
 func (x *index) age(since metav1.Time) time.Duration { return x.Now.Sub(since.Time) }

@@ -34,7 +34,7 @@ func (x *index) volumes() []Finding {
 // volume judges a volume that a class lists, as one of some of its claim.
 func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	found := Finding{
-		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Size: v.Size, Class: class, Volume: v,
+		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Age: x.ageOf(v), Size: v.Size, Class: class, Volume: v,
 		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
 		Fix: "delete the volume " + v.Volume + " in the storage, if it is neither in use nor another cluster's",
 	}

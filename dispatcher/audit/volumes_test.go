@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,6 +71,18 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 		}
 		if !slices.Equal(kinds, test.want) {
 			t.Errorf("%s: found %v, want %v", name, kinds, test.want)
+		}
+	}
+}
+
+func TestAVolumeIsAsOldAsItsStorageSays(t *testing.T) {
+	t.Parallel()
+	for created, want := range map[string]time.Duration{
+		"2026-01-01T11:00:00Z": time.Hour, "2026-01-01T12:30:00.5+01:00": 29*time.Minute + 59500*time.Millisecond, "": 0, "yesterday": 0, "2026-01-01T12:01:00Z": 0,
+	} {
+		found := audit.Check(abandoned(last(func(v *audit.Volume) { v.CreatedAt = created })))
+		if len(found) != 1 || found[0].Age != want {
+			t.Errorf("created at %q: %+v, want %s", created, found, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -41,12 +42,21 @@ func (r *Runner) list(ctx context.Context, task input.Task) (Report, error) {
 	return Report{Output: out.String(), Message: fmt.Sprintf("%d volumes listed in the log\n%s", len(all), contract.EncodeListEnd(len(all)))}, nil
 }
 
+// createdAt returns when Cinder made a volume, empty if it does not say that.
+func createdAt(v volume.Volume) string {
+	if v.Created.IsZero() {
+		return ""
+	}
+	return v.Created.UTC().Format(time.RFC3339)
+}
+
 func listing(v volume.Volume) listed {
 	return listed{
 		Listed: contract.Listed{
 			UID: v.UID(), Volume: v.ID, Size: int64(v.SizeGiB) << 30, ClusterUID: v.Metadata[volume.KeyClusterUID],
 			Namespace: v.Metadata[contract.Domain+"claim-namespace"],
 			Name:      v.Metadata[contract.Domain+"claim-name"],
+			CreatedAt: createdAt(v),
 		},
 		VolumeName: v.Name, Status: v.Status, Type: v.Type, Zone: v.Zone,
 		PV:      v.Metadata[contract.Domain+"pv-name"],
