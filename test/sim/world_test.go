@@ -86,8 +86,11 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 		defer w.Stop()
 		over := false
 		defer func() {
-			if t.Failed() || !over { // what panics has not failed yet
+			switch {
+			case t.Failed():
 				t.Logf("seed %d:\n%s", seed, w.story.String())
+			case !over: // it panics, and the log of a test that does is lost
+				fmt.Fprintf(os.Stderr, "seed %d panics:\n%s", seed, w.story.String())
 			}
 		}()
 		w.setUp()
