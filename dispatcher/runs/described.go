@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -20,7 +19,7 @@ import (
 type DescribedPV struct {
 	Source       corev1.PersistentVolumeSource `json:"source"`
 	NodeAffinity *corev1.VolumeNodeAffinity    `json:"nodeAffinity,omitempty"`
-	Capacity     *resource.Quantity            `json:"capacity,omitempty"`
+	Capacity     contract.Capacity             `json:"capacity,omitempty"`
 }
 
 // Description returns what the container of a finished pod has said of its PV.
@@ -41,7 +40,11 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 	var described DescribedPV
 	decoder := json.NewDecoder(strings.NewReader(description))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&described); err != nil {
+	err := decoder.Decode(&described)
+	if err == nil && described.Capacity != "" {
+		_, err = parseCapacity(described.Capacity)
+	}
+	if err != nil {
 		return described, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
 	}
 	return described, nil
@@ -53,11 +56,15 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 	pv := skeleton.DeepCopy()
 	pv.Spec.PersistentVolumeSource = o.Source
 	pv.Spec.NodeAffinity = o.NodeAffinity
-	if o.Capacity != nil {
-		if asked := skeleton.Spec.Capacity[corev1.ResourceStorage]; o.Capacity.Cmp(asked) < 0 {
+	if o.Capacity != "" {
+		size, err := parseCapacity(o.Capacity)
+		if err != nil {
+			return nil, err
+		}
+		if asked := skeleton.Spec.Capacity[corev1.ResourceStorage]; size.Cmp(asked) < 0 {
 			return nil, fmt.Errorf("the container offers a capacity of %s, and %s was asked for", o.Capacity, asked.String())
 		}
-		pv.Spec.Capacity[corev1.ResourceStorage] = *o.Capacity
+		pv.Spec.Capacity[corev1.ResourceStorage] = size
 	}
 	if err := o.checkNode(pv.Name, allowed); err != nil {
 		return nil, err

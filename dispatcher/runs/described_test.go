@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
@@ -55,6 +56,20 @@ func TestADescribedVolumeOnANodeNeedsAnAllowance(t *testing.T) {
 	for _, words := range []string{"the directory /srv/flex/pvc-" + fixture.UID + " of a node", "--allow names none", "Remedy: "} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q is not in: %v", words, err)
+		}
+	}
+}
+
+// To parse a quantity may take minutes, and to compare it, too. The dispatcher would serve no other claim meanwhile.
+func TestACapacityWithALongExponentIsRefused(t *testing.T) {
+	for _, capacity := range []string{`"1e-99999999"`, `1E-99999999`, `"1e+99999999"`, `1e100`} {
+		description := `{"source": {"nfs": {"server": "filer", "path": "/a"}}, "capacity": ` + capacity + `}`
+		if _, err := runs.ReadDescribedPV(description); err == nil || !strings.Contains(err.Error(), "exponent") {
+			t.Errorf("%s is read with the error %v", description, err)
+		}
+		out := runs.ReadFor(endedBatch(contract.Expand, 1), "one", []*corev1.Pod{exited(1, `{"uid":"one","code":0,"capacity":`+capacity+`}`)}, now)
+		if out.Verdict != contract.Unlisted || out.Capacity != nil {
+			t.Errorf("a result with the capacity %s is read as %+v", capacity, out)
 		}
 	}
 }

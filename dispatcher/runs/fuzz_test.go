@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"testing"
 	"unicode"
@@ -23,6 +24,7 @@ func FuzzTerminationMessage(f *testing.F) {
 	f.Add(int32(1), "claim: no room\n+ set -x\n")
 	f.Add(int32(0), `{"uid":"one","code":0,"capacity":"2Gi"}`+"\n"+`{"uid":"one","code":1,"capacity":"1e9999"}`)
 	f.Add(int32(0), `{"uid":"one","code":0}`+"\n"+`{"uid":"two","code":1,"capacity":"2Gi"}`)
+	f.Add(int32(1), `{"uid":"one","code":0,"capacity":"1e-99999999"}`+"\n"+`{"uid":"two","code":0,"capacity":1E-99999999}`)
 	f.Add(int32(137), "\x1b[31m\xff\x00claim: red")
 	f.Fuzz(func(t *testing.T, code int32, message string) {
 		if len(message) > contract.MaxMessage {
@@ -51,8 +53,14 @@ func mayBeDone(code int32, message, uid string) bool {
 	return code == 0 && !slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
 }
 
+// longExponent is what no capacity has: to parse a quantity with one may take minutes.
+var longExponent = regexp.MustCompile(`[eE][+-]*[0-9]{3,}$`)
+
 // isDamaged reports whether the capacity of a result is no quantity.
 func isDamaged(r contract.Result) bool {
+	if longExponent.MatchString(string(r.Capacity)) {
+		return true
+	}
 	_, err := resource.ParseQuantity(string(r.Capacity))
 	return r.Capacity != "" && err != nil
 }

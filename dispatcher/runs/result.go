@@ -17,14 +17,14 @@ import (
 // is skipped.
 func resultsIn(message string) []contract.Result {
 	return slices.DeleteFunc(contract.DecodeResults(message), func(r contract.Result) bool {
-		_, err := resource.ParseQuantity(string(r.Capacity))
+		_, err := parseCapacity(r.Capacity)
 		return r.Capacity != "" && err != nil
 	})
 }
 
 // capacityOf returns the size that a volume has now by its result, or nil.
 func capacityOf(r contract.Result) *resource.Quantity {
-	size, err := resource.ParseQuantity(string(r.Capacity))
+	size, err := parseCapacity(r.Capacity)
 	if !r.IsDone() || err != nil || size.Sign() <= 0 {
 		return nil
 	}
