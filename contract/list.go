@@ -17,6 +17,8 @@ type Listed struct {
 	// Namespace and Name are the claim's.
 	Namespace string `json:"claimNamespace,omitempty"`
 	Name      string `json:"claimName,omitempty"`
+	// Class is the storage class. Without it a volume is reported, and never deleted by an audit: its class may retain volumes.
+	Class string `json:"storageClass,omitempty"`
 	// ClusterUID is that of the request for which it was made. Without it a volume is reported, and never deleted by an audit.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	// CreatedAt is when the storage made it, in RFC 3339, if it is known. It is a text, so that one that is no time loses no volume of a list.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,7 +64,13 @@ func readRuns(ctx context.Context, client kubernetes.Interface, provisioner stri
 	if err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
-	s.Jobs = slices.DeleteFunc(pointers(jobs.Items), func(job *batchv1.Job) bool { return isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) })
+	for _, job := range pointers(jobs.Items) {
+		if isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+			s.OtherJobs = append(s.OtherJobs, job)
+		} else {
+			s.Jobs = append(s.Jobs, job)
+		}
+	}
 	pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)

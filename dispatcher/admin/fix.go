@@ -77,6 +77,8 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	switch {
 	case !s.Bears(f.Volume):
 		return errors.New("it does not bear this cluster's UID, and may be another's: delete it in the storage")
+	case f.Volume.Class == "":
+		return errors.New("the list does not say of which storage class it was, so it is not known whether that retains volumes: delete it in the storage")
 	case f.Volume.Namespace == "" || f.Volume.Name == "":
 		return errors.New("the list does not say of which claim it was, so it is not known whether that exists: delete it in the storage")
 	case c.Fault != nil:

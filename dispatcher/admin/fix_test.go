@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -22,9 +23,9 @@ import (
 
 // left is a look that has found a volume, of this cluster if nothing else is said.
 func left(change func(*audit.Volume)) admin.Look {
-	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", ClusterUID: clusterID}
+	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 	change(&v)
-	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: "gold", Volume: v}}}
+	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), Volume: v}}}
 }
 
 // records lets the dispatcher record an outcome on each Job.
@@ -94,6 +95,8 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 		"it has no mark":                       {nil, func(v *audit.Volume) { v.ClusterUID = "" }, nil, "does not bear this cluster's UID"},
 		"it is another cluster's":              {nil, func(v *audit.Volume) { v.ClusterUID = "c-2" }, nil, "does not bear this cluster's UID"},
 		"its claim is not named":               {nil, func(v *audit.Volume) { v.Name = "" }, nil, "does not say of which claim"},
+		"its class is not named":               {nil, func(v *audit.Volume) { v.Class = "" }, nil, "does not say of which storage class"},
+		"its class does not exist":             {nil, func(v *audit.Volume) { v.Class = "silver" }, nil, "silver"},
 		"its image does not delete":            {map[string]string{"verbs": "provision,list"}, func(*audit.Volume) {}, nil, "delete"},
 		"its claim exists by now":              {nil, func(*audit.Volume) {}, []runtime.Object{claim}, "stands for something by now"},
 		"its PV was restored meanwhile":        {nil, func(*audit.Volume) {}, []runtime.Object{ours()}, "stands for something by now"},
@@ -168,4 +171,48 @@ func TestAnAuditSaysWhyAVolumeWasNotDeleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Both classes list all volumes of a storage. One that a class with the policy Retain keeps is not deleted by way of the other.
+func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
+	silver := class("silver")
+	silver.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
+	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
+	inLab(t, nil, func(l *lab) {
+		kept := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "silver", ClusterUID: clusterID}
+		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"gold": {kept}, "silver": {kept}}}
+		said, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)})
+		if err == nil || !strings.Contains(said, "of the class silver stays: its class has the reclaimPolicy Retain") {
+			l.t.Errorf("said %q, %v", said, err)
+		}
+		l.mustLeaveNoJob()
+	}, silver, cm)
+}
+
+// The dispatcher of another provisioner may work for the same claim, on the same storage.
+func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		classes, err := l.Classes(l.t.Context(), "gold")
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		v := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+		theirs := classes[0].Config
+		theirs.Source.Namespace = "theirs"
+		job, err := jobs.Fix(theirs, contract.Listed(v), 1, jobs.Cluster{UID: clusterID}, "other.example.com")
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if err := l.client.Tracker().Create(batchv1.SchemeGroupVersion.WithResource("jobs"), job, job.Namespace); err != nil {
+			l.t.Fatal(err)
+		}
+		s, err := admin.ReadState(l.t.Context(), l.client, l.Objects, contract.ProvisionerName, l.Clock.Now())
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		s.ClusterUID, s.Volumes = clusterID, map[string][]audit.Volume{"gold": {v}}
+		for _, f := range audit.Check(s) {
+			l.t.Errorf("%s: %s: %s", f.Kind, f.Object, f.Why)
+		}
+	})
 }

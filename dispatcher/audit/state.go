@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,7 +24,9 @@ type State struct {
 	PVs, Others []*corev1.PersistentVolume
 
 	Jobs []*batchv1.Job
-	Pods []*corev1.Pod
+	// OtherJobs are those of the dispatchers of other provisioners, which may work on the same storage.
+	OtherJobs []*batchv1.Job
+	Pods      []*corev1.Pod
 	// Secrets are those with the label of a claim's UID. What is in them is not needed.
 	Secrets []metav1.ObjectMeta
 	// Volumes are those of the storages that were listed, by class.
@@ -84,6 +87,8 @@ func newIndex(s State) *index {
 func (x *index) addJobs() {
 	for _, job := range x.Jobs {
 		x.jobs[types.NamespacedName{Namespace: job.Namespace, Name: job.Name}] = job
+	}
+	for _, job := range slices.Concat(x.Jobs, x.OtherJobs) {
 		for _, uid := range jobs.UIDs(job) {
 			_, over := x.overSince(job)
 			x.atWork[uid] = x.atWork[uid] || runs.RecordOf(job, uid).Held || !over

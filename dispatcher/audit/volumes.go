@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,10 +32,10 @@ func (x *index) volumes() []Finding {
 	return out
 }
 
-// volume judges a volume that a class lists, as one of some of its claim.
+// volume judges one of some volumes of a claim that a class lists. Each class lists those of all, so that the finding is of the class that the volume names.
 func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	found := Finding{
-		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Age: x.ageOf(v), Size: v.Size, Class: class, Volume: v,
+		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), Volume: v,
 		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
 		Fix: "delete the volume " + v.Volume + " in the storage, if it is neither in use nor another cluster's",
 	}

@@ -98,15 +98,11 @@ func rivalOfFix(ctx context.Context, reader cluster.Reader, o *Observation) (dec
 		return decide.Rival{}, nil
 	}
 	all, err := reader.AllPVs(ctx)
-	if err != nil {
-		return decide.Rival{}, err
-	}
-	volume := contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name}
-	mayStandFor := pvs.MayStandFor(volume)
+	mayStandFor := pvs.MayStandFor(contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name})
 	for _, pv := range all {
 		if pv.Name != contract.PVName(string(o.UID)) && mayStandFor(pv) {
 			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + fix.Audit}, nil
 		}
 	}
-	return decide.Rival{}, nil
+	return decide.Rival{}, err
 }

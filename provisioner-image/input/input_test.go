@@ -70,6 +70,7 @@ func TestReadReturnsTheTask(t *testing.T) {
 			"flex-provisioner.io/claim-namespace": "shop",
 			"flex-provisioner.io/claim-name":      "data",
 			"flex-provisioner.io/pv-name":         "pvc-" + uid,
+			"flex-provisioner.io/storage-class":   "silver",
 			"flex-provisioner.io/cluster":         "it_s one",
 		},
 		Cluster: "it_s one",

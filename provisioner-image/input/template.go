@@ -29,6 +29,7 @@ func metadata(r contract.Request, c class) (map[string]string, error) {
 	m[keyNamespace] = searchable(r.Namespace)
 	m[keyName] = searchable(r.Name)
 	m[keyPV] = searchable(r.PVName)
+	m[keyClass] = searchable(r.Class)
 	if c.cluster != "" {
 		m[volume.KeyCluster] = searchable(c.cluster)
 	}

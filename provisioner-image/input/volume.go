@@ -13,6 +13,7 @@ const (
 	keyNamespace = contract.Domain + "claim-namespace"
 	keyName      = contract.Domain + "claim-name"
 	keyPV        = contract.Domain + "pv-name"
+	keyClass     = contract.Domain + "storage-class"
 )
 
 // spec returns the volume that the claim wants.

@@ -56,6 +56,7 @@ func listing(v volume.Volume) listed {
 			UID: v.UID(), Volume: v.ID, Size: int64(v.SizeGiB) << 30, ClusterUID: v.Metadata[volume.KeyClusterUID],
 			Namespace: v.Metadata[contract.Domain+"claim-namespace"],
 			Name:      v.Metadata[contract.Domain+"claim-name"],
+			Class:     v.Metadata[contract.Domain+"storage-class"],
 			CreatedAt: createdAt(v),
 		},
 		VolumeName: v.Name, Status: v.Status, Type: v.Type, Zone: v.Zone,
