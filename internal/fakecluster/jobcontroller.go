@@ -17,6 +17,8 @@ func (c *Cluster) runJobController() {
 		switch {
 		case slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) && len(c.podsOf(job)) == 0:
 			c.unprotect(job, metav1.FinalizerDeleteDependents)
+		case slices.Contains(job.Finalizers, metav1.FinalizerOrphanDependents):
+			c.leavePods(job)
 		case FinishedCondition(job) != nil:
 			c.expire(job)
 		case job.DeletionTimestamp == nil && (job.Spec.Suspend == nil || !*job.Spec.Suspend):
@@ -86,7 +88,7 @@ func (c *Cluster) follow(job *batchv1.Job, pod *corev1.Pod, late bool) {
 func (c *Cluster) createPod(job *batchv1.Job) {
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Name, pod.Namespace = job.Name+"-pod0", job.Namespace
-	pod.Labels[batchv1.JobNameLabel] = job.Name
+	pod.Labels[batchv1.JobNameLabel], pod.Labels[batchv1.ControllerUidLabel] = job.Name, string(job.UID)
 	pod.Finalizers = append(pod.Finalizers, batchv1.JobTrackingFinalizer)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}
 	pod.Status.Phase = corev1.PodPending
@@ -113,8 +115,26 @@ func (c *Cluster) finish(job *batchv1.Job, kind batchv1.JobConditionType, reason
 	})
 }
 
-// collect takes the Job controller's finalizer off pods that were counted, and deletes those whose Job no longer exists.
+// leavePods takes the owner off the pods of a Job that is deleted without them. The Job controller then counts none.
+func (c *Cluster) leavePods(job *batchv1.Job) {
+	pods := c.podsOf(job)
+	for _, pod := range pods {
+		set(c, KubeControllerManager, pod, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	}
+	if len(pods) == 0 {
+		set(c, KubeControllerManager, job, func(j *batchv1.Job) {
+			j.Status.Active = 0
+			withoutFinalizer(j, metav1.FinalizerOrphanDependents)
+		})
+	}
+}
+
+// collect takes the Job controller's finalizer off pods that were counted or left, and deletes those whose Job no longer exists.
 func (c *Cluster) collect(pod *corev1.Pod) {
+	if len(pod.OwnerReferences) == 0 {
+		c.unprotect(pod, batchv1.JobTrackingFinalizer)
+		return
+	}
 	job, found := sharedOne[*batchv1.Job](c, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
 	orphan := !found || job.UID != pod.OwnerReferences[0].UID
 	if orphan || slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents) {
@@ -128,7 +148,7 @@ func (c *Cluster) collect(pod *corev1.Pod) {
 
 func (c *Cluster) podsOf(job *batchv1.Job) []*corev1.Pod {
 	return slices.DeleteFunc(shared[*corev1.Pod](c), func(pod *corev1.Pod) bool {
-		return pod.Namespace != job.Namespace || pod.OwnerReferences[0].UID != job.UID
+		return pod.Namespace != job.Namespace || !metav1.IsControlledBy(pod, job)
 	})
 }
 

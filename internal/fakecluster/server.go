@@ -166,8 +166,11 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 	case clienttesting.DeleteActionImpl:
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
-		if p := a.DeleteOptions.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground {
-			s.inForeground(by, at)
+		switch p := a.DeleteOptions.PropagationPolicy; {
+		case p != nil && *p == metav1.DeletePropagationForeground:
+			s.propagate(by, at, metav1.FinalizerDeleteDependents)
+		case p != nil && *p == metav1.DeletePropagationOrphan, p == nil && at.Resource == "jobs":
+			s.propagate(by, at, metav1.FinalizerOrphanDependents)
 		}
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:

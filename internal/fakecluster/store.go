@@ -161,14 +161,17 @@ func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	return nil
 }
 
-// inForeground makes an object that is about to be deleted, or is being deleted already, stay until what it owns is deleted.
-func (s *Server) inForeground(by string, at Key) {
+// propagate makes an object that is about to be deleted, or is being deleted already, stay until the garbage collector has deleted what it owns, or has
+// taken the owner off it, as the finalizer says. The last client that deletes it decides which.
+func (s *Server) propagate(by string, at Key, finalizer string) {
 	old, err := s.get(at)
-	if err != nil || slices.Contains(old.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+	if err != nil || slices.Contains(old.GetFinalizers(), finalizer) {
 		return
 	}
 	obj := old.DeepCopyObject().(Object)
-	obj.SetFinalizers(append(obj.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	withoutFinalizer(obj, metav1.FinalizerDeleteDependents)
+	withoutFinalizer(obj, metav1.FinalizerOrphanDependents)
+	obj.SetFinalizers(append(obj.GetFinalizers(), finalizer))
 	if old.GetDeletionTimestamp() == nil {
 		s.shelf(at.Resource).put(at, obj)
 	} else {
