@@ -20,6 +20,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Caches are the watched objects: those of the whole cluster, and those of each config namespace.
@@ -310,7 +311,7 @@ func (c *Caches) ClassesInUse() []string {
 
 // PodsOf returns the pods of a Job, and not those of an earlier one of its name.
 func (c *Caches) PodsOf(job *batchv1.Job) []*corev1.Pod {
-	return slices.DeleteFunc(ordered[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name)), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, job) })
+	return runs.PodsOf(job, ordered[*corev1.Pod](c.in(job.Namespace).pods.ByIndex(byJob, job.Name)))
 }
 
 // PodsOfUID returns the pods of every Job that serves a claim, in every config namespace.

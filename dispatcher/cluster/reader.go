@@ -21,6 +21,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cut"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // Grants answers whether the owner of a namespace allows claims of another namespace to clone a claim there.
@@ -170,11 +171,9 @@ func (l live) Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	}
 	var out []*corev1.Pod
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], job) {
-			out = append(out, cut.Pod(&list.Items[i]))
-		}
+		out = append(out, cut.Pod(&list.Items[i]))
 	}
-	return out, nil
+	return runs.PodsOf(job, out), nil
 }
 
 func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {

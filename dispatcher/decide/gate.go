@@ -182,7 +182,7 @@ func awaitGate(v View, r Run) Action {
 	case r.OtherPod != "" && r.Verb == contract.List:
 		p.Note += "the pod " + r.OtherPod + " lists the same storage"
 	case r.OtherPod != "":
-		p.Note += "the pod " + r.OtherPod + " of the same claim may still run"
+		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it"
 	case unconfirmed != nil:
 		p = unconfirmedProblem(*unconfirmed)
 	case v.deletesAttached(r):

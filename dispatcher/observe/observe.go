@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
@@ -192,8 +191,7 @@ func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
 	now := b.Clock.Now()
 	return slices.DeleteFunc(b.Caches.PodsOfUID(string(o.UID)), func(pod *corev1.Pod) bool {
 		may, _ := runs.MayRun(pod, now)
-		owner := metav1.GetControllerOf(pod)
-		has := owner != nil && o.Jobs[owner.Name] != nil && o.Jobs[owner.Name].UID == owner.UID
-		return may || has || !runs.HasFinalizer(pod)
+		job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]
+		return may || job != nil && runs.IsPodOf(pod, job) || !runs.HasFinalizer(pod)
 	})
 }

@@ -46,7 +46,7 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 		return b.observeGate(ctx, reader, run, job, gated)
 	} else if gated != nil {
-		run.PodStays = !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
+		run.PodStays = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
 	err := b.observeStuck(ctx, run, job, pods)
 	run.Probe = b.probeInsteadOf(job, run.Stuck)

@@ -17,10 +17,11 @@ func ActionOf(why, note string) string {
 	return fmt.Sprintf("%s-%08x", why[:min(len(why), room)], sum.Sum32())
 }
 
-// WaitsForAdministrator reports whether a problem about what may be in the storage stays until an administrator acts. Its event is emitted again and again.
+// WaitsForAdministrator reports whether a problem about what may be in the storage, or about a pod that nothing starts, stays until an administrator acts. Its event
+// is emitted again and again.
 func WaitsForAdministrator(why string) bool {
 	switch why {
-	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone:
+	case VolumeInDoubt, RevisionMissing, RevisionDamaged, DeleteNotSupported, NodeGone, RunNotConfirmed:
 		return true
 	default:
 		return false

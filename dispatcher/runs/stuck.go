@@ -29,12 +29,12 @@ type Stuck struct {
 }
 
 // Cause names why Kubernetes says that the run cannot start: other runs with the same config and nodes cannot start
-// either. It is empty if nothing says so, if a queue holds the run back, or if a container of it has started.
+// either. It is empty if nothing says so, if a queue or a gate holds the run back, or if a container of it has started.
 func (s *Stuck) Cause() string {
 	switch {
 	case s == nil || !s.Unstarted || s.GiveUp:
 		return ""
-	case s.Reason == reason.JobSuspended || s.Reason == corev1.PodReasonSchedulingGated:
+	case s.Reason == reason.JobSuspended || s.Reason == reason.RunNotConfirmed || s.Reason == corev1.PodReasonSchedulingGated:
 		return ""
 	case s.Reason == imagePullBackOff:
 		return errImagePull // the kubelet says the two in turn
@@ -91,7 +91,7 @@ func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	case pod.DeletionTimestamp != nil:
 		return stuckTerminating(pod, now)
 	case hasGate(pod):
-		return nil, time.Time{} // the dispatcher itself holds it back
+		return stuckGated(job, pod), time.Time{}
 	case pod.Status.Phase != corev1.PodPending:
 		return nil, time.Time{}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -44,6 +45,10 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 	byForce := func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(start)), new(int64(0))
 		p.Status.Phase = corev1.PodRunning
+	}
+	deleted := func(j *batchv1.Job) { j.DeletionTimestamp = new(metav1.NewTime(start)) }
+	gated := func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: jobs.GateConfirm}}
 	}
 	tests := map[string]struct {
 		job     *batchv1.Job
@@ -102,6 +107,20 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 				initialising(p)
 			}),
 			want: &runs.Stuck{Reason: "ErrImagePull", Note: "its container provisioner does not start: not found"},
+		},
+		"it waits for its gate": {job: job(nil), pods: pod(gated), after: time.Hour},
+		"it is deleted with the pod that waits for its gate": {
+			job: job(deleted), after: time.Hour, pods: pod(func(p *corev1.Pod) {
+				gated(p)
+				p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Controller: new(true)}}
+			}),
+		},
+		"it was deleted without the pod that waits for its gate": {
+			job: job(deleted), pods: pod(gated),
+			want: &runs.Stuck{
+				Reason: "RunNotConfirmed", Unstarted: true,
+				Note: "it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: kubectl -n ns delete pod p",
+			},
 		},
 		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
 		"its pod terminates": {
@@ -168,6 +187,7 @@ func TestCauseIsTheSameForJobsThatCannotStart(t *testing.T) {
 		"a quota":                   {&runs.Stuck{Reason: "FailedCreate", Unstarted: true}, "FailedCreate"},
 		"after an init container":   {&runs.Stuck{Reason: "ErrImagePull"}, ""},
 		"a scheduling gate":         {&runs.Stuck{Reason: "SchedulingGated", Unstarted: true}, ""},
+		"a pod that was left":       {&runs.Stuck{Reason: "RunNotConfirmed", Unstarted: true}, ""},
 		"a queue":                   {&runs.Stuck{Reason: "JobSuspended", Unstarted: true}, ""},
 		"a queue, for too long":     {&runs.Stuck{Reason: "JobSuspended", Unstarted: true, GiveUp: true}, ""},
 		"a node that is lost":       {&runs.Stuck{Reason: "WaitingForNode", NodeLost: true}, ""},

@@ -1,0 +1,42 @@
+package runs
+
+import (
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// IsPodOf reports whether a pod is that of a Job, and not of an earlier one of its name. A Job that is deleted with the propagation policy Orphan, the
+// API server's default for Jobs, leaves its pod behind: the garbage collector takes the owner off it, the Job controller counts it no more, and its
+// container runs on. The label that the Job controller has put on it still names its Job.
+func IsPodOf(pod *corev1.Pod, job *batchv1.Job) bool {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.UID == job.UID
+	}
+	return pod.Labels[batchv1.ControllerUidLabel] == string(job.UID)
+}
+
+// PodsOf returns those of some pods that are a Job's. It reuses their slice.
+func PodsOf(job *batchv1.Job, pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !IsPodOf(pod, job) })
+}
+
+// IsLeft reports whether a pod was left behind by its Job, which is being deleted: nothing deletes it with the Job any more.
+func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
+	return job.DeletionTimestamp != nil && metav1.GetControllerOf(pod) == nil
+}
+
+// stuckGated returns a Stuck for a gated pod that its Job has left behind, else nil: the dispatcher itself holds it back. It confirms no Job that is being
+// deleted, and may delete no pod.
+func stuckGated(job *batchv1.Job, pod *corev1.Pod) *Stuck {
+	if !IsLeft(pod, job) {
+		return nil
+	}
+	return &Stuck{Reason: reason.RunNotConfirmed, Unstarted: true, Note: fmt.Sprintf(
+		"it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: kubectl -n %s delete pod %s", pod.Namespace, pod.Name)}
+}
