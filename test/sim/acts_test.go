@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -31,7 +32,7 @@ var users = []act{
 	{"a user grows a claim", (*world).growClaim},
 	{"a user clones a claim", (*world).cloneClaim},
 	{"an administrator deletes a Job", func(w *world) string {
-		return one(w, func(job *batchv1.Job) { fakecluster.Delete(w, fakecluster.Admin, job) })
+		return one(w, w.deleteJob)
 	}},
 	{"an administrator deletes a pod", func(w *world) string {
 		return one(w, func(pod *corev1.Pod) { fakecluster.Delete(w, fakecluster.Admin, pod) })
@@ -222,6 +223,15 @@ func works(r *fakecluster.Run) fakecluster.Exit {
 	}
 	r.CreateVolume()
 	return fakecluster.Exit{Message: fmt.Sprintf(`{"source": {"nfs": {"server": "10.10.2.4", "path": "/%s"}}}`, r.PV.Name)}
+}
+
+// deleteJob deletes a Job as kubectl does, or, one time in three, without its pods, as the API server does where a client does not say how.
+func (w *world) deleteJob(job *batchv1.Job) {
+	if w.rand.IntN(3) > 0 {
+		fakecluster.Delete(w, fakecluster.Admin, job)
+		return
+	}
+	_ = w.Server.Client(fakecluster.Admin).BatchV1().Jobs(job.Namespace).Delete(w.T.Context(), job.Name, metav1.DeleteOptions{}) // or it is forbidden there
 }
 
 func (w *world) createClaim() string {

@@ -42,9 +42,26 @@ func (w *world) endAll() {
 // forgets finds the annotation that an event names to give up a record.
 var forgets = regexp.MustCompile(regexp.QuoteMeta(jobs.AnnForget) + "=([0-9a-f-]+)")
 
-// doAsEventsSay does as events of the last minutes about a revision that does not exist any more say: an administrator gives up records, and retains the volumes
-// of PVs that are being deleted.
+// deletes finds the pod that an event names to be deleted.
+var deletes = regexp.MustCompile("kubectl -n ([a-z0-9-]+) delete pod ([a-z0-9.-]+)$")
+
+// deleteLeftPods deletes the pods that fresh events name since their Jobs were deleted without them.
+func (w *world) deleteLeftPods() {
+	for _, e := range w.Events.About("", "RunNotConfirmed") {
+		found := deletes.FindStringSubmatch(e.Note)
+		if found == nil || !w.said().isFresh(e) {
+			continue
+		}
+		if pod := fakecluster.Get[*corev1.Pod](w, found[1], found[2]); pod != nil && pod.DeletionTimestamp == nil {
+			w.do("an administrator deletes the pod "+pod.Name+", which its Job has left", func() { fakecluster.Delete(w, fakecluster.Admin, pod) })
+		}
+	}
+}
+
+// doAsEventsSay does as events of the last minutes say: an administrator deletes pods that nothing starts, and, where a revision does not exist any more,
+// gives up records, and retains the volumes of PVs that are being deleted.
 func (w *world) doAsEventsSay() {
+	w.deleteLeftPods()
 	said := map[string]bool{}
 	for _, e := range w.Events.About("", "RevisionMissing") {
 		if found := forgets.FindStringSubmatch(e.Note); found != nil && time.Since(e.At) <= stale {

@@ -93,7 +93,7 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 }
 
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
-// another class now, or has grown since; or it names a PV that it cannot be bound to.
+// another class now, or has grown since, or was handed a larger volume; or it names a PV that it cannot be bound to.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
@@ -104,7 +104,11 @@ func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 		return false
 	}
 	source := w.Claim(claim.Spec.DataSource.Name)
-	return source == nil || source.Status.Phase != corev1.ClaimBound || *source.Spec.StorageClassName != *claim.Spec.StorageClassName || source.Spec.Resources.Requests.Storage().Cmp(*claim.Spec.Resources.Requests.Storage()) > 0
+	if source == nil || source.Status.Phase != corev1.ClaimBound || *source.Spec.StorageClassName != *claim.Spec.StorageClassName {
+		return true
+	}
+	wants, pv := claim.Spec.Resources.Requests.Storage(), fakecluster.Get[*corev1.PersistentVolume](w, "", source.Spec.VolumeName)
+	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 || pv != nil && pv.Spec.Capacity.Storage().Cmp(*wants) > 0
 }
 
 // volumes returns how many volumes there are for each claim, by its UID.
