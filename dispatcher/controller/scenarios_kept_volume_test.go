@@ -75,3 +75,28 @@ func TestOursOnlySoAnotherProvisionersPVKeepsItsFinalizer(t *testing.T) {
 		}
 	})
 }
+
+// The event about a PV without a claimRef says that with the policy Retain it can be deleted, and its volume is kept. Its run had failed, since the PV proves nothing.
+func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil; pv.Spec.AccessModes = nil })
+			return fakecluster.Exit{}
+		}))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("its PV is in doubt", time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
+		pv := w.PVOf(claim)
+		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		fakecluster.Delete(w, fakecluster.Admin, pv)
+		w.Until("the PV does not exist any more", time.Minute, func() bool { return fakecluster.Get[*corev1.PersistentVolume](w, "", pv.Name) == nil })
+		w.Advance(time.Hour)
+		if !w.Storage[string(claim.UID)] {
+			w.T.Errorf("the volume was deleted")
+		}
+		w.MustRun("provision")
+		w.mustTell(w.jobName(0), "LeftBehind", "has the policy Retain")
+	})
+}

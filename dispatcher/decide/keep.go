@@ -42,12 +42,15 @@ func (v View) isToBeCancelled(r Run) bool {
 }
 
 // releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
-// no claim needs it. Without this neither of the remedies that events name would ever take it away.
+// no claim needs it. Without this neither of the remedies that events name would ever take it away. With the policy Retain the record of its provision goes
+// before: an administrator may delete the PV to keep the volume, which was once undone then, although a claim had been bound to it.
 func releaseUnproven(v View) Action {
-	vol := v.Volume
+	vol, p := v.Volume, v.NewestHeld(contract.Provision)
 	switch {
 	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
 		return nil
+	case !vol.PolicyDelete && p != nil:
+		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	case !vol.PolicyDelete:
 		return RemoveFinalizer{}
 	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume

@@ -131,11 +131,12 @@ func nodeLaws(out *broken, v View, a Launch) {
 	}
 }
 
-// giveUpLaws checks that a volume is given up only if the config says so, or if a person has removed its PV before it was deleted.
+// giveUpLaws checks that a volume is given up only if the config says so, or if a person retains its PV or has removed it before it was deleted.
 func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
+	retained := v.Volume.Exists && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
-	out.law("gave up a volume although the config does not say so", left != "" && !removed && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
+	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {

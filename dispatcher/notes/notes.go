@@ -26,6 +26,8 @@ const (
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
 	Forgotten = "an administrator has given its record up"
 	Kept      = "its PersistentVolume, with the policy Retain, may have been deleted to keep it"
+	// LeftRetained is about what a run may have made whose PV proves nothing, and is retained.
+	LeftRetained = "its PersistentVolume has the policy Retain"
 	// Unclaimed is about a PV that names no claim by its UID.
 	Unclaimed = "so its volume is not deleted. Remedy: name a claim by its UID. With the policy Retain it can be deleted, and its volume is kept"
 	// Spare is about a PV of a claim that was bound to another, with the policy Retain.

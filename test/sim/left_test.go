@@ -69,6 +69,7 @@ func (p past) causes() []cause {
 	return []cause{
 		{notes.Forgotten, p.forgotten},
 		{notes.Kept, p.retained},
+		{notes.LeftRetained, p.retained},
 		{"node-gone: forget", slices.Contains(classOf(p.claim).keys, "forget")},
 		{"was removed before its volume was deleted", p.removed},
 		{"since the PersistentVolume", p.rewritten}, // it does not prove anything any more
