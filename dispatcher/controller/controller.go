@@ -89,6 +89,8 @@ type Controller struct {
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
 	// checkAccess uses it.
 	unserved map[string]bool
+	// log is where the handlers of watch events log. Start sets it.
+	log klog.Logger
 	// background is what runs beside the workers, leader or not.
 	background sync.WaitGroup
 }
@@ -122,6 +124,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 // Start fills the caches, leader or not, so that a new leader loses no time. It returns when they are filled or ctx
 // has ended. The watches end with ctx, and Stopped waits for that.
 func (c *Controller) Start(ctx context.Context) bool {
+	c.log = klog.FromContext(ctx)
 	c.checkAccess(ctx)
 	c.background.Go(func() { c.recheckAccess(ctx) })
 	c.caches.Start(ctx)

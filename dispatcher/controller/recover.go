@@ -41,7 +41,7 @@ func guardedUpdate[T any](c *Controller, handle func(old, now T)) func(old, now 
 }
 
 func (c *Controller) handle(event func()) {
-	_ = c.recoveringWith(klog.Background(), "a watch event", func() error { // the panic is logged and counted
+	_ = c.recoveringWith(c.log, "a watch event", func() error { // the panic is logged and counted
 		event()
 		return nil
 	})

@@ -55,7 +55,7 @@ func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, e
 	if err != nil {
 		return nil, err
 	}
-	w.metrics = p.Metrics
+	w.metrics = metrics.NewKubeRegistry()
 	c.RegisterMetrics(w.metrics)
 	return c, nil
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
 	"github.com/flex-provisioner/flex-provisioner/internal/logsink"
@@ -85,7 +84,6 @@ type Cluster struct {
 	processes     []*Process
 	newest        *Process
 	started       int                      // processes so far
-	registries    []metrics.KubeRegistry   // of all of them
 	pick          func(n int) int          // of a cluster that is stepped through
 	containers    map[types.UID]*Container // that run a Program, by pod
 	sizes         map[string]int64         // of volumes that were expanded, by claim UID

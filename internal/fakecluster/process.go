@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -35,8 +34,6 @@ type Process struct {
 	Client kubernetes.Interface
 	Events events.EventRecorder
 	Clock  clock.WithTickerAndDelayedExecution
-	// Metrics is where the dispatcher registers its series.
-	Metrics metrics.KubeRegistry
 
 	// Number among the processes of the cluster, from 1.
 	Number int
@@ -92,10 +89,9 @@ func (c *Cluster) StartMortal(writes int64) *Process {
 func (c *Cluster) newProcess(writes int64) *Process {
 	c.started++
 	p := &Process{
-		Number: c.started, Events: c.Events, Clock: c.clock, Metrics: metrics.NewKubeRegistry(),
+		Number: c.started, Events: c.Events, Clock: c.clock,
 		server: c.Server, done: make(chan struct{}), lastWrite: writes, delayed: map[string]bool{}, pick: c.pick,
 	}
-	c.registries = append(c.registries, p.Metrics)
 	p.requests = c.Server.client(DispatcherName, p)
 	p.Client = pausing{p.requests, c.BeforeJob, c.BeforePatch}
 	return p

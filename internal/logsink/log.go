@@ -87,8 +87,12 @@ func (l *Log) Info(level int, message string, pairs ...any) {
 	}
 }
 
-// Error keeps nothing.
-func (*Log) Error(error, string, ...any) {}
+// Error counts a line.
+func (l *Log) Error(_ error, message string, _ ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[message]++
+}
 
 // WithValues changes nothing.
 func (l *Log) WithValues(...any) klog.LogSink { return l }

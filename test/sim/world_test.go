@@ -115,15 +115,10 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 const kubeAPI = "https://10.0.0.1"
 
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
-	c, err := controller.New(p.Client, p.Events, p.Clock, controller.Options{
+	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
 		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true, Steps: p,
 	})
-	if err != nil {
-		return nil, err
-	}
-	c.RegisterMetrics(p.Metrics)
-	return c, nil
 }
 
 // tell adds a line to the story, and one for each write and event since the last.
