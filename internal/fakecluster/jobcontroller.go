@@ -122,10 +122,8 @@ func (c *Cluster) leavePods(job *batchv1.Job) {
 		set(c, KubeControllerManager, pod, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	}
 	if len(pods) == 0 {
-		set(c, KubeControllerManager, job, func(j *batchv1.Job) {
-			j.Status.Active = 0
-			withoutFinalizer(j, metav1.FinalizerOrphanDependents)
-		})
+		set(c, KubeControllerManager, job, func(j *batchv1.Job) { j.Status.Active = 0 })
+		c.unprotect(job, metav1.FinalizerOrphanDependents)
 	}
 }
 

@@ -166,12 +166,7 @@ func (s *Server) react(by string, action clienttesting.Action) (runtime.Object, 
 	case clienttesting.DeleteActionImpl:
 		at.Name = a.Name
 		s.overtaken("delete", at, nil)
-		switch p := a.DeleteOptions.PropagationPolicy; {
-		case p != nil && *p == metav1.DeletePropagationForeground:
-			s.propagate(by, at, metav1.FinalizerDeleteDependents)
-		case p != nil && *p == metav1.DeletePropagationOrphan, p == nil && at.Resource == "jobs":
-			s.propagate(by, at, metav1.FinalizerOrphanDependents)
-		}
+		s.propagate(by, at, finalizerBy(a.DeleteOptions.PropagationPolicy, at))
 		return nil, s.delete(by, at, a.DeleteOptions.Preconditions)
 	default:
 		return nil, fmt.Errorf("the server does not know %T", action)

@@ -161,11 +161,23 @@ func (s *Server) delete(by string, at Key, must *metav1.Preconditions) error {
 	return nil
 }
 
+// finalizerBy returns the finalizer of the garbage collector that an object gets when it is deleted, if any. Of a Job without a policy it is Orphan's.
+func finalizerBy(policy *metav1.DeletionPropagation, at Key) string {
+	switch {
+	case policy != nil && *policy == metav1.DeletePropagationForeground:
+		return metav1.FinalizerDeleteDependents
+	case policy != nil && *policy == metav1.DeletePropagationOrphan, policy == nil && at.Resource == "jobs":
+		return metav1.FinalizerOrphanDependents
+	default:
+		return ""
+	}
+}
+
 // propagate makes an object that is about to be deleted, or is being deleted already, stay until the garbage collector has deleted what it owns, or has
 // taken the owner off it, as the finalizer says. The last client that deletes it decides which.
 func (s *Server) propagate(by string, at Key, finalizer string) {
 	old, err := s.get(at)
-	if err != nil || slices.Contains(old.GetFinalizers(), finalizer) {
+	if err != nil || finalizer == "" || slices.Contains(old.GetFinalizers(), finalizer) {
 		return
 	}
 	obj := old.DeepCopyObject().(Object)
