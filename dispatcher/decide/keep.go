@@ -42,21 +42,27 @@ func (v View) isToBeCancelled(r Run) bool {
 }
 
 // releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
-// no claim needs it. Without this neither of the remedies that events name would ever take it away. With the policy Retain the record of its provision goes
-// before: an administrator may delete the PV to keep the volume, which was once undone then, although a claim had been bound to it.
+// no claim needs it. Without this neither of the remedies that events name would ever take it away.
 func releaseUnproven(v View) Action {
-	vol, p := v.Volume, v.NewestHeld(contract.Provision)
+	vol := v.Volume
 	switch {
 	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
 		return nil
-	case !vol.PolicyDelete && p != nil:
-		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	case !vol.PolicyDelete:
-		return RemoveFinalizer{}
+		return releaseRetained(v)
 	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil
+}
+
+// releaseRetained removes our finalizer from an unproven PV with the policy Retain. The record of its provision goes before: an administrator may delete the
+// PV to keep the volume, which was once undone then, although a claim had been bound to it.
+func releaseRetained(v View) Action {
+	if p := v.NewestHeld(contract.Provision); p != nil {
+		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
+	}
+	return RemoveFinalizer{}
 }
 
 // whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while its provision is on record: that is undone, or its own event
