@@ -116,8 +116,8 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 	}
 }
 
-func (c *Controller) enqueueJob(job *batchv1.Job) {
-	for _, uid := range jobs.UIDs(job) {
+func (c *Controller) enqueueEach(uids []string) {
+	for _, uid := range uids {
 		c.enqueue(types.UID(uid))
 	}
 }
@@ -144,9 +144,7 @@ func (c *Controller) jobUpdated(old, now *batchv1.Job) {
 		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
 		return
 	}
-	for _, uid := range annotated {
-		c.enqueue(types.UID(uid))
-	}
+	c.enqueueEach(annotated)
 }
 
 // annotatedClaims returns the claims of a Job about which an annotation was written on it, and whether nothing else has changed.
@@ -236,7 +234,7 @@ func (c *Controller) enqueueClass(label string) {
 	}
 	for _, job := range c.caches.JobsOfClass(label) {
 		if runs.IsRecord(job) {
-			c.enqueueJob(job)
+			c.enqueueEach(jobs.UIDs(job))
 		}
 	}
 }
@@ -253,7 +251,7 @@ func (c *Controller) nodeChanged(node *corev1.Node) {
 			c.enqueuePV(pv.Name)
 		}
 		for _, job := range records {
-			c.enqueueJob(job)
+			c.enqueueEach(jobs.UIDs(job))
 		}
 	}
 }
