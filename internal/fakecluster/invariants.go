@@ -18,7 +18,7 @@ func (c *Cluster) CheckInvariants() {
 	c.T.Helper()
 	c.checkSizes()
 	c.checkPanics()
-	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}}
+	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}, used: map[string]bool{}}
 	for _, change := range c.Server.History() {
 		if change.By == DispatcherName && change.Now != nil {
 			r.checkWrite(change)
@@ -36,6 +36,8 @@ type replay struct {
 	claims map[string]Key   // by UID
 	// retained says since when a PV has the policy Retain, or had it when it was deleted, by name.
 	retained map[string]time.Time
+	// used are the PVs that were bound: only in these there can be data.
+	used map[string]bool
 }
 
 func (r *replay) follow(change Change) {
@@ -104,6 +106,7 @@ func (r *replay) followPolicy(change Change) {
 	if !isPV {
 		return
 	}
+	r.used[pv.Name] = r.used[pv.Name] || pv.Status.Phase == corev1.VolumeBound
 	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		delete(r.retained, pv.Name)
 	} else if _, known := r.retained[pv.Name]; !known {
@@ -119,7 +122,7 @@ func (r *replay) checkRetained(pod *corev1.Pod) {
 		return
 	}
 	for _, uid := range uidsOf(job) {
-		if since, retained := r.retained[contract.PVName(uid)]; retained && since.Before(job.CreationTimestamp.Time) {
+		if since, retained := r.retained[contract.PVName(uid)]; retained && r.used[contract.PVName(uid)] && since.Before(job.CreationTimestamp.Time) {
 			r.c.T.Errorf("%s starts although the PersistentVolume %s has the policy Retain since %s", pod.Name, contract.PVName(uid), since)
 		}
 	}
