@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
@@ -98,5 +100,41 @@ func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
 		}
 		w.MustRun("provision")
 		w.mustTell(w.jobName(0), "LeftBehind", "has the policy Retain")
+	})
+}
+
+// An administrator sets a PV in use to Retain and, when its claim is deleted, deletes it to keep the volume. The run that wrote the PV was killed. It is on record as
+// a failure once the API server accepts writes on Jobs again, and its volume was once undone then.
+func TestAVolumeIsKeptWhosePVWasRetainedAndDeletedBeforeItsRunWasOnRecord(t *testing.T) {
+	inWorld(t, func(w *world) {
+		refused := false
+		w.Server.Refuse(func(client, _ string, obj fakecluster.Object) error {
+			if _, isJob := obj.(*batchv1.Job); isJob && refused && client == fakecluster.DispatcherName {
+				return apierrors.NewForbidden(batchv1.Resource("jobs"), "", nil)
+			}
+			return nil
+		})
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV()
+			refused = true
+			return fakecluster.Exit{Code: 137}
+		}))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(5 * time.Minute)
+		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
+		w.Advance(5 * time.Minute)
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Until("the PV is released", time.Minute, func() bool { return w.PVOf(claim).Status.Phase == corev1.VolumeReleased })
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Advance(5 * time.Minute)
+		refused = false
+		w.mustKeepVolume(claim)
+		w.MustRun("provision")
+		if w.PVOf(claim) != nil || len(w.HeldRecords()) > 0 {
+			w.T.Errorf("left: PV %v, records %v", w.PVOf(claim), w.HeldRecords())
+		}
 	})
 }

@@ -142,6 +142,9 @@ type AddFinalizer struct{}
 type RemoveFinalizer struct {
 	// LeftBehind says that the volume stays in the storage, and why. It is usually empty.
 	LeftBehind string
+	// NeedsLive is set if the policy is Retain and the caches show no provision. An administrator may delete the PV to keep the volume, and the record of
+	// a provision that they do not show yet would undo it.
+	NeedsLive bool
 }
 
 // DeletePV deletes the PV whose volume has been deleted.
@@ -194,7 +197,7 @@ func IsSafeOnStaleFacts(a Action) bool {
 	case Confirm:
 		return !a.NeedsLive
 	case RemoveFinalizer:
-		return a.LeftBehind == "" // written on the PV as it was observed, or not at all
+		return a.LeftBehind == "" && !a.NeedsLive // written on the PV as it was observed, or not at all
 	case RecordOutcome:
 		return a.Success
 	case PublishResult:

@@ -15,6 +15,7 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 	}{
 		"a launch":                             {Launch{Verb: contract.Provision}, true},
 		"the launch of an undo":                {Launch{Verb: contract.Delete, Undo: true}, true},
+		"a retained PV, and no run is seen":    {RemoveFinalizer{NeedsLive: true}, false},
 		"the undo of a released record":        {Launch{Verb: contract.Delete, Undo: true, NeedsLive: true}, false},
 		"a confirmation":                       {Confirm{}, true},
 		"a confirmation, live":                 {Confirm{NeedsLive: true}, false},

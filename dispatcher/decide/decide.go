@@ -214,7 +214,7 @@ func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
-	for _, action := range []Action{followPolicy(v.Volume), resizeVolume(v)} {
+	for _, action := range []Action{followPolicy(v), resizeVolume(v)} {
 		if action != nil {
 			return action
 		}
@@ -243,10 +243,11 @@ func (v View) reportSpare() Action {
 
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
 // takes no new finalizer.
-func followPolicy(vol Volume) Action {
+func followPolicy(v View) Action {
+	vol := v.Volume
 	switch {
 	case vol.HasFinalizer && !vol.PolicyDelete:
-		return RemoveFinalizer{}
+		return releaseRetained(v)
 	case !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating:
 		return AddFinalizer{}
 	}

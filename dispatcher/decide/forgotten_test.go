@@ -38,12 +38,15 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 	forgotten.Forget, forgotten.Held = true, false
 	inDoubt := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
 	inDoubt.Retain, inDoubt.Held, inDoubt.Published = true, true, true
+	released := failedRun(1)
+	released.Held = false
 	for name, tt := range map[string]struct {
 		run  Run
 		left string
 	}{
-		"given up by an administrator":                   {forgotten, notes.Forgotten},
-		"ended with exit code 0 under the policy Retain": {inDoubt, notes.Kept},
+		"its record was released, since a PV stood for it": {released, notes.Released},
+		"given up by an administrator":                     {forgotten, notes.Forgotten},
+		"ended with exit code 0 under the policy Retain":   {inDoubt, notes.Kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.run.Revision = "another"

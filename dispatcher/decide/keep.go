@@ -56,13 +56,17 @@ func releaseUnproven(v View) Action {
 	return nil
 }
 
-// releaseRetained removes our finalizer from an unproven PV with the policy Retain. The record of its provision goes before: an administrator may delete the
+// releaseRetained removes our finalizer from a PV with the policy Retain. The record of its provision goes before: an administrator may delete the
 // PV to keep the volume, which was once undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
-	if p := v.NewestHeld(contract.Provision); p != nil {
+	switch p := v.NewestHeld(contract.Provision); {
+	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
+	case v.Volume.Unreleased:
+		return nil
+	default:
+		return RemoveFinalizer{NeedsLive: v.Contested || v.Newest(contract.Provision) == nil}
 	}
-	return RemoveFinalizer{}
 }
 
 // whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while its provision is on record: that is undone, or its own event
@@ -103,10 +107,14 @@ func isRetainedInDoubt(r *Run) bool {
 }
 
 // whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
-// volumes up, its image cannot delete, or an administrator has given it up.
+// volumes up, its image cannot delete, an administrator has given it up, or its record is released. Another claim may have been bound to the PV that
+// stood for the volume then.
 func (v View) whyNotUndone(p *Run) string {
-	if v.isForgotten(p) {
+	switch {
+	case v.isForgotten(p):
 		return notes.Forgotten
+	case !p.Held && !v.Volume.Exists:
+		return notes.Released
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {
 		return why

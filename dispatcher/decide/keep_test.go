@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -97,6 +98,36 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 		tt.change(&v.Volume)
 		if _, releases := Decide(v).(RemoveFinalizer); releases != tt.releases {
 			t.Errorf("%s: %#v", name, Decide(v))
+		}
+	}
+}
+
+// Without its PV a run counts as failed, and what a failed run may have made is undone: an administrator may have deleted the PV to keep the volume.
+func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
+	held, released := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 1), contract.Done, time.Hour)
+	held.Held, held.Published, released.Published, released.Held = true, true, true, false
+	for name, change := range map[string]func(*Volume){
+		"it is proven":              func(*Volume) {},
+		"it does not fit its claim": func(vol *Volume) { vol.Mismatch = "it is too small" },
+		"it proves nothing":         func(vol *Volume) { vol.Unproven = "it lacks our annotation" },
+	} {
+		vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true}
+		change(&vol)
+		v := View{Now: now, Claim: ClaimPending, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{held}}
+		if action, releases := Decide(v).(ReleaseRecord); !releases {
+			t.Errorf("%s, and its provision is on record: %#v", name, action)
+		}
+		v.Runs, v.Volume.Unreleased = []Run{released}, true
+		if _, frees := Decide(v).(RemoveFinalizer); frees {
+			t.Errorf("%s, and the write that releases the record was refused: the PV goes", name)
+		}
+		v.Volume.Unreleased = false
+		if free, frees := Decide(v).(RemoveFinalizer); !frees || free.NeedsLive {
+			t.Errorf("%s, and the record is released: %#v", name, Decide(v))
+		}
+		v.Runs = nil
+		if free, frees := Decide(v).(RemoveFinalizer); !frees || !free.NeedsLive {
+			t.Errorf("%s, and the caches show no provision: %#v", name, Decide(v))
 		}
 	}
 }

@@ -110,6 +110,9 @@ func removeFinalizerLaws(out *broken, v View, a RemoveFinalizer) {
 		giveUpLaws(out, v, a.LeftBehind)
 	}
 	out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
+	retained := !v.Volume.PolicyDelete
+	out.law("let a retained PV go before the record of its provision", retained && (v.Volume.Unreleased || v.NewestHeld(contract.Provision) != nil))
+	out.law("let a retained PV go on facts of caches that show no provision", retained && v.Newest(contract.Provision) == nil && !a.NeedsLive)
 }
 
 func deletePVLaws(out *broken, v View) {

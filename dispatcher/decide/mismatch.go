@@ -9,9 +9,12 @@ import (
 // is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
+	if vol.HasFinalizer && !vol.PolicyDelete { // or its deletion, which the event below names as a remedy, would never end
+		if action := releaseRetained(v); action != nil {
+			return action
+		}
+	}
 	switch {
-	case vol.HasFinalizer && !vol.PolicyDelete:
-		return RemoveFinalizer{} // or its deletion, which the event below names as a remedy, would never end
 	case v.Claim != ClaimPending:
 		return Wait{Why: "the claim asks for nothing now, and its PersistentVolume serves nobody"}
 	case v.isReplaceable():
@@ -32,7 +35,7 @@ func (v View) isReplaceable() bool {
 // deleteUnbound deletes a PV that was never bound, with its volume. The PV is deleted when that run is confirmed: no claim is bound to a
 // terminating PV.
 func deleteUnbound(v View) Action {
-	if action := followPolicy(v.Volume); action != nil {
+	if action := followPolicy(v); action != nil {
 		return action
 	}
 	return reclaimVolume(v)

@@ -9,6 +9,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -136,7 +137,8 @@ func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
 	retained := v.Volume.Exists && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
-	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
+	released := left == notes.Released && !v.Volume.Exists
+	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && !released && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 
 func announceLaws(out *broken, v View, a AnnounceReschedule) {

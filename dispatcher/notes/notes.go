@@ -26,6 +26,8 @@ const (
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
 	Forgotten = "an administrator has given its record up"
 	Kept      = "its PersistentVolume, with the policy Retain, may have been deleted to keep it"
+	// Released is about what a run has made whose record was released, since a PV stood for it.
+	Released = "its PersistentVolume, which stood for it, does not exist any more"
 	// LeftRetained is about what a run may have made whose PV proves nothing, and is retained.
 	LeftRetained = "its PersistentVolume has the policy Retain"
 	// Unclaimed is about a PV that names no claim by its UID.

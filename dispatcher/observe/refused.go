@@ -79,10 +79,12 @@ func (o *Observation) applyRefused(hint Hint) {
 	if len(hint.Refused) == 0 {
 		return
 	}
-	for i := range o.View.Runs {
-		o.applyRefusedRun(hint, &o.View.Runs[i])
-	}
 	vol := &o.View.Volume
+	for i := range o.View.Runs {
+		r := &o.View.Runs[i]
+		vol.Unreleased = vol.Unreleased || isUnreleased(hint, *r)
+		o.applyRefusedRun(hint, r)
+	}
 	switch {
 	case hint.IsRefused(decide.AddFinalizer{}) && !vol.Released:
 		vol.HasFinalizer = true // a volume in use can grow without it
@@ -109,6 +111,11 @@ func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
 	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) && o.isReplaced(*r) {
 		r.Held = false
 	}
+}
+
+// isUnreleased reports whether the record of a provision is held, since a write on its Job was refused.
+func isUnreleased(hint Hint, r decide.Run) bool {
+	return r.Verb == contract.Provision && r.Held && hint.IsRefused(decide.ReleaseRecord{Run: r})
 }
 
 // isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo

@@ -70,6 +70,7 @@ func (p past) causes() []cause {
 		{notes.Forgotten, p.forgotten},
 		{notes.Kept, p.retained},
 		{notes.LeftRetained, p.retained},
+		{notes.Released, p.removed},
 		{"node-gone: forget", slices.Contains(classOf(p.claim).keys, "forget")},
 		{"was removed before its volume was deleted", p.removed},
 		{"since the PersistentVolume", p.rewritten}, // it does not prove anything any more
