@@ -62,6 +62,9 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 		for _, job := range inOrder(o.Jobs) {
 			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
 		}
+		if len(o.Jobs) == 0 && o.Left != nil {
+			a.emit(o.Left, related, corev1.EventTypeWarning, p.Reason, p.Note)
+		}
 	}
 }
 

@@ -171,16 +171,27 @@ func sizeOf(job *batchv1.Job, uid string) int64 {
 func (x *index) podsHeld() []Finding {
 	var out []Finding
 	for _, pod := range x.Pods {
-		job := x.jobs[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[batchv1.JobNameLabel]}]
-		if runs.HasFinalizer(pod) && (job == nil || !runs.IsRecord(job)) && x.age(pod.CreationTimestamp) > Grace {
+		if why, fix := x.whyPodHeld(pod); why != "" && x.age(pod.CreationTimestamp) > Grace {
 			out = append(out, Finding{
-				Kind: PodHeld, UID: pod.Labels[contract.LabelClaimUID], Object: "pod/" + pod.Name + " -n " + pod.Namespace, Age: x.age(pod.CreationTimestamp),
-				Why: "a finalizer of the dispatcher keeps it, and its run is on record",
-				Fix: fixOfPod(pod),
+				Kind: PodHeld, UID: pod.Labels[contract.LabelClaimUID], Object: "pod/" + pod.Name + " -n " + pod.Namespace, Age: x.age(pod.CreationTimestamp), Why: why, Fix: fix,
 			})
 		}
 	}
 	return out
+}
+
+// whyPodHeld returns why a pod is there for nothing, empty if it is not, and the command that ends it. The container of a pod whose Job no longer exists ends by itself.
+func (x *index) whyPodHeld(pod *corev1.Pod) (why, fix string) {
+	job := x.jobs[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[batchv1.JobNameLabel]}]
+	mayRun, _ := runs.MayRun(pod, x.Now)
+	switch {
+	case job == nil && runs.IsLeftGated(pod):
+		return "its Job was deleted without it, and nothing starts it any more", runs.DeleteCommand(pod)
+	case !runs.HasFinalizer(pod) || job == nil && mayRun || job != nil && runs.IsRecord(job):
+		return "", ""
+	default:
+		return "a finalizer of the dispatcher keeps it, and its run is on record", fixOfPod(pod)
+	}
 }
 
 // fixOfPod returns the command that removes the dispatcher's finalizer of a pod, and no other: by the Job controller's it still counts the pod. It does nothing if

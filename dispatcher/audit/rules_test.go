@@ -23,6 +23,13 @@ var (
 	soon = metav1.NewTime(now.Add(-time.Minute))
 )
 
+// podOnly is a pod that the dispatcher keeps, and no Job. gated is one that waits for its gate.
+func podOnly(s *audit.State) { s.Pods[0].Finalizers, s.Jobs = []string{jobs.FinalizerRecord}, nil }
+
+func gated(s *audit.State) {
+	s.Pods[0].Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: jobs.GateConfirm}}
+}
+
 // healthy is a bound claim with its PV, Secret, volume and the Job that made it.
 func healthy() audit.State {
 	name := contract.PVName(uid)
@@ -150,8 +157,20 @@ func TestFindings(t *testing.T) {
 			want:    []audit.Kind{audit.PodHeld},
 		},
 		"the pod is kept and its Job does not exist any more": {
-			changes: []func(*audit.State){func(s *audit.State) { s.Pods[0].Finalizers, s.Jobs = []string{jobs.FinalizerRecord}, nil }},
+			changes: []func(*audit.State){podOnly, func(s *audit.State) { s.Pods[0].Status.Phase = corev1.PodSucceeded }},
 			want:    []audit.Kind{audit.PodHeld},
+		},
+		"the pod is at work and its Job does not exist any more": {
+			changes: []func(*audit.State){podOnly},
+		},
+		"the pod waits for its gate and its Job does not exist any more": {
+			changes: []func(*audit.State){podOnly, gated},
+			want:    []audit.Kind{audit.PodHeld},
+		},
+		"the pod waits for its gate and has a Job that is not seen yet": {
+			changes: []func(*audit.State){podOnly, gated, func(s *audit.State) {
+				s.Pods[0].OwnerReferences = []metav1.OwnerReference{{Kind: "Job", UID: "job", Controller: new(true)}}
+			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,5 +206,16 @@ func TestAHeldPodIsReleasedFromTheDispatchersFinalizerOnly(t *testing.T) {
 		`"},{"op":"remove","path":"/metadata/finalizers/1"}]'`
 	if found[0].Fix != want {
 		t.Errorf("fixed by\n%s, want\n%s", found[0].Fix, want)
+	}
+}
+
+// Without its finalizer a pod that waits for its gate would stay all the same, and hold its slot.
+func TestAGatedPodWithoutAJobIsFixedByItsDeletion(t *testing.T) {
+	t.Parallel()
+	s := healthy()
+	podOnly(&s)
+	gated(&s)
+	if found := audit.Check(s); len(found) != 1 || found[0].Fix != "kubectl -n flex-provisioner delete pod "+s.Pods[0].Name {
+		t.Errorf("found %+v", found)
 	}
 }

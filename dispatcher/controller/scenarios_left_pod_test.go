@@ -156,3 +156,20 @@ func TestRecordBeforeStorageStaysAsLongAsAGatedPodThatWasLeft(t *testing.T) {
 		w.MustRun()
 	})
 }
+
+// Without its Job, and without its claim, nothing but the pod itself is left that an event can be about.
+func TestAGatedPodThatIsLeftAloneIsReportedUntilItIsDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		left := w.gatedAndLeft(func(job *batchv1.Job) {
+			fakecluster.RemoveFinalizer(w, fakecluster.Admin, job, jobs.FinalizerRecord)
+			fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		})
+		if n := len(w.Events.About("Pod/"+left.Name, "RunNotConfirmed")); n < 4 {
+			w.T.Fatalf("it was emitted %d times in an hour, want one every ten minutes or so", n)
+		}
+		w.MustContain("Pod/"+left.Name, "RunNotConfirmed", []string{left.Labels[batchv1.JobNameLabel], "Remedy: kubectl -n flex-provisioner delete pod " + left.Name})
+		fakecluster.Delete(w, fakecluster.Admin, left)
+		w.Until("nothing is left", time.Hour, w.Empty)
+		w.MustRun()
+	})
+}

@@ -18,7 +18,7 @@ func Decide(v View) Action {
 			return action
 		}
 	}
-	return untilShown(v, decideVolume(v))
+	return insteadOfWaiting(v, decideVolume(v))
 }
 
 func decideVolume(v View) Action {
@@ -174,12 +174,16 @@ func publishResult(v View) Action {
 	return nil
 }
 
-// untilShown ends a wait when the success of a batch may be written on the claim. Nothing else waits for that: not a resize, nor a change of policy.
-func untilShown(v View, action Action) Action {
+// insteadOfWaiting ends a wait when the success of a batch may be written on the claim, and reports a pod that its Job has left behind. Nothing else waits for
+// that: not a resize, nor a change of policy.
+func insteadOfWaiting(v View, action Action) Action {
 	w, waits := action.(Wait)
-	if p := v.Newest(contract.Provision); waits && w.Until.IsZero() && p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound {
-		w.Until = p.ShownFrom(p.Outcome, v.Now)
-		return w
+	switch p := v.Newest(contract.Provision); {
+	case !waits || !w.Until.IsZero():
+	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: w.Why}
+	case v.Left != nil:
+		return ReportProblem{Problem: *v.Left}
 	}
 	return action
 }
@@ -244,14 +248,10 @@ func (v View) reportSpare() Action {
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
 // takes no new finalizer.
 func followPolicy(v View) Action {
-	vol := v.Volume
-	switch {
-	case vol.HasFinalizer && !vol.PolicyDelete:
-		return releaseRetained(v)
-	case !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating:
+	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
 		return AddFinalizer{}
 	}
-	return nil
+	return releaseRetained(v)
 }
 
 // reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).

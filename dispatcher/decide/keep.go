@@ -60,10 +60,10 @@ func releaseUnproven(v View) Action {
 // PV to keep the volume, which was once undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
+	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.Volume.Unreleased:
+		return nil
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
-	case v.Volume.Unreleased:
-		return nil
 	default:
 		return RemoveFinalizer{NeedsLive: v.Contested || v.Newest(contract.Provision) == nil}
 	}

@@ -9,10 +9,8 @@ import (
 // is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
-	if vol.HasFinalizer && !vol.PolicyDelete { // or its deletion, which the event below names as a remedy, would never end
-		if action := releaseRetained(v); action != nil {
-			return action
-		}
+	if action := releaseRetained(v); action != nil {
+		return action // or its deletion, which the event below names as a remedy, would never end
 	}
 	switch {
 	case v.Claim != ClaimPending:

@@ -40,6 +40,8 @@ type View struct {
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
+	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer exists, or nil.
+	Left *Problem
 	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, zero for at once.
 	NotBefore time.Time
 }

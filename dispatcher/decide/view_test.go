@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -69,6 +70,25 @@ func TestMayHaveMadeSkipsRunsThatNeverStarted(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s: the run %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// A wait for a time, or something to do, comes first: what is left is reported when nothing else happens.
+func TestAPodThatIsLeftIsReportedInsteadOfAWait(t *testing.T) {
+	left := Problemf("RunNotConfirmed", "its Job has left it")
+	for name, tt := range map[string]struct {
+		view    View
+		reports bool
+	}{
+		"nothing is left to do":     {View{Now: now, Left: left}, true},
+		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Left: left}, true},
+		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true}, Left: left}, false},
+		"no pod is left":            {View{Now: now}, false},
+		"something else is waiting": {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], NotBefore: now.Add(time.Minute), Left: left}, false},
+	} {
+		if action, reports := Decide(tt.view).(ReportProblem); reports != tt.reports || reports && action.Problem.Reason != left.Reason {
+			t.Errorf("%s: %#v", name, Decide(tt.view))
 		}
 	}
 }

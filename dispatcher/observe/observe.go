@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -41,6 +42,8 @@ type Observation struct {
 	Misnamed *corev1.PersistentVolume
 	Jobs     map[string]*batchv1.Job  // by name
 	Pods     map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	// Left is a gated pod whose Job was deleted without it and no longer exists, or nil.
+	Left *corev1.Pod
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
 	ManyKept map[string]bool
 	View     decide.View
@@ -183,6 +186,9 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 	}
 	o.Pods[""] = b.orphansOf(o)
 	o.View.OrphanPod = len(o.Pods[""]) > 0
+	if o.Left = runs.LeftGated(b.Caches.PodsOfUID(string(o.UID)), o.Jobs); o.Left != nil {
+		o.View.Left = decide.Problemf(reason.RunNotConfirmed, "the Job %s: %s", o.Left.Labels[batchv1.JobNameLabel], runs.LeftGatedNote(o.Left))
+	}
 	return nil
 }
 

@@ -81,9 +81,7 @@ func (o *Observation) applyRefused(hint Hint) {
 	}
 	vol := &o.View.Volume
 	for i := range o.View.Runs {
-		r := &o.View.Runs[i]
-		vol.Unreleased = vol.Unreleased || isUnreleased(hint, *r)
-		o.applyRefusedRun(hint, r)
+		o.applyRefusedRun(hint, &o.View.Runs[i])
 	}
 	switch {
 	case hint.IsRefused(decide.AddFinalizer{}) && !vol.Released:
@@ -108,14 +106,16 @@ func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
 	if hint.IsRefused(decide.NoteRival{Run: *r}) {
 		r.NotedRival = o.View.Rival.Name
 	}
-	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) && o.isReplaced(*r) {
-		r.Held = false
+	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) {
+		o.applyRefusedRelease(r)
 	}
 }
 
-// isUnreleased reports whether the record of a provision is held, since a write on its Job was refused.
-func isUnreleased(hint Hint, r decide.Run) bool {
-	return r.Verb == contract.Provision && r.Held && hint.IsRefused(decide.ReleaseRecord{Run: r})
+// applyRefusedRelease makes the View show as released a record that is not needed, but for the PV's finalizer: without both, its volume would be undone.
+func (o *Observation) applyRefusedRelease(r *decide.Run) {
+	vol := &o.View.Volume
+	vol.Unreleased = vol.Unreleased || r.Held && r.Verb == contract.Provision
+	r.Held = r.Held && !o.isReplaced(*r)
 }
 
 // isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo

@@ -31,12 +31,37 @@ func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 	return job.DeletionTimestamp != nil && metav1.GetControllerOf(pod) == nil
 }
 
+// LeftGated returns a gated pod whose Job was deleted without it and is not among some Jobs, by name, or nil. The API server deletes a Job in this way unless it
+// is asked for another, and nothing else knows the pod then: it once took a slot for ever, and no event said so.
+func LeftGated(pods []*corev1.Pod, known map[string]*batchv1.Job) *corev1.Pod {
+	for _, pod := range pods {
+		if known[pod.Labels[batchv1.JobNameLabel]] == nil && IsLeftGated(pod) {
+			return pod
+		}
+	}
+	return nil
+}
+
+// IsLeftGated reports whether a pod waits for the dispatcher's gate although its Job was deleted without it.
+func IsLeftGated(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && hasGate(pod) && metav1.GetControllerOf(pod) == nil
+}
+
+// LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the name of the Job.
+func LeftGatedNote(pod *corev1.Pod) string {
+	return "it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: " + DeleteCommand(pod)
+}
+
+// DeleteCommand returns the command that deletes a pod.
+func DeleteCommand(pod *corev1.Pod) string {
+	return fmt.Sprintf("kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+}
+
 // stuckGated returns a Stuck for a gated pod that its Job has left behind, else nil: the dispatcher itself holds it back. It confirms no Job that is being
 // deleted, and may delete no pod.
 func stuckGated(job *batchv1.Job, pod *corev1.Pod) *Stuck {
 	if !IsLeft(pod, job) {
 		return nil
 	}
-	return &Stuck{Reason: reason.RunNotConfirmed, Unstarted: true, Note: fmt.Sprintf(
-		"it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: kubectl -n %s delete pod %s", pod.Namespace, pod.Name)}
+	return &Stuck{Reason: reason.RunNotConfirmed, Unstarted: true, Note: LeftGatedNote(pod)}
 }
