@@ -38,9 +38,15 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, _, no
 
 // About returns the events about an object with a reason, in order; an empty one: of any.
 func (r *Recorder) About(object, reason string) []Event {
-	return slices.DeleteFunc(r.Since(0), func(e Event) bool {
-		return object != "" && e.About != object || reason != "" && e.Reason != reason
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Event
+	for i := range r.events {
+		if e := &r.events[i]; (object == "" || e.About == object) && (reason == "" || e.Reason == reason) {
+			out = append(out, *e)
+		}
+	}
+	return out
 }
 
 // Since returns the events from a number on, in order.

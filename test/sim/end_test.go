@@ -86,11 +86,14 @@ func (w *world) doAsEventsSay() {
 
 // isToRetain reports whether a fresh event names Retain as the way out of a PV that is being deleted. It is about the PV, or about the claim that was never bound to it.
 func (w *world) isToRetain(pv *corev1.PersistentVolume) bool {
+	if pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound {
+		return false
+	}
 	about := w.Events.About("PersistentVolume/"+pv.Name, "RevisionMissing")
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		about = append(about, w.Events.About("PersistentVolumeClaim/"+ref.Name, "RevisionMissing")...)
 	}
-	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && slices.ContainsFunc(about, w.said().isFresh)
+	return slices.ContainsFunc(about, w.said().isFresh)
 }
 
 func (w *world) forget(job *batchv1.Job, uid string) {
