@@ -49,6 +49,8 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Hint is for the next observation, which then comes at once. It is nil if nothing was learned.
 	Hint *observe.Hint
+	// Recorded is set if outcomes were written, on the Job as it was observed.
+	Recorded bool
 }
 
 // learned makes the UID be observed again at once, with what was learned from a refused write.

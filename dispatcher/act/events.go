@@ -3,8 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -59,22 +58,13 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 	case o.PV != nil:
 		a.emit(o.PV, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	default:
-		for _, job := range inOrder(o.Jobs) {
+		for _, job := range jobs.InOrder(o.Jobs) {
 			a.emit(job, related, corev1.EventTypeWarning, p.Reason, p.Note)
 		}
 		if len(o.Jobs) == 0 && o.Left != nil {
 			a.emit(o.Left, related, corev1.EventTypeWarning, p.Reason, p.Note)
 		}
 	}
-}
-
-// inOrder returns Jobs by their names, so that the same is written in the same order again.
-func inOrder(all map[string]*batchv1.Job) []*batchv1.Job {
-	out := make([]*batchv1.Job, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, all[name])
-	}
-	return out
 }
 
 // ReportDropped reports on the leader's lease that config namespaces were served before and are not served now.
@@ -257,7 +247,7 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 
 func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why string) {
 	a.emit(job, nil, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
-		"the claim %s has gone and what its Job may have made in the storage stays there, since %s", o.At, why))
+		"what this Job may have made in the storage for the claim %s stays there, since %s", o.At, why))
 }
 
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {

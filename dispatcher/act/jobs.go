@@ -67,7 +67,15 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 			a.reportRun(one.O, one.Record)
 		}
 	}
-	return result, nil
+	return Result{Recorded: how == patch.Written}, nil
+}
+
+// Learned returns what the writing of its outcome has taught about a run's UID, or nil: that the record is released since a retained PV stands for the volume.
+func (e Ended) Learned(written Result) *observe.Hint {
+	if written.Recorded && e.Record.Run.Verb == contract.Provision && e.Record.Success && e.Record.Release && !e.O.View.Volume.PolicyDelete {
+		return &observe.Hint{ReleasedFor: e.O.View.Volume.UID}
+	}
+	return written.Hint
 }
 
 // recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.

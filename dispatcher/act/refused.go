@@ -52,14 +52,14 @@ func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note strin
 	case o.Claim != nil:
 		about = append(about, o.Claim)
 	}
-	switch {
-	case job != nil:
+	if job != nil {
 		about = append(about, job)
-	case o.PV != nil:
+	}
+	if o.PV != nil && (job == nil || o.PV.DeletionTimestamp != nil) { // its deletion may wait for that write
 		about = append(about, o.PV)
 	}
 	if len(about) == 0 {
-		for _, other := range inOrder(o.Jobs) {
+		for _, other := range jobs.InOrder(o.Jobs) {
 			about = append(about, other)
 		}
 	}

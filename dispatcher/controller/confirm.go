@@ -104,7 +104,7 @@ func (c *Controller) record(ctx context.Context, own act.Ended) (time.Duration, 
 	}
 	result, err := c.actor.RecordOutcomes(ctx, all...)
 	for _, one := range all {
-		c.hints.put(one.O.UID, result.Hint, c.clock.Now())
+		c.hints.put(one.O.UID, one.Learned(result), c.clock.Now())
 		if result.Hint != nil {
 			c.queue.Add(one.O.UID) // what does not depend on it goes on
 		}

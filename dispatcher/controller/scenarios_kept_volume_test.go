@@ -107,17 +107,11 @@ func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
 // a failure once the API server accepts writes on Jobs again, and its volume was once undone then.
 func TestAVolumeIsKeptWhosePVWasRetainedAndDeletedBeforeItsRunWasOnRecord(t *testing.T) {
 	inWorld(t, func(w *world) {
-		refused := false
-		w.Server.Refuse(func(client, _ string, obj fakecluster.Object) error {
-			if _, isJob := obj.(*batchv1.Job); isJob && refused && client == fakecluster.DispatcherName {
-				return apierrors.NewForbidden(batchv1.Resource("jobs"), "", nil)
-			}
-			return nil
-		})
+		refused := w.refuseJobs()
 		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
 			r.CreateVolume()
 			r.WritePV()
-			refused = true
+			*refused = true
 			return fakecluster.Exit{Code: 137}
 		}))
 		w.Start()
@@ -130,11 +124,96 @@ func TestAVolumeIsKeptWhosePVWasRetainedAndDeletedBeforeItsRunWasOnRecord(t *tes
 		w.Until("the PV is released", time.Minute, func() bool { return w.PVOf(claim).Status.Phase == corev1.VolumeReleased })
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 		w.Advance(5 * time.Minute)
-		refused = false
+		*refused = false
 		w.mustKeepVolume(claim)
 		w.MustRun("provision")
 		if w.PVOf(claim) != nil || len(w.HeldRecords()) > 0 {
 			w.T.Errorf("left: PV %v, records %v", w.PVOf(claim), w.HeldRecords())
 		}
+	})
+}
+
+// refuseJobs lets the API server refuse what dispatchers write on Jobs, while the flag is set that it returns.
+func (w *world) refuseJobs() *bool {
+	refused := new(bool)
+	w.Server.Refuse(func(client, _ string, obj fakecluster.Object) error {
+		if _, isJob := obj.(*batchv1.Job); isJob && *refused && client == fakecluster.DispatcherName {
+			return apierrors.NewForbidden(batchv1.Resource("jobs"), "", nil)
+		}
+		return nil
+	})
+	return refused
+}
+
+// The same of a PV that its image has written under a wrong name. No note of it can be written on the Job of its run, so its finalizer stays as well.
+func TestAMisnamedPVStaysUntilItIsNotedOnTheRecord(t *testing.T) {
+	inWorld(t, func(w *world) {
+		refused := w.refuseJobs()
+		w.SetUpGold(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) { pv.Name = "mine" })
+			*refused = true
+			return fakecluster.Exit{Code: 75}
+		}))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+		w.Advance(5 * time.Minute)
+		mine := func() *corev1.PersistentVolume { return fakecluster.Get[*corev1.PersistentVolume](w, "", "mine") }
+		fakecluster.Update(w, fakecluster.Admin, mine(), func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		})
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Advance(5 * time.Minute)
+		fakecluster.Delete(w, fakecluster.Admin, mine())
+		w.Advance(5 * time.Minute)
+		*refused = false
+		w.mustKeepVolume(claim)
+		if pv := mine(); pv != nil {
+			w.T.Errorf("the PV stays: %v", pv.Finalizers)
+		}
+	})
+}
+
+// A second run has written the PV, has not ended, and is not in the caches yet, which show the first one with its record released. The dispatcher's memory of what
+// it has launched is a minute long.
+func TestARetainedPVStaysWhileTheWatchOfJobsIsBehind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(nil)
+		runs := 0
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Takes: 150 * time.Second, Lingers: time.Minute, Does: fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+			runs++
+			r.CreateVolume()
+			r.WritePV(func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+				if runs == 1 {
+					tooSmall(pv)
+				}
+			})
+			if runs == 2 {
+				return fakecluster.Exit{Code: 137}
+			}
+			return fakecluster.Exit{}
+		})}
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("the PV of the first run is let go", 10*time.Minute, func() bool { return w.PVOf(claim) != nil && !w.heldByUs(claim) })
+		w.Advance(time.Second)
+		w.Server.DelayWatches("jobs", true)
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Until("the second run is at work", 5*time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		w.Advance(70 * time.Second)
+		w.CreateClaim("other") // what was launched before is forgotten when another is
+		w.Until("the claim is bound", 5*time.Minute, w.IsBound("data"))
+		w.Advance(2 * time.Second)
+		if !w.heldByUs(claim) {
+			w.T.Error("the PV was let go")
+		}
+		fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+		w.Until("the PV is released", time.Minute, func() bool { return w.PVOf(claim).Status.Phase == corev1.VolumeReleased })
+		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
+		w.Advance(5 * time.Second)
+		w.Server.DelayWatches("jobs", false)
+		w.mustKeepVolume(claim)
 	})
 }

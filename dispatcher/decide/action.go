@@ -142,8 +142,8 @@ type AddFinalizer struct{}
 type RemoveFinalizer struct {
 	// LeftBehind says that the volume stays in the storage, and why. It is usually empty.
 	LeftBehind string
-	// NeedsLive is set if the policy is Retain and the caches show no provision. An administrator may delete the PV to keep the volume, and the record of
-	// a provision that they do not show yet would undo it.
+	// NeedsLive is set if the policy is Retain, and the caches do not prove that every provision is on record. An administrator may delete the PV to keep the
+	// volume, and the record of a provision that they do not show yet would undo it.
 	NeedsLive bool
 }
 
@@ -190,7 +190,7 @@ func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case RemovePodFinalizer:
 		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival, FreeMisnamed:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival:
 		return true
 	case Launch:
 		return !a.NeedsLive // a Job that is launched on old facts is found out before its gate is removed
@@ -202,7 +202,7 @@ func IsSafeOnStaleFacts(a Action) bool {
 		return a.Success
 	case PublishResult:
 		return a.Success
-	case AnnounceReschedule, Reschedule, Cancel, Waive, CreatePV, ReleaseRecord, DeletePV, SetPVCapacity, SetResizeStatus:
+	case AnnounceReschedule, Reschedule, FreeMisnamed, Cancel, Waive, CreatePV, ReleaseRecord, DeletePV, SetPVCapacity, SetResizeStatus:
 		return false
 	default:
 		return false

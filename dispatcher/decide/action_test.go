@@ -33,7 +33,7 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 		"waiting for a slot":                   {AwaitSlot{}, true},
 		"a report":                             {ReportProblem{}, true},
 		"a Job cancelled":                      {Cancel{}, false},
-		"a misnamed PV freed":                  {FreeMisnamed{}, true},
+		"a misnamed PV freed":                  {FreeMisnamed{}, false},
 		"a rival noted":                        {NoteRival{}, true},
 		"a run waived":                         {Waive{}, false},
 		"a PV created":                         {CreatePV{}, false},

@@ -174,8 +174,8 @@ func publishResult(v View) Action {
 	return nil
 }
 
-// insteadOfWaiting ends a wait when the success of a batch may be written on the claim, and reports a pod that its Job has left behind. Nothing else waits for
-// that: not a resize, nor a change of policy.
+// insteadOfWaiting ends a wait without a time when the success of a batch may be written on the claim, which neither a resize nor a change of policy waits for.
+// Instead of such a wait it reports a pod that its Job has left behind.
 func insteadOfWaiting(v View, action Action) Action {
 	w, waits := action.(Wait)
 	switch p := v.Newest(contract.Provision); {

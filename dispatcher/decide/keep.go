@@ -65,7 +65,7 @@ func releaseRetained(v View) Action {
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	default:
-		return RemoveFinalizer{NeedsLive: v.Contested || v.Newest(contract.Provision) == nil}
+		return RemoveFinalizer{NeedsLive: !v.Volume.ReleasedHere}
 	}
 }
 

@@ -112,7 +112,7 @@ func removeFinalizerLaws(out *broken, v View, a RemoveFinalizer) {
 	out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
 	retained := !v.Volume.PolicyDelete
 	out.law("let a retained PV go before the record of its provision", retained && (v.Volume.Unreleased || v.NewestHeld(contract.Provision) != nil))
-	out.law("let a retained PV go on facts of caches that show no provision", retained && v.Newest(contract.Provision) == nil && !a.NeedsLive)
+	out.law("let a retained PV go on facts of caches that may miss a provision", retained && !v.Volume.ReleasedHere && !a.NeedsLive)
 }
 
 func deletePVLaws(out *broken, v View) {

@@ -137,7 +137,8 @@ func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
 	retained := v.Volume.Exists && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
-	released := left == notes.Released && !v.Volume.Exists
+	p := v.Newest(contract.Provision)
+	released := left == notes.Released && !v.Volume.Exists && p != nil && !p.Held
 	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && !released && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 

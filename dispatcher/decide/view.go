@@ -86,9 +86,11 @@ type Volume struct {
 	// PolicyDelete is set if its reclaim policy is Delete.
 	PolicyDelete bool
 	HasFinalizer bool // carries our finalizer
-	// Unreleased is set if the record of a provision is counted as released only since the write on its Job was refused. Without its PV that run
-	// counts as failed once its Job can be written.
+	// Unreleased is set if the write that releases the record of a provision was refused. Without the PV that run counts as failed once its Job can be
+	// written, and is undone.
 	Unreleased bool
+	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
+	ReleasedHere bool
 	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
 	Foreign     bool
 	Terminating bool // has a deletionTimestamp

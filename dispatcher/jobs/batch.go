@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -126,4 +127,13 @@ func TrimToSize(p Plan) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// InOrder returns Jobs by their names, so that the same is written in the same order again.
+func InOrder(all map[string]*batchv1.Job) []*batchv1.Job {
+	out := make([]*batchv1.Job, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
+	}
+	return out
 }

@@ -22,12 +22,12 @@ const (
 	Retained = "its policy is Retain, so it is kept: delete it with its volume, or set its policy to Delete and it is taken back"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
 	Mismatched = "it may be in use, so nothing is undone: delete whatever uses it, or mend it by hand. With the policy Retain it can be deleted, " +
-		"and its volume is kept"
+		"and its volume is kept for the next attempt of this claim"
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
 	Forgotten = "an administrator has given its record up"
 	Kept      = "its PersistentVolume, with the policy Retain, may have been deleted to keep it"
-	// Released is about what a run has made whose record was released, since a PV stood for it.
-	Released = "its PersistentVolume, which stood for it, does not exist any more"
+	// Released is about what a run may have made whose record is released.
+	Released = "its record is released, and its PersistentVolume does not exist any more"
 	// LeftRetained is about what a run may have made whose PV proves nothing, and is retained.
 	LeftRetained = "its PersistentVolume has the policy Retain"
 	// Unclaimed is about a PV that names no claim by its UID.

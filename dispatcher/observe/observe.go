@@ -78,6 +78,8 @@ type Hint struct {
 	NotBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
+	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a provision.
+	ReleasedFor string
 	// Refused names the writes that were refused, or that the object did not show afterwards, by WriteOf.
 	Refused []string
 }
@@ -124,6 +126,7 @@ func (o *Observation) apply(hint Hint) {
 		target.Problem = unseenRevision(target.Revision)
 	}
 	o.View.NotBefore = hint.NotBefore
+	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)

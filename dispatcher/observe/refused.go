@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,12 +64,11 @@ func (h Hint) Merge(later Hint) Hint {
 	if later.RefusedPV != "" {
 		h.RefusedPV, h.RefusedWhy = later.RefusedPV, later.RefusedWhy
 	}
-	if later.UnseenRevision != "" {
-		h.UnseenRevision = later.UnseenRevision
-	}
+	h.UnseenRevision = cmp.Or(later.UnseenRevision, h.UnseenRevision)
 	if later.Cancelled > 0 {
 		h.Cancelled, h.NotBefore = later.Cancelled, later.NotBefore
 	}
+	h.ReleasedFor = cmp.Or(later.ReleasedFor, h.ReleasedFor)
 	h.Refused = append(slices.Clip(h.Refused), later.Refused...)
 	return h
 }
@@ -104,14 +104,14 @@ func (o *Observation) applyRefusedRun(hint Hint, r *decide.Run) {
 		r.PodKept = false
 	}
 	if hint.IsRefused(decide.NoteRival{Run: *r}) {
-		r.NotedRival = o.View.Rival.Name
+		r.NotedRival, o.View.Misnamed = o.View.Rival.Name, false // where no note of it stands, it has to stay
 	}
 	if hint.IsRefused(decide.ReleaseRecord{Run: *r}) {
 		o.applyRefusedRelease(r)
 	}
 }
 
-// applyRefusedRelease makes the View show as released a record that is not needed, but for the PV's finalizer: without both, its volume would be undone.
+// applyRefusedRelease makes the View show as released a record that is not needed. The finalizer of the PV is needed as long as that record is held.
 func (o *Observation) applyRefusedRelease(r *decide.Run) {
 	vol := &o.View.Volume
 	vol.Unreleased = vol.Unreleased || r.Held && r.Verb == contract.Provision

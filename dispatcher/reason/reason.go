@@ -52,7 +52,8 @@ const (
 	Undoing = "Undoing"
 	// UndoFailed: an undo failed; it is tried again.
 	UndoFailed = "UndoFailed"
-	// LeftBehind: something stays in the storage: the image does not support delete, or the node no longer exists and the config says node-gone: forget.
+	// LeftBehind: something stays in the storage, and the event says why: the image does not support delete, the node no longer exists and the config says
+	// node-gone: forget, the PV had the policy Retain or was removed by hand, or an administrator has given the record up.
 	LeftBehind = "LeftBehind"
 	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted while it exists.
 	VolumeInDoubt = "VolumeInDoubt"

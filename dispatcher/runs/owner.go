@@ -35,7 +35,7 @@ func IsLeft(pod *corev1.Pod, job *batchv1.Job) bool {
 // is asked for another, and nothing else knows the pod then: it once took a slot for ever, and no event said so.
 func LeftGated(pods []*corev1.Pod, known map[string]*batchv1.Job) *corev1.Pod {
 	for _, pod := range pods {
-		if known[pod.Labels[batchv1.JobNameLabel]] == nil && IsLeftGated(pod) {
+		if job := known[pod.Labels[batchv1.JobNameLabel]]; (job == nil || !IsPodOf(pod, job)) && IsLeftGated(pod) {
 			return pod
 		}
 	}
