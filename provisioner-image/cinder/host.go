@@ -96,7 +96,7 @@ func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Acc
 	if v, err = b.detachHost(ctx, v, ours); err != nil {
 		return v, err
 	}
-	return v, b.cinder.Unreserve(ctx, v.ID)
+	return v, b.endReservation(ctx, v)
 }
 
 // detachHost ends the attachments to the host, and returns the volume as it is then.

@@ -96,6 +96,18 @@ var withServer = []measured{
 	{"detach", "DELETE", hexProject + "/attachments/ATTACHMENT", "3.44", "", 200, 500, "either erred or is incapable", ""},
 }
 
+// A Cinder that is killed between the two writes that create an attachment leaves the volume like this.
+var reservedWithoutAttachment = []measured{
+	{"create", "POST", hexProject + "/volumes", "", create1, 202, 202, "", "available"},
+	{"reset", "POST", action, "", `{"os-reset_status":{"status":"reserved"}}`, 202, 202, "", "reserved"},
+	{"reserve", "POST", action, "", `{"os-reserve":null}`, 400, 400, "status must be available to reserve, but the status is reserved", "reserved"},
+	{"attach to a server", "POST", hexProject + "/attachments", "3.44", `{"attachment":{"volume_uuid":"VOLUME","instance_uuid":` + aServer + `}}`, 400, 400, "status must be available or downloading to reserve, but the current status is reserved", "reserved"},
+	{"delete", "DELETE", hexProject + "/volumes/VOLUME", "", "", 400, 400, "must not be migrating, attached", "reserved"},
+	{"terminate", "POST", action, "", `{"os-terminate_connection":` + node + `}`, 202, 202, "", "reserved"},
+	{"unreserve", "POST", action, "", `{"os-unreserve":null}`, 202, 202, "", "reserved"},
+	{"detach", "POST", action, "", `{"os-detach":{}}`, 202, 202, "", "available"},
+}
+
 // Each release answers as it was measured to: the fakes, and the real Cinder where it has no keystone, as it had none then.
 func TestCinderAnswersAsItsReleaseWasMeasured(t *testing.T) {
 	for _, release := range cindertest.Releases() {
@@ -122,6 +134,7 @@ func testMeasured(t *testing.T, endpoint string, release int) {
 	t.Helper()
 	all := map[string][]measured{
 		"URLs": urlForms, "older workflow": classicWorkflow, "attachments": withoutServer, "attachments to servers": withServer,
+		"reserved without an attachment": reservedWithoutAttachment,
 	}
 	if release != 17 {
 		all["attachments"] = slices.Concat(withoutServer, fromXenaOn)

@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -69,5 +70,40 @@ func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Acces
 	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
 		return v, err
 	}
-	return v, b.cinder.Unreserve(ctx, v.ID)
+	return v, b.endReservation(ctx, v)
+}
+
+// endReservation ends a reservation by either workflow.
+func (b *Backend) endReservation(ctx context.Context, v volume.Volume) error {
+	if err := b.cinder.Unreserve(ctx, v.ID); err != nil || v.Status != reserved {
+		return err
+	}
+	return b.freeIfForgotten(ctx, v)
+}
+
+// createPause is how long Cinder may take between the two writes that create an attachment. A create whose client was killed is still executed.
+const createPause = 3 * time.Second
+
+// freeIfForgotten frees a volume that has no attachment but stays reserved: Cinder was killed between the two writes that create an
+// attachment. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
+func (b *Backend) freeIfForgotten(ctx context.Context, v volume.Volume) error {
+	for _, pause := range []time.Duration{0, createPause} {
+		if err := b.wait(ctx, pause); err != nil {
+			return err
+		}
+		if isForgotten, err := b.isForgotten(ctx, v.ID); err != nil || !isForgotten {
+			return err
+		}
+	}
+	return b.cinder.DetachHost(ctx, v.ID, "")
+}
+
+// isForgotten reports whether the volume is reserved without an attachment.
+func (b *Backend) isForgotten(ctx context.Context, id string) (bool, error) {
+	now, err := b.cinder.Get(ctx, id)
+	if err != nil || now.Status != reserved {
+		return false, err
+	}
+	ours, err := b.ownAttachments(ctx, now)
+	return len(ours) == 0 && err == nil, err
 }

@@ -25,7 +25,7 @@ func (c *Cinder) AttachHost(ctx context.Context, v volume.Volume, host string) e
 	return failure.Of(volumes.Attach(ctx, c.api, v.ID, opts).ExtractErr(), "attach volume "+v.ID, nil)
 }
 
-// DetachHost ends what AttachHost began. Without the attachment's ID it ends the only one.
+// DetachHost ends what AttachHost began. Without the attachment's ID it ends the only one, and a volume that has none becomes available.
 func (c *Cinder) DetachHost(ctx context.Context, id, attachment string) error {
 	err := volumes.Detach(ctx, c.api, id, volumes.DetachOpts{AttachmentID: attachment}).ExtractErr()
 	return failure.Of(err, "detach volume "+id, nil)
@@ -40,7 +40,7 @@ func (c *Cinder) shownAttachments(ctx context.Context, id string) ([]volumes.Att
 	return v.Attachments, nil
 }
 
-// Unreserve makes a reserved volume available again. Any other volume stays as it is.
+// Unreserve makes a volume available again that Reserve has reserved. Any other volume stays as it is.
 func (c *Cinder) Unreserve(ctx context.Context, id string) error {
 	return failure.Of(volumes.Unreserve(ctx, c.api, id).ExtractErr(), "unreserve volume "+id, nil)
 }

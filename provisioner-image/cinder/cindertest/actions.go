@@ -17,6 +17,7 @@ type args struct {
 	Mountpoint string  `json:"mountpoint"`
 	Mode       string  `json:"mode"`
 	Attachment string  `json:"attachment_id"`
+	Status     string  `json:"status"`
 }
 
 func (s *Server) action(r *http.Request, id string) answer {
@@ -41,6 +42,9 @@ func (s *Server) action(r *http.Request, id string) answer {
 			return s.extend(v, with.NewSize, micro(r))
 		case "os-terminate_connection":
 			return s.terminate(r, v)
+		case "os-reset_status":
+			v.Status = with.Status
+			return answer{http.StatusAccepted, nil}
 		}
 		return s.hostAction(r, v, name, with)
 	}
