@@ -30,8 +30,8 @@ const cinderImage = "localhost/cinder:v1"
 // storage is the Cinder of a world.
 type storage struct {
 	*cindertest.Server
-	// down and lossy are faults: no request arrives, answers get lost.
-	down, lossy bool
+	// down, lossy and dies are faults: no request arrives, answers get lost, the next attachment is created by half.
+	down, lossy, dies bool
 	// elsewhere is another project of the same Cinder, in which nothing can be made. project is that to which the login leads.
 	elsewhere *cindertest.Server
 	project   string
@@ -51,6 +51,7 @@ var cinderFaults = []act{
 	{"Cinder is down", func(w *world) string { w.cinder.down = true; return "it" }},
 	{"Cinder is up", func(w *world) string { w.cinder.down = false; return "it" }},
 	{"answers of Cinder get lost", func(w *world) string { w.cinder.lossy = true; return "it" }},
+	{"Cinder dies while it attaches", func(w *world) string { w.cinder.dies = true; return "it" }},
 	{"a volume of Cinder fails", func(w *world) string { return w.cinder.failOne(w.rand) }},
 	{"Cinder refuses the login", func(w *world) string { w.cinder.refuses(true); return "it" }},
 	{"the login to Cinder is changed", func(w *world) string { w.cinder.project = otherProject; return "to " + otherProject }},
@@ -87,7 +88,7 @@ func (s *storage) refuses(refuses bool) {
 }
 
 func (s *storage) recover() {
-	s.down, s.lossy, s.project = false, false, ownProject
+	s.down, s.lossy, s.dies, s.project = false, false, false, ownProject
 	s.refuses(false)
 	for _, v := range s.Volumes() {
 		if was, failed := s.failed[v.ID]; failed && v.Status == "error" {
@@ -164,12 +165,25 @@ func (t *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, r)
+	if t.w.cinder.diesIn(r, answer.Code) {
+		return nil, io.ErrUnexpectedEOF
+	}
 	if storage.lossy && t.w.rand.IntN(3) == 0 {
 		return nil, io.ErrUnexpectedEOF
 	}
 	response := answer.Result()
 	response.Request = r
 	return response, nil
+}
+
+// diesIn reports whether Cinder dies between the two writes of the request, if this creates an attachment. It is up again at once.
+func (s *storage) diesIn(r *http.Request, status int) bool {
+	if !s.dies || r.Method != http.MethodPost || path.Base(r.URL.Path) != "attachments" || status != http.StatusOK {
+		return false
+	}
+	s.dies = false
+	s.LoseAttachment()
+	return true
 }
 
 // wait pauses for d, or until the context ends.

@@ -63,6 +63,16 @@ func (s *Server) LeaveReserved(volumeID string) {
 	s.volumes[volumeID].Status = "attaching"
 }
 
+// LoseAttachment deletes the newest attachment and leaves its volume reserved, as a Cinder does that was killed between the two writes that
+// create an attachment.
+func (s *Server) LoseAttachment() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := slices.Max(slices.Collect(maps.Keys(s.uses)))
+	s.volumes[s.uses[id].VolumeID].Status = "reserved"
+	delete(s.uses, id)
+}
+
 // AttachServer attaches a volume to a server, as Nova does.
 func (s *Server) AttachServer(volumeID, server string) {
 	s.mu.Lock()
