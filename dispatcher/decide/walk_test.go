@@ -26,6 +26,7 @@ var verdicts = []contract.Verdict{
 func every(t *testing.T, f func(View)) {
 	t.Helper()
 	everyCommon(t, f)
+	everyRetained(t, f)
 	everyMismatch(t, f)
 	everyRival(t, f)
 	everyAttached(t, f)
@@ -65,6 +66,25 @@ func everyCommon(t *testing.T, f func(View)) {
 					for _, runs := range histories {
 						f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs})
 					}
+				}
+			}
+		}
+	}
+}
+
+// everyRetained adds what is known of the record of the run that wrote a PV with the policy Retain.
+func everyRetained(t *testing.T, f func(View)) {
+	t.Helper()
+	histories := buildOnce(t, histories)
+	for _, volume := range volumes() {
+		if !volume.HasFinalizer || volume.PolicyDelete {
+			continue
+		}
+		for _, known := range []Volume{{Unreleased: true}, {ReleasedHere: true}, {Unreleased: true, ReleasedHere: true}} {
+			volume.Unreleased, volume.ReleasedHere = known.Unreleased, known.ReleasedHere
+			for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
+				for _, runs := range histories {
+					f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
 				}
 			}
 		}
