@@ -54,7 +54,7 @@ func (b *Backend) attachment(ctx context.Context, v volume.Volume, a volume.Acce
 	return Attachment{}, err
 }
 
-// ownAttachments lists the volume's attachments. The volume is the claim's, so that every attachment was made by a
+// ownAttachments lists the volume's attachments, first those that export it. The volume is the claim's, so that every attachment was made by a
 // run of this image, unless Nova made it.
 func (b *Backend) ownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
 	all, err := b.cinder.Attachments(ctx, v.ID)
@@ -66,8 +66,18 @@ func (b *Backend) ownAttachments(ctx context.Context, v volume.Volume) ([]Attach
 			return nil, inUseBy(v, "server "+one.Server)
 		}
 	}
-	slices.SortFunc(all, func(x, y Attachment) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortFunc(all, func(x, y Attachment) int {
+		return cmp.Or(cmp.Compare(y.Connection.Kind, x.Connection.Kind), cmp.Compare(x.ID, y.ID))
+	})
 	return all, nil
+}
+
+// knownAttachments is ownAttachments, or nothing of a Cinder that knows no attachments.
+func (b *Backend) knownAttachments(ctx context.Context, v volume.Volume) ([]Attachment, error) {
+	if known, err := b.knowsAttachments(ctx); err != nil || !known {
+		return nil, err
+	}
+	return b.ownAttachments(ctx, v)
 }
 
 func inUseBy(v volume.Volume, whom string) error {

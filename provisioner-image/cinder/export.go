@@ -114,14 +114,15 @@ func (b *Backend) knowsAttachments(ctx context.Context) (bool, error) {
 }
 
 // reserve gets the volume again when Cinder refuses or does not answer: an overlapping run, or this very request, may
-// have reserved it for the same claim.
+// have reserved it for the same claim. A server may have, too.
 func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	err := b.cinder.Reserve(ctx, v.ID)
 	if err == nil {
 		return nil
 	}
-	if now, getErr := b.cinder.Get(ctx, v.ID); getErr == nil && isReserved(now) {
-		return nil
+	if now, getErr := b.cinder.Get(ctx, v.ID); getErr != nil || now.Status != attaching {
+		return err
 	}
+	_, err = b.knownAttachments(ctx, v)
 	return err
 }

@@ -13,13 +13,7 @@ import (
 func (b *Backend) initialize(
 	ctx context.Context, v volume.Volume, a volume.Access,
 ) (volume.Connection, volume.Access, error) {
-	var err error
-	switch v.Status {
-	case available:
-		err = b.reserve(ctx, v)
-	case inUse:
-		err = b.checkHost(ctx, v, a)
-	}
+	v, err := b.lock(ctx, v, a)
 	if err != nil {
 		return volume.Connection{}, a, err
 	}
@@ -29,6 +23,23 @@ func (b *Backend) initialize(
 		err = b.attachHost(ctx, v, a)
 	}
 	return c, a, err
+}
+
+// lock reserves the volume, unless an earlier run did or this image's host has attached it, and returns it as it was before. It first ends what a Cinder
+// that was killed has left of an attachment: the next one would be a second.
+func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_ volume.Volume, err error) {
+	switch v.Status {
+	case attaching:
+		v, err = b.endUnfinished(ctx, v)
+	case reserved:
+		v, err = b.free(ctx, v)
+	case inUse:
+		err = b.checkHost(ctx, v, a)
+	}
+	if err == nil && (v.Status == available || v.Status == reserved) {
+		err = b.reserve(ctx, v)
+	}
+	return v, err
 }
 
 // attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume that is only reserved. It
@@ -81,14 +92,17 @@ func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume
 // run that was killed or by an older image. A failure leaves the attachment as it was. Repeating it does no harm.
 func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	ours, err := b.hostAttachments(ctx, v, a)
+	if err == nil && len(ours) == 0 {
+		v, err = b.endUnfinished(ctx, v)
+	}
 	if err != nil {
 		return v, err
 	}
 	if len(ours) == 0 && v.Status == errorAttaching {
 		ours = []string{""} // Cinder shows no attachment that failed
 	}
-	if len(ours) == 0 && !isReserved(v) {
-		return v, nil
+	if len(ours) == 0 {
+		return b.unreserve(ctx, v, a)
 	}
 	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
 		return v, err
@@ -96,7 +110,7 @@ func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Acc
 	if v, err = b.detachHost(ctx, v, ours); err != nil {
 		return v, err
 	}
-	return v, b.endReservation(ctx, v)
+	return v, b.cinder.Unreserve(ctx, v.ID)
 }
 
 // detachHost ends the attachments to the host, and returns the volume as it is then.
@@ -105,9 +119,6 @@ func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string
 		if err := b.cinder.DetachHost(ctx, v.ID, id); err != nil {
 			return v, err
 		}
-	}
-	if len(ours) == 0 {
-		return v, nil
 	}
 	return b.afterDetach(ctx, v)
 }

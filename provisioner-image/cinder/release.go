@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -38,16 +39,9 @@ func (b *Backend) detach(
 	if areOfHost(ours) {
 		return b.releaseHost(ctx, v, a)
 	}
-	for _, one := range ours {
-		if err := volume.IgnoreGone(b.cinder.Detach(ctx, one.ID)); err != nil {
-			return v, err
-		}
-	}
-	if len(ours) > 0 {
-		var err error
-		if v, err = b.afterDetach(ctx, v); err != nil {
-			return v, err
-		}
+	v, err := b.endAll(ctx, v, ours)
+	if err != nil {
+		return v, err
 	}
 	return b.unreserve(ctx, v, a)
 }
@@ -64,46 +58,63 @@ func (b *Backend) afterDetach(ctx context.Context, v volume.Volume) (volume.Volu
 // unreserve removes the export and the reservation. Cinder may do the second with the first; repeating it does no
 // harm. A volume in use is left as it is.
 func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
-	if !isReserved(v) {
-		return v, nil
+	switch v.Status {
+	case attaching:
+		if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
+			return v, err
+		}
+		return v, b.cinder.Unreserve(ctx, v.ID)
+	case reserved:
+		return b.free(ctx, v)
 	}
-	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
-		return v, err
-	}
-	return v, b.endReservation(ctx, v)
+	return v, nil
 }
 
-// endReservation ends a reservation by either workflow.
-func (b *Backend) endReservation(ctx context.Context, v volume.Volume) error {
-	if err := b.cinder.Unreserve(ctx, v.ID); err != nil || v.Status != reserved {
-		return err
-	}
-	return b.freeIfForgotten(ctx, v)
-}
-
-// createPause is how long Cinder may take between the two writes that create an attachment. A create whose client was killed is still executed.
+// createPause is how much later a reserved volume is looked at a second time: Cinder may still be creating an attachment for a run that was
+// killed.
 const createPause = 3 * time.Second
 
-// freeIfForgotten frees a volume that has no attachment but stays reserved: Cinder was killed between the two writes that create an
-// attachment. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
-func (b *Backend) freeIfForgotten(ctx context.Context, v volume.Volume) error {
-	for _, pause := range []time.Duration{0, createPause} {
-		if err := b.wait(ctx, pause); err != nil {
-			return err
-		}
-		if isForgotten, err := b.isForgotten(ctx, v.ID); err != nil || !isForgotten {
-			return err
-		}
+// free ends a reservation by attachments that export nothing, and one without an attachment: Cinder was killed between the two writes that
+// create one. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
+func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+	v, err := b.endUnfinished(ctx, v)
+	if err != nil || v.Status != reserved {
+		return v, err
 	}
-	return b.cinder.DetachHost(ctx, v.ID, "")
+	if err := b.wait(ctx, createPause); err != nil {
+		return v, err
+	}
+	if v, err = b.cinder.Get(ctx, v.ID); err != nil || v.Status != reserved {
+		return v, err
+	}
+	if all, err := b.ownAttachments(ctx, v); err != nil || len(all) > 0 {
+		return v, err
+	}
+	if err := b.cinder.DetachHost(ctx, v.ID, ""); err != nil {
+		return v, err
+	}
+	return b.afterDetach(ctx, v)
 }
 
-// isForgotten reports whether the volume is reserved without an attachment.
-func (b *Backend) isForgotten(ctx context.Context, id string) (bool, error) {
-	now, err := b.cinder.Get(ctx, id)
-	if err != nil || now.Status != reserved {
-		return false, err
+// endUnfinished deletes the attachments that export nothing, and returns the volume as it is then: Cinder was killed while it made one, or
+// made it late.
+func (b *Backend) endUnfinished(ctx context.Context, v volume.Volume) (volume.Volume, error) {
+	all, err := b.knownAttachments(ctx, v)
+	if err != nil {
+		return v, err
 	}
-	ours, err := b.ownAttachments(ctx, now)
-	return len(ours) == 0 && err == nil, err
+	return b.endAll(ctx, v, slices.DeleteFunc(all, func(one Attachment) bool { return one.Status == attached || !one.Connection.IsEmpty() }))
+}
+
+// endAll deletes attachments, and returns the volume as it is then.
+func (b *Backend) endAll(ctx context.Context, v volume.Volume, all []Attachment) (volume.Volume, error) {
+	for _, one := range all {
+		if err := volume.IgnoreGone(b.cinder.Detach(ctx, one.ID)); err != nil {
+			return v, err
+		}
+	}
+	if len(all) == 0 {
+		return v, nil
+	}
+	return b.afterDetach(ctx, v)
 }

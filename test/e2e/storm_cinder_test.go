@@ -15,7 +15,7 @@ import (
 const forgetsAfter = 90 * time.Second
 
 // afterReset is what an administrator of Cinder says that a volume is, by what Cinder says that it is doing with it.
-var afterReset = map[string]string{"creating": "error", "deleting": "error", "extending": "in-use", "detaching": "in-use"}
+var afterReset = map[string]string{"creating": "error", "deleting": "error", "error_deleting": "error", "extending": "in-use", "detaching": "in-use"}
 
 // since returns when Cinder has last written about the volume.
 func (v stormVolume) since() (time.Time, error) {

@@ -131,8 +131,16 @@ func (s *Server) detachHost(r *http.Request, v *disk, id string) answer {
 		delete(s.uses, u.ID)
 		v.exported = false
 	}
-	v.Status, v.attached = s.statusAfterDetach(v), false
+	v.Status, v.attached = s.statusAfterHost(v), false
 	return answer{http.StatusAccepted, nil}
+}
+
+// statusAfterHost is statusAfterDetach, but an older Cinder does not look at the statuses of the attachments that are left.
+func (s *Server) statusAfterHost(v *disk) string {
+	if s.Release < xena && len(s.usesOf(v.ID)) > 0 {
+		return "in-use"
+	}
+	return s.statusAfterDetach(v)
 }
 
 func (v *disk) reserve() answer {
@@ -190,7 +198,7 @@ func (s *Server) endReservation(v *disk) {
 		return
 	}
 	v.Status = "available"
-	if s.isAttached(v) {
+	if len(s.usesOf(v.ID)) > 0 {
 		v.Status = "in-use"
 	}
 }

@@ -63,14 +63,19 @@ func (s *Server) LeaveReserved(volumeID string) {
 	s.volumes[volumeID].Status = "attaching"
 }
 
-// LoseAttachment deletes the newest attachment and leaves its volume reserved, as a Cinder does that was killed between the two writes that
-// create an attachment.
-func (s *Server) LoseAttachment() {
+// DieAttaching makes the newest attachment what a Cinder leaves of it that was killed between the two writes that create one: that to a host is not finished
+// and shown in no volume, any other does not exist, and its volume is reserved.
+func (s *Server) DieAttaching() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := slices.Max(slices.Collect(maps.Keys(s.uses)))
-	s.volumes[s.uses[id].VolumeID].Status = "reserved"
-	delete(s.uses, id)
+	u := s.uses[slices.Max(slices.Collect(maps.Keys(s.uses)))]
+	v := s.volumes[u.VolumeID]
+	if u.mountPoint != "" {
+		u.Status, u.host, u.mountPoint, v.Status = "attaching", "", "", "attaching"
+		return
+	}
+	v.Status = "reserved"
+	delete(s.uses, u.ID)
 }
 
 // AttachServer attaches a volume to a server, as Nova does.
