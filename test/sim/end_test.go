@@ -45,17 +45,31 @@ var forgets = regexp.MustCompile(regexp.QuoteMeta(jobs.AnnForget) + "=([0-9a-f-]
 // deletes finds the pod that an event names to be deleted.
 var deletes = regexp.MustCompile("kubectl -n ([a-z0-9-]+) delete pod ([a-z0-9.-]+)$")
 
+// deletesIfLeft finds the pod that an event names to be deleted if it waits for its gate and its Job no longer exists.
+var deletesIfLeft = regexp.MustCompile("the pod ([a-z0-9.-]+) of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it$")
+
 // deleteLeftPods deletes the pods that fresh events name since their Jobs were deleted without them.
 func (w *world) deleteLeftPods() {
 	for _, e := range w.Events.About("", "RunNotConfirmed") {
-		found := deletes.FindStringSubmatch(e.Note)
-		if found == nil || !w.said().isFresh(e) {
+		if !w.said().isFresh(e) {
 			continue
 		}
-		if pod := fakecluster.Get[*corev1.Pod](w, found[1], found[2]); pod != nil && pod.DeletionTimestamp == nil {
+		for _, pod := range fakecluster.ListOf(w, func(pod *corev1.Pod) bool { return isToDelete(e.Note, pod) }) {
 			w.do("an administrator deletes the pod "+pod.Name+", which its Job has left", func() { fakecluster.Delete(w, fakecluster.Admin, pod) })
 		}
 	}
+}
+
+// isToDelete reports whether a note asks to delete the pod.
+func isToDelete(note string, pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	if found := deletesIfLeft.FindStringSubmatch(note); found != nil {
+		return found[1] == pod.Name && runs.IsLeftGated(pod)
+	}
+	found := deletes.FindStringSubmatch(note)
+	return found != nil && found[1] == pod.Namespace && found[2] == pod.Name
 }
 
 // doAsEventsSay does as events of the last minutes say: an administrator deletes pods that nothing starts, and, where a revision does not exist any more,

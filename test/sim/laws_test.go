@@ -94,7 +94,7 @@ func (w *world) state(ever map[string]*corev1.PersistentVolumeClaim) audit.State
 }
 
 // isUsersToChange reports whether a claim cannot be served as it is: it is to be a clone of one that is not bound, does not exist any more, is of
-// another class now, or has grown since, or was handed a larger volume; or it names a PV that it cannot be bound to.
+// another class now, or has grown since, or was handed a larger volume or one of another class; or it names a PV that it cannot be bound to.
 func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound:
@@ -109,7 +109,8 @@ func (w *world) isUsersToChange(claim *corev1.PersistentVolumeClaim) bool {
 		return true
 	}
 	wants, pv := claim.Spec.Resources.Requests.Storage(), fakecluster.Get[*corev1.PersistentVolume](w, "", source.Spec.VolumeName)
-	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 || pv != nil && pv.Spec.Capacity.Storage().Cmp(*wants) > 0
+	return source.Spec.Resources.Requests.Storage().Cmp(*wants) > 0 ||
+		pv != nil && (pv.Spec.Capacity.Storage().Cmp(*wants) > 0 || pv.Spec.StorageClassName != *claim.Spec.StorageClassName)
 }
 
 // volumes returns how many volumes there are for each claim, by its UID.
