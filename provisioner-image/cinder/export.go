@@ -123,6 +123,5 @@ func (b *Backend) reserve(ctx context.Context, v volume.Volume) error {
 	if now, getErr := b.cinder.Get(ctx, v.ID); getErr != nil || now.Status != attaching {
 		return err
 	}
-	_, err = b.knownAttachments(ctx, v)
-	return err
+	return b.checkConnected(ctx, v)
 }

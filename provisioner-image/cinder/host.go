@@ -25,12 +25,14 @@ func (b *Backend) initialize(
 	return c, a, err
 }
 
-// lock reserves the volume, unless an earlier run did or this image's host has attached it, and returns it as it was before. It first ends what a Cinder
-// that was killed has left of an attachment: the next one would be a second.
+// lock reserves the volume, unless an earlier run did or this image's host has attached it, and returns it as it was before. It first deletes what a
+// killed Cinder has left of an attachment: os-attach would create a second one.
 func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_ volume.Volume, err error) {
 	switch v.Status {
 	case attaching:
-		v, err = b.endUnfinished(ctx, v)
+		if v, err = b.endUnfinished(ctx, v); err == nil {
+			err = b.checkConnected(ctx, v)
+		}
 	case reserved:
 		v, err = b.free(ctx, v)
 	case inUse:
@@ -40,6 +42,15 @@ func (b *Backend) lock(ctx context.Context, v volume.Volume, a volume.Access) (_
 		err = b.reserve(ctx, v)
 	}
 	return v, err
+}
+
+// checkConnected refuses a volume that a server has, or that an attachment exports: the older workflow makes none that does.
+func (b *Backend) checkConnected(ctx context.Context, v volume.Volume) error {
+	all, err := b.knownAttachments(ctx, v)
+	if err == nil && slices.ContainsFunc(all, isConnected) {
+		err = inUseBy(v, "another client")
+	}
+	return err
 }
 
 // attachHost ends the older workflow, after which the volume is in use: Cinder clones no volume that is only reserved. It
@@ -92,16 +103,15 @@ func (b *Backend) hostAttachments(ctx context.Context, v volume.Volume, a volume
 // run that was killed or by an older image. A failure leaves the attachment as it was. Repeating it does no harm.
 func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	ours, err := b.hostAttachments(ctx, v, a)
-	if err == nil && len(ours) == 0 {
-		v, err = b.endUnfinished(ctx, v)
-	}
 	if err != nil {
 		return v, err
 	}
-	if len(ours) == 0 && v.Status == errorAttaching {
-		ours = []string{""} // Cinder shows no attachment that failed
+	mayBeExported := len(ours) > 0 || v.Status == attaching || v.Status == errorAttaching
+	// Of two attachments Cinder terminates neither.
+	if v, err = b.endUnfinished(ctx, v); err != nil {
+		return v, err
 	}
-	if len(ours) == 0 {
+	if !mayBeExported {
 		return b.unreserve(ctx, v, a)
 	}
 	if err := b.cinder.Terminate(ctx, v.ID, a.Client); err != nil {
@@ -115,10 +125,16 @@ func (b *Backend) releaseHost(ctx context.Context, v volume.Volume, a volume.Acc
 
 // detachHost ends the attachments to the host, and returns the volume as it is then.
 func (b *Backend) detachHost(ctx context.Context, v volume.Volume, ours []string) (volume.Volume, error) {
+	if len(ours) == 0 && v.Status == errorAttaching {
+		ours = []string{""} // Cinder shows no attachment that failed
+	}
 	for _, id := range ours {
 		if err := b.cinder.DetachHost(ctx, v.ID, id); err != nil {
 			return v, err
 		}
+	}
+	if len(ours) == 0 {
+		return v, nil
 	}
 	return b.afterDetach(ctx, v)
 }

@@ -21,7 +21,7 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		return b.releaseHost(ctx, v, a)
 	}
 	if a.ID != "" {
-		// The recorded attachment is the only one to delete. Others belong to other clients.
+		// The recorded attachment is the only connected one to delete. Others belong to other clients.
 		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
 	ours, err := b.ownAttachments(ctx, v)
@@ -55,7 +55,7 @@ func (b *Backend) afterDetach(ctx context.Context, v volume.Volume) (volume.Volu
 	return b.untilIdle(ctx, now)
 }
 
-// unreserve removes the export and the reservation. Cinder may do the second with the first; repeating it does no
+// unreserve ends a reservation, and the export that one by the older workflow may have. Cinder may do the second with the first; repeating it does no
 // harm. A volume in use is left as it is.
 func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Access) (volume.Volume, error) {
 	switch v.Status {
@@ -70,12 +70,12 @@ func (b *Backend) unreserve(ctx context.Context, v volume.Volume, a volume.Acces
 	return v, nil
 }
 
-// createPause is how much later a reserved volume is looked at a second time: Cinder may still be creating an attachment for a run that was
-// killed.
+// createPause is how much later an attachment, or a volume without one, is looked at a second time: Cinder may still be creating the attachment of a
+// run that was killed.
 const createPause = 3 * time.Second
 
-// free ends a reservation by attachments that export nothing, and one without an attachment: Cinder was killed between the two writes that
-// create one. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
+// free deletes unfinished attachments, and then resets a volume that is reserved without one: Cinder was killed between the two writes that create an
+// attachment. It refuses to attach or to delete such a volume for ever, and Unreserve leaves it as it is.
 func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, error) {
 	v, err := b.endUnfinished(ctx, v)
 	if err != nil || v.Status != reserved {
@@ -87,7 +87,7 @@ func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, err
 	if v, err = b.cinder.Get(ctx, v.ID); err != nil || v.Status != reserved {
 		return v, err
 	}
-	if all, err := b.ownAttachments(ctx, v); err != nil || len(all) > 0 {
+	if all, err := b.knownAttachments(ctx, v); err != nil || len(all) > 0 {
 		return v, err
 	}
 	if err := b.cinder.DetachHost(ctx, v.ID, ""); err != nil {
@@ -96,15 +96,33 @@ func (b *Backend) free(ctx context.Context, v volume.Volume) (volume.Volume, err
 	return b.afterDetach(ctx, v)
 }
 
-// endUnfinished deletes the attachments that export nothing, and returns the volume as it is then: Cinder was killed while it made one, or
-// made it late.
+// endUnfinished deletes the attachments that a killed Cinder has not finished, or that it has created late, and returns the volume as it is then. Those of
+// a run at work look the same, for a moment: only what is still unfinished at a second look is deleted.
 func (b *Backend) endUnfinished(ctx context.Context, v volume.Volume) (volume.Volume, error) {
-	all, err := b.knownAttachments(ctx, v)
+	before, err := b.unfinished(ctx, v)
+	if err != nil || len(before) == 0 {
+		return v, err
+	}
+	if err := b.wait(ctx, createPause); err != nil {
+		return v, err
+	}
+	now, err := b.unfinished(ctx, v)
 	if err != nil {
 		return v, err
 	}
-	return b.endAll(ctx, v, slices.DeleteFunc(all, func(one Attachment) bool { return one.Status == attached || !one.Connection.IsEmpty() }))
+	isNew := func(one Attachment) bool {
+		return !slices.ContainsFunc(before, func(old Attachment) bool { return old.ID == one.ID })
+	}
+	return b.endAll(ctx, v, slices.DeleteFunc(now, isNew))
 }
+
+// unfinished lists the attachments that are neither completed nor connected.
+func (b *Backend) unfinished(ctx context.Context, v volume.Volume) ([]Attachment, error) {
+	all, err := b.knownAttachments(ctx, v)
+	return slices.DeleteFunc(all, func(one Attachment) bool { return one.Status == attached || isConnected(one) }), err
+}
+
+func isConnected(one Attachment) bool { return !one.Connection.IsEmpty() }
 
 // endAll deletes attachments, and returns the volume as it is then.
 func (b *Backend) endAll(ctx context.Context, v volume.Volume, all []Attachment) (volume.Volume, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
@@ -104,22 +105,98 @@ func TestAReservedVolumeWhoseAttachmentAppearsLateIsNotFreed(t *testing.T) {
 	}
 }
 
-// Neither is what a server holds, nor what another client does.
+// A reserved volume that someone else holds is neither freed, nor exported by the older workflow.
 func TestAReservedVolumeThatSomeoneElseHoldsIsNotFreed(t *testing.T) {
-	for whom, attachAs := range map[string]func(s *cindertest.Server, id string){
-		"a server":       func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
-		"another client": func(s *cindertest.Server, id string) { s.Attach(id, "attached") },
+	for whom, attachAs := range map[string]func(t *testing.T, s *cindertest.Server, id string){
+		"a server":                    func(_ *testing.T, s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
+		"another client":              func(_ *testing.T, s *cindertest.Server, id string) { s.Attach(id, "attached") },
+		"a client that is connecting": connecting,
 	} {
 		for _, method := range []volume.Method{cinder.Attachments, cinder.Reserve} {
 			keeper, server := start(t)
-			id := server.AddNamed(wanted.Name, "reserved", owned(uid))
-			attachAs(server, id)
+			id := server.AddNamed(wanted.Name, "available", owned(uid))
+			attachAs(t, server, id)
 			server.SetStatus(id, "reserved")
 			held, did := volume.Access{Method: method, Client: connector, ID: "gone"}, actions(server)
+			if method == cinder.Reserve {
+				if _, _, err := keeper.Export(t.Context(), volume.Volume{ID: id, Status: "reserved"}, held); err == nil {
+					t.Errorf("%s: exported after %q", whom, *did)
+				}
+			}
 			err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: held})
 			if err == nil || len(server.Attachments()) != 1 || slices.Contains(*did, "os-detach") {
 				t.Errorf("%s, %s: %v after %q, attached %v", whom, method, err, *did, server.Attachments())
 			}
+		}
+	}
+}
+
+// connecting connects an attachment of another client, which has not completed it.
+func connecting(t *testing.T, s *cindertest.Server, id string) {
+	t.Helper()
+	c := connect(t, credentials.Login{Endpoint: s.Endpoint()})
+	one, err := c.Attach(t.Context(), id)
+	if err == nil {
+		_, err = c.Connect(t.Context(), one.ID, connector)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The older workflow would export a volume that another client is connecting to.
+func TestReserveRefusesAVolumeThatAnotherClientIsConnectingTo(t *testing.T) {
+	for _, isSeen := range []bool{true, false} {
+		keeper, server := start(t)
+		v := ensured(t, keeper)
+		connecting(t, server, v.ID)
+		if isSeen {
+			v = ensured(t, keeper)
+		}
+		did := actions(server)
+		_, _, err := keeper.Export(t.Context(), v, reserve)
+		if !volume.Is(err, volume.Busy) || slices.Contains(*did, "os-initialize_connection") {
+			t.Errorf("seen %t: %v after %q", isSeen, err, *did)
+		}
+	}
+}
+
+// A run at work has an attachment that is not finished, for a moment.
+func TestAnAttachmentThatIsFinishedMeanwhileStays(t *testing.T) {
+	server := cindertest.New()
+	t.Cleanup(server.Close)
+	c := connect(t, credentials.Login{Endpoint: server.Endpoint()})
+	id := server.AddNamed(wanted.Name, "available", owned(uid))
+	server.AttachHost(id, "nodes", body.MountPoint)
+	server.DieAttaching()
+	all := server.Attachments()
+	finish := func(ctx context.Context, d time.Duration) error {
+		if d > 0 {
+			return c.Complete(ctx, all[0])
+		}
+		return nil
+	}
+	keeper := volume.NewKeeper(cinder.NewBackend(c, finish), finish)
+	_, _, err := keeper.Export(t.Context(), ensured(t, keeper), reserve)
+	if got := server.Attachments(); !slices.Equal(got, all) {
+		t.Errorf("%v, attached %v, before %v", err, got, all)
+	}
+}
+
+// A Cinder without attachments is not asked for any.
+func TestAReservationIsCompletedAndEndedWithoutAttachments(t *testing.T) {
+	for _, isExported := range []bool{true, false} {
+		keeper, server := start(t)
+		server.MaxMicro = 0
+		id := ensured(t, keeper).ID
+		server.LeaveReserved(id)
+		if isExported {
+			if _, _, err := keeper.Export(t.Context(), ensured(t, keeper), reserve); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: reserve}); err != nil || ids(server) != "" {
+			t.Errorf("exported %t: %v, left %s", isExported, err, ids(server))
 		}
 	}
 }
@@ -153,7 +230,7 @@ func TestAnAttachmentThatCinderMadeLateIsEnded(t *testing.T) {
 	}
 }
 
-// So it is on each Cinder that makes attachments without a server.
+// TestAnAttachmentThatCinderMadeLateIsEnded on each Cinder that makes attachments without a server.
 func TestAVolumeWithAnAttachmentThatCinderMadeLateIsRemoved(t *testing.T) {
 	onCinders(t, []int{21, 26, 28}, func(t *testing.T, login credentials.Login) {
 		t.Helper()
@@ -191,9 +268,8 @@ func TestAnAttachmentToTheHostThatCinderDidNotFinishIsEnded(t *testing.T) {
 				keeper, server := start(t)
 				server.SetRelease(release)
 				access := volume.Access{Method: method, Client: connector}
-				id := ensured(t, keeper).ID
-				server.Attach(id, "attaching")
-				server.SetStatus(id, "attaching")
+				server.AttachHost(ensured(t, keeper).ID, "", body.MountPoint)
+				server.DieAttaching()
 				v := ensured(t, keeper)
 				target := volume.Target{UID: uid, Name: wanted.Name, Undo: true, Access: access}
 				if isExported {
@@ -203,10 +279,30 @@ func TestAnAttachmentToTheHostThatCinderDidNotFinishIsEnded(t *testing.T) {
 					}
 					target = volume.Target{UID: uid, ID: v.ID, Noted: true, Access: held}
 				}
+				did := actions(server)
 				if _, err := keeper.Remove(t.Context(), target); err != nil || ids(server) != "" {
 					t.Errorf("Cinder %d, %s, exported %t: %v, left %s, attached %v", release, method, isExported, err, ids(server), server.Attachments())
 				}
+				if method == cinder.Reserve && !slices.Contains(*did, "os-terminate_connection") {
+					t.Errorf("Cinder %d, exported %t: the export stays after %q", release, isExported, *did)
+				}
 			}
+		}
+	}
+}
+
+// Cinder refuses to end the export of a volume with two attachments.
+func TestAnAttachmentThatCinderDidNotFinishBesideOursIsEnded(t *testing.T) {
+	for _, release := range cindertest.Releases() {
+		keeper, server := start(t)
+		server.SetRelease(release)
+		held := exportTwice(t, keeper, reserve)
+		id := server.Volumes()[0].ID
+		server.AttachHost(id, "", body.MountPoint)
+		server.DieAttaching()
+		server.SetStatus(id, "in-use")
+		if err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: held}); err != nil || ids(server) != "" {
+			t.Errorf("Cinder %d: %v, left %s, attached %v", release, err, ids(server), server.Attachments())
 		}
 	}
 }

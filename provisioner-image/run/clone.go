@@ -30,7 +30,7 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 		return cannotClone(from, "its PersistentVolume %s is not bound to it", from.PVName)
 	}
 	if class := there.Spec.StorageClassName; class != task.Request.Class {
-		return cannotClone(from, "it is of storage class %q, ask for the same class", class)
+		return cannotClone(from, "its volume is of storage class %q, ask for the same class", class)
 	}
 	record, err := pv.ReadRecord(there, pv.Record{})
 	if err != nil {

@@ -143,7 +143,7 @@ func TestCloneIsRefused(t *testing.T) {
 		},
 		"another class": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "gold" },
-			contract.ExitBadRequest, `it is of storage class "gold"`,
+			contract.ExitBadRequest, `its volume is of storage class "gold"`,
 		},
 		"another provisioner's": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { delete(v.Annotations, "flex-provisioner.io/cinder-volume-id") },

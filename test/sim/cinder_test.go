@@ -30,7 +30,7 @@ const cinderImage = "localhost/cinder:v1"
 // storage is the Cinder of a world.
 type storage struct {
 	*cindertest.Server
-	// down, lossy and dies are faults: no request arrives, answers get lost, the next attachment is created by half.
+	// down, lossy and dies are faults: no request arrives, answers get lost, Cinder dies while it creates the next attachment.
 	down, lossy, dies bool
 	// elsewhere is another project of the same Cinder, in which nothing can be made. project is that to which the login leads.
 	elsewhere *cindertest.Server
@@ -177,7 +177,8 @@ func (t *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// diesAfter reports whether Cinder has died between the two writes of a request, if this has created an attachment. There were so many before. Cinder is up again at once.
+// diesAfter reports whether Cinder has died between the two writes of a request, if this has created an attachment; before is how many attachments there were. Cinder is up again
+// at once.
 func (s *storage) diesAfter(before int) bool {
 	if !s.dies || len(s.Attachments()) <= before {
 		return false

@@ -63,8 +63,8 @@ func (s *Server) LeaveReserved(volumeID string) {
 	s.volumes[volumeID].Status = "attaching"
 }
 
-// DieAttaching makes the newest attachment what a Cinder leaves of it that was killed between the two writes that create one: that to a host is not finished
-// and shown in no volume, any other does not exist, and its volume is reserved.
+// DieAttaching makes the newest attachment what a Cinder leaves behind that is killed between the two writes that create it: one to a host is not finished,
+// and its volume does not show it; any other does not exist, and its volume is reserved.
 func (s *Server) DieAttaching() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *Server) detach(r *http.Request, u *use, v *disk) answer {
 		return erred()
 	}
 	delete(s.uses, u.ID)
-	v.Status, v.exported = s.statusAfterDetach(v), false
+	v.Status, v.exported = s.statusAfterDetach(v), v.exported && len(u.Info) == 0
 	left := []use{}
 	for _, other := range s.usesOf(v.ID) {
 		left = append(left, *other)
