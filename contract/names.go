@@ -9,8 +9,7 @@ const Domain = ProvisionerName + "/"
 // Names of provisioners.
 const (
 	// ProvisionerName is the provisioner that a StorageClass names, unless the dispatcher runs
-	// with another --provisioner-name. It has no slash, so that a CSIDriver can have the same name: the scheduler
-	// finds the storage capacity of a class by it.
+	// with another --provisioner-name. It has no slash, so that a CSIDriver can have the same name.
 	ProvisionerName = "flex-provisioner.io"
 	// OldPluginName is accepted as a config's plugin-name, because the original design used it. It can
 	// never be a StorageClass's provisioner: the PV controller treats every kubernetes.io/ name as an

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -30,9 +29,6 @@ const (
 	systemNamespace = "flex-system"
 	configNamespace = "flex-provisioner"
 )
-
-// maxDriverName is the API server's limit on the name of a CSIDriver.
-const maxDriverName = 63
 
 // What a claim with a Job of its own costs, and how many of them are to be served in a second. That is about twice what
 // kube-controller-manager makes of Jobs with ten times its default requests, so a burst does not wait for the dispatcher.
@@ -88,7 +84,6 @@ func (s *settings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
 	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
 	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "serve a claim for which no volume exists before kube-controller-manager has asked for one; turn it off where that is run with --enable-dynamic-provisioning=false")
-	f.BoolVar(&s.controller.PublishCapacity, "publish-capacity", false, "tell the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago; only with deploy/publish-capacity, which grants the permissions")
 	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
 	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
@@ -122,9 +117,6 @@ func (s *settings) complete(cfg *rest.Config) error {
 	}
 	if s.controller.KubeAPI == "" {
 		s.controller.KubeAPI = cfg.Host
-	}
-	if name := s.controller.Provisioner; s.controller.PublishCapacity && (len(name) > maxDriverName || len(validation.IsDNS1123Subdomain(name)) > 0) {
-		return fmt.Errorf("--publish-capacity: no CSIDriver can have the name %q: let --provisioner-name be a DNS subdomain of at most %d characters", name, maxDriverName)
 	}
 	if s.controller.Workers < 1 {
 		return fmt.Errorf("--workers=%d: must be 1 or more", s.controller.Workers)

@@ -120,11 +120,7 @@ func (s *settings) checkAccess(ctx context.Context, client kubernetes.Interface)
 	if s.leaderElect {
 		lease = types.NamespacedName{Namespace: s.leaseNamespace, Name: leaseName}
 	}
-	err := admin.CheckAccess(ctx, client, s.namespace, lease)
-	if err == nil && s.controller.PublishCapacity {
-		err = admin.CheckCapacityAccess(ctx, client, s.namespace, s.controller.Provisioner)
-	}
-	return err
+	return admin.CheckAccess(ctx, client, s.namespace, lease)
 }
 
 // Of the clients beside the controller's, each has a rate limiter of its own: events must not hold up the controller, nor either of them the

@@ -20,7 +20,7 @@ func uninstall() *cobra.Command {
 		Long: "uninstall lists every PersistentVolume and Job that carries a finalizer of the dispatcher. With --yes it takes\n" +
 			"the finalizers off: run it after the dispatcher's Deployment has been deleted, and before its namespaces are.\n" +
 			"Claims stay bound, and volumes usable as long as the namespaces of their Secrets exist; but nobody deletes a volume from\n" +
-			"the storage any more. What --publish-capacity has made is deleted, the CSIDriver first: while it exists, the scheduler places no pod of a class without CSIStorageCapacity.",
+			"the storage any more.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := s.connectAsAdmin()

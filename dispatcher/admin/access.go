@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -73,29 +72,6 @@ func CheckAccess(ctx context.Context, client kubernetes.Interface, namespace str
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("the ServiceAccount lacks permissions: %s; compare its roles with deploy/base/dispatcher-rbac.yaml",
-			strings.Join(missing, "; "))
-	}
-	return nil
-}
-
-// CheckCapacityAccess asks whether the dispatcher may publish capacity, in the first config namespace and under the name of its
-// provisioner. RBAC cannot restrict a creation by name.
-func CheckCapacityAccess(ctx context.Context, client kubernetes.Interface, namespace, provisioner string) error {
-	var missing []string
-	for in, needs := range map[scope][]need{
-		{}:                     {{"storage.k8s.io", "csidrivers", []string{"create"}}},
-		{name: provisioner}:    {{"storage.k8s.io", "csidrivers", []string{"get", "patch"}}},
-		{namespace: namespace}: {{"storage.k8s.io", "csistoragecapacities", []string{"list", "watch", "create", "delete"}}},
-	} {
-		more, err := denied(ctx, client, in, needs)
-		if err != nil {
-			return err
-		}
-		missing = append(missing, more...)
-	}
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return fmt.Errorf("--publish-capacity: the ServiceAccount lacks permissions: %s; compare its roles with deploy/publish-capacity/rbac.yaml",
 			strings.Join(missing, "; "))
 	}
 	return nil

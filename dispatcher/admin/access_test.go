@@ -56,30 +56,6 @@ func TestShippedRolesGrantWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// The permissions to publish capacity are apart, for those who want it.
-func TestShippedRolesToPublishCapacityGrantWhatIsNeeded(t *testing.T) {
-	roles := rolesIn(t, "../../deploy/publish-capacity/rbac.yaml")
-	client := asked(func(a authorizationv1.ResourceAttributes) bool {
-		kind := "Role/"
-		if a.Namespace == "" {
-			kind = "ClusterRole/"
-		}
-		return slices.ContainsFunc(roles[kind+"flex-dispatcher-capacity"], func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Resources, a.Resource) && slices.Contains(r.Verbs, a.Verb) &&
-				(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
-		})
-	})
-	if err := admin.CheckCapacityAccess(t.Context(), client, "flex-provisioner", "flex-provisioner.io"); err != nil {
-		t.Error(err)
-	}
-	err := admin.CheckCapacityAccess(t.Context(), client, "flex-provisioner", "example.com")
-	for _, words := range []string{"get csidrivers.storage.k8s.io example.com in the cluster", "patch csidrivers", "publish-capacity/rbac.yaml"} {
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("under another name: %v, which lacks %q", err, words)
-		}
-	}
-}
-
 // resourceAsked returns the resource of a review as roles write it.
 func resourceAsked(a authorizationv1.ResourceAttributes) string {
 	if a.Subresource == "" {

@@ -29,23 +29,16 @@ type Held struct {
 	Volumes []corev1.PersistentVolume
 	// Pods of Jobs, kept to be read.
 	Pods []corev1.Pod
-	// Published is what has no finalizer, and would keep the pods of the provisioner's classes from being scheduled.
-	Published Published
 }
 
-// IsEmpty reports whether there is nothing to release or to delete.
-func (h Held) IsEmpty() bool {
-	return len(h.Jobs)+len(h.Volumes)+len(h.Pods)+len(h.Published.Capacities) == 0 && h.Published.Driver == nil
-}
+// IsEmpty reports whether there is nothing to release.
+func (h Held) IsEmpty() bool { return len(h.Jobs)+len(h.Volumes)+len(h.Pods) == 0 }
 
 // Survey lists what carries the dispatcher's finalizers, in every namespace, since it is not known which ones the
 // dispatcher served. Objects that say that they are another provisioner's are left to that provisioner's dispatcher.
 func Survey(ctx context.Context, client kubernetes.Interface, provisioner string) (Held, error) {
 	var held Held
 	if err := held.survey(ctx, client, provisioner); err != nil {
-		return held, err
-	}
-	if err := held.Published.survey(ctx, client, provisioner); err != nil {
 		return held, err
 	}
 	list, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
@@ -107,9 +100,6 @@ func (h Held) Print(w io.Writer) error {
 			return err
 		}
 	}
-	if err := h.Published.list(w); err != nil {
-		return err
-	}
 	_, err := fmt.Fprintf(w, "%d PersistentVolumes, %d Jobs and %d pods carry finalizers of the dispatcher\n",
 		len(h.Volumes), len(h.Jobs), len(h.Pods))
 	return err
@@ -130,7 +120,7 @@ func claimsOf(job *batchv1.Job) string {
 	return strings.Join(out, ", ")
 }
 
-// Release removes the finalizers, and deletes what was published. It continues after the error of an object and returns the first error.
+// Release removes the finalizers. It continues after the error of an object and returns the first error.
 func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 	var first error
 	keep := func(err error) {
@@ -138,7 +128,6 @@ func (h Held) Release(ctx context.Context, client kubernetes.Interface) error {
 			first = err
 		}
 	}
-	keep(h.Published.remove(ctx, client))
 	for _, pv := range h.Volumes {
 		keep(removeFinalizer(ctx, client.CoreV1().PersistentVolumes(), &pv, contract.FinalizerStorage))
 	}

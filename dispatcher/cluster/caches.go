@@ -30,7 +30,6 @@ type Caches struct {
 
 	claims, pvs, classes, nodes cache.Indexer
 	attachments                 cache.Indexer // VolumeAttachments
-	capacities                  cache.Indexer // nil where no capacity is published
 	namespaces                  map[string]namespaced
 
 	factories []informers.SharedInformerFactory
@@ -53,7 +52,6 @@ func New(client kubernetes.Interface, namespaces []string, grants Grants, h Hand
 	c.warnings.reads = flowcontrol.NewTokenBucketPassiveRateLimiter(warningReads, warningBurst)
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)
-	b.published(namespaces[0], h)
 	for _, ns := range namespaces {
 		c.namespaces[ns] = b.namespaced(ns, h)
 	}

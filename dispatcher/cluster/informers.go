@@ -33,8 +33,6 @@ type Handlers struct {
 	JobUpdated   func(old, now *batchv1.Job)
 	Pod          func(*corev1.Pod) // added and deleted ones
 	PodUpdated   func(old, now *corev1.Pod)
-	// Capacity is nil where no capacity is published: then it is not watched either.
-	Capacity func(*storagev1.CSIStorageCapacity)
 }
 
 // builder adds informers one by one and keeps the first error.

@@ -58,8 +58,6 @@ type Options struct {
 	ListJobs func(ctx context.Context, namespace string) (*metav1.PartialObjectMetadataList, error)
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
-	// PublishCapacity tells the scheduler, by CSIStorageCapacity objects, which nodes had no room a moment ago.
-	PublishCapacity bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
 	// Steps decides how the queues move on in a simulation. It is nil elsewhere.
@@ -81,9 +79,7 @@ type Controller struct {
 	queue queue.Queue[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
 	revisions queue.Queue[string]
-	// capacities is the queue of the classes whose capacity is published, by their labels.
-	capacities queue.Queue[string]
-	hints      hints
+	hints     hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
 	// unserved are the config namespaces in which permissions are missing, or were until its caches are filled. Only
@@ -99,9 +95,8 @@ type Controller struct {
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
-		queue:      queue.New[types.UID]("claims", 50*time.Millisecond, clk, opts.Steps),
-		revisions:  queue.New[string]("revisions", time.Second, clk, opts.Steps),
-		capacities: queue.New[string]("capacities", time.Second, clk, opts.Steps),
+		queue:     queue.New[types.UID]("claims", 50*time.Millisecond, clk, opts.Steps),
+		revisions: queue.New[string]("revisions", time.Second, clk, opts.Steps),
 	}
 	c.latency = latency.New(clk, c.series)
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
@@ -159,14 +154,9 @@ func (c *Controller) Run(ctx context.Context) {
 		for c.processNextRevision(ctx) {
 		}
 	})
-	workers.Go(func() {
-		for c.processNextCapacity(ctx) {
-		}
-	})
 	<-ctx.Done()
 	c.queue.ShutDown()
 	c.revisions.ShutDown()
-	c.capacities.ShutDown()
 	workers.Wait()
 }
 

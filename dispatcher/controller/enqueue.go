@@ -83,7 +83,6 @@ func (c *Controller) enqueueAll() {
 	for _, name := range c.caches.RevisionNames() {
 		c.revisions.Add(name)
 	}
-	c.enqueueCapacities()
 }
 
 // enqueueFirstPV enqueues a PV when this replica begins to lead. atRest counts those that can wait.

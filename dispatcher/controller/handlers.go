@@ -23,16 +23,12 @@ import (
 
 // handlers returns the functions that enqueue the UIDs that a changed object concerns.
 func (c *Controller) handlers() cluster.Handlers {
-	h := cluster.Handlers{
+	return cluster.Handlers{
 		Claim: guarded(c, c.claimChanged), ClaimUpdated: guardedUpdate(c, c.claimUpdated), PV: guarded(c, c.pvChanged), PVUpdated: guardedUpdate(c, c.pvUpdated),
 		Class: guarded(c, c.classChanged), Node: guarded(c, c.nodeChanged), Detached: guarded(c, c.pvDetached), Config: guarded(c, c.configChanged),
 		Account: guarded(c, c.accountChanged), Revision: guarded(c, c.revisionChanged),
 		Job: guarded(c, c.jobChanged), JobUpdated: guardedUpdate(c, c.jobUpdated), Pod: guarded(c, c.podChanged), PodUpdated: guardedUpdate(c, c.podUpdated),
 	}
-	if c.opts.PublishCapacity {
-		h.Capacity = guarded(c, c.capacityChanged)
-	}
-	return h
 }
 
 // claimChanged also enqueues the PV's UID. The claim behind a populator is bound to the PV of another UID, which must
@@ -138,7 +134,6 @@ func (c *Controller) enqueueMembers(uids []string, first string) {
 // about that claim. If the other claims were reconciled at each, the work would grow with their square. The first claim is enqueued for the outcome of
 // each: it releases the pod when all are on record, which stayed for ever when the Job's last change was the outcome of another claim.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
-	c.enqueueFull(now)
 	annotated, only := annotatedClaims(old, now)
 	if !only {
 		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
@@ -193,13 +188,11 @@ func (c *Controller) podChanged(pod *corev1.Pod) {
 
 func (c *Controller) classChanged(class *storagev1.StorageClass) {
 	c.enqueueClass(config.ClassLabel(class.Name))
-	c.enqueueCapacity(config.ClassLabel(class.Name))
 }
 
 func (c *Controller) configChanged(cm *corev1.ConfigMap) {
 	c.enqueueRevisions(cm.Namespace, config.Source{Namespace: cm.Namespace, Name: cm.Name}.RevisionName())
 	c.enqueueClass(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
-	c.enqueueCapacity(config.ClassLabel(cm.Labels[contract.LabelStorageClass]))
 }
 
 func (c *Controller) revisionChanged(stored *appsv1.ControllerRevision) {

@@ -14,7 +14,7 @@ import (
 
 // Each handler gets no object at all, which it cannot handle. client-go would end the process.
 func TestAPanicOfAnyHandlerIsRecoveredFrom(t *testing.T) {
-	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}, PublishCapacity: true})
+	c, err := New(fake.NewClientset(), nil, clock.RealClock{}, Options{Provisioner: "p", Namespaces: []string{"home"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,6 @@ func TestANewLeaderLooksAtWaitingClaimsOverTime(t *testing.T) {
 		}
 		c.queue.ShutDown()
 		c.revisions.ShutDown()
-		c.capacities.ShutDown()
 		stop()
 		c.Stopped()
 		time.Sleep(time.Second)
@@ -111,7 +110,6 @@ func TestANewLeaderLooksAtVolumesAtRestOverTime(t *testing.T) {
 		}
 		c.queue.ShutDown()
 		c.revisions.ShutDown()
-		c.capacities.ShutDown()
 		stop()
 		c.Stopped()
 		time.Sleep(time.Second)

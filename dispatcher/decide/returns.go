@@ -11,10 +11,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 )
 
-// publishWithin is how long after a run a claim waits for the capacity that is published. It is returned then all the
-// same: the scheduler may select the full node again, as it does where no capacity is published.
-const publishWithin = 10 * time.Second
-
 // FullUntil returns until when a run's node counts as full. A run that said nothing of the kind returns the zero time.
 func FullUntil(r Run) time.Time {
 	if r.Verb != contract.Provision || r.Recorded == nil || r.Recorded.Verdict != contract.NoCapacity {
@@ -58,16 +54,9 @@ func (v View) nodeWithRoom() string {
 
 // returnClaim returns a claim to the scheduler after the run p, or without another run because its node is full.
 func (v View) returnClaim(p, full *Run) Action {
-	found := p
-	if full != nil {
-		found = full
-	}
-	published := found.Outcome.Finished.Add(publishWithin)
 	switch {
 	case p.Reschedule == RescheduleAnnounced:
 		return Reschedule{Why: v.whyReturned(p, full)}
-	case v.Provision.Unpublished && found.Outcome.Verdict == contract.NoCapacity && v.Now.Before(published):
-		return Wait{Until: published, Why: "the scheduler is not told yet that the node has no room"}
 	case full != nil:
 		return v.returnWithoutRun(p, full)
 	default:

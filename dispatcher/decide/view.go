@@ -206,9 +206,6 @@ type Target struct {
 	NodeSelected, OnSelectedNode bool
 	// OtherNodes are the nodes that the scheduler may select instead, if a run has found one without room.
 	OtherNodes []string
-	// Unpublished is set if the dispatcher publishes capacity, and what it has published still lets the scheduler
-	// select the node.
-	Unpublished bool
 	// MissingNode names the node where a run would have to go if it no longer exists. NodeGonePolicy is what to do
 	// then.
 	MissingNode    string

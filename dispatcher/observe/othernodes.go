@@ -20,5 +20,4 @@ func (b *Observer) observeOtherNodes(o *Observation) {
 			t.OtherNodes = append(t.OtherNodes, node.Name)
 		}
 	}
-	b.observePublished(o)
 }

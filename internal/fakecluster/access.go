@@ -32,8 +32,6 @@ var resources = map[reflect.Type]string{
 	reflect.TypeFor[*corev1.ServiceAccount]():        "serviceaccounts",
 	reflect.TypeFor[*storagev1.StorageClass]():       "storageclasses",
 	reflect.TypeFor[*storagev1.VolumeAttachment]():   "volumeattachments",
-	reflect.TypeFor[*storagev1.CSIDriver]():          "csidrivers",
-	reflect.TypeFor[*storagev1.CSIStorageCapacity](): "csistoragecapacities",
 }
 
 // ResourceOf returns the resource of an object.

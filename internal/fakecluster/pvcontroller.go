@@ -104,7 +104,7 @@ func (c *Cluster) askProvisioner(claim *corev1.PersistentVolumeClaim) {
 		return
 	case !waitsForConsumer(class):
 	case claim.Annotations[AnnSelectedNode] == "":
-		c.selectNode(claim, class)
+		c.selectNode(claim)
 		return
 	}
 	if claim.Annotations[AnnStorageProvisioner] == class.Provisioner {

@@ -1,14 +1,11 @@
 package fakecluster
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -28,30 +25,15 @@ func SelectNode(node string) func(*corev1.PersistentVolumeClaim) {
 	return func(claim *corev1.PersistentVolumeClaim) { Annotate(claim, AnnSelectedNode, node) }
 }
 
-// selectNode is the scheduler's choice for a claim whose pod it places. It knows of the storage only what is published.
-func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {
-	fits := slices.IndexFunc(c.Choices, func(node string) bool { return c.hasCapacity(claim, class, node) })
-	if fits < 0 {
+// selectNode is the scheduler's choice for a claim whose pod it places. It knows nothing of the storage.
+func (c *Cluster) selectNode(claim *corev1.PersistentVolumeClaim) {
+	if len(c.Choices) == 0 {
 		return
 	}
-	set(c, Scheduler, claim, SelectNode(c.Choices[fits]))
-	if len(c.Choices) > fits+1 {
-		c.Choices = c.Choices[fits+1:]
+	set(c, Scheduler, claim, SelectNode(c.Choices[0]))
+	if len(c.Choices) > 1 {
+		c.Choices = c.Choices[1:]
 	}
-}
-
-// hasCapacity reports whether a node has the capacity for a claim, if a CSIDriver says that capacity is published.
-func (c *Cluster) hasCapacity(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, name string) bool {
-	driver, found := sharedOne[*storagev1.CSIDriver](c, "", class.Provisioner)
-	node, exists := sharedOne[*corev1.Node](c, "", name)
-	if !found || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity || !exists {
-		return true
-	}
-	return slices.ContainsFunc(shared[*storagev1.CSIStorageCapacity](c), func(o *storagev1.CSIStorageCapacity) bool {
-		nodes, err := metav1.LabelSelectorAsSelector(o.NodeTopology)
-		limit := cmp.Or(o.MaximumVolumeSize, o.Capacity)
-		return err == nil && o.StorageClassName == class.Name && nodes.Matches(labels.Set(node.Labels)) && limit.Cmp(*claim.Spec.Resources.Requests.Storage()) >= 0
-	})
 }
 
 // assignNode gives a pod that is about to be written a node: any, unless it must go to some. A pod with a scheduling gate gets none.

@@ -6,15 +6,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // shippedAccount makes a ServiceAccount for the test's own dispatchers, with the permissions that are shipped and no others, and returns its
@@ -69,51 +66,6 @@ func (w *world) untilAllowed(what authorizationv1.ResourceAttributes) {
 			err = fmt.Errorf("it may not %s %s", what.Verb, what.Resource)
 		}
 		return err
-	})
-}
-
-// bindCapacity lets the test's own dispatcher publish capacity under its own provisioner's name, by the roles of deploy/publish-capacity.
-func (w *world) bindCapacity(provisioner string) {
-	w.t.Helper()
-	w.shippedAccount()
-	text, err := os.ReadFile("../../deploy/publish-capacity/rbac.yaml")
-	w.must(err, "read the roles to publish capacity")
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		var role rbacv1.ClusterRole // a Role has no other fields
-		w.must(yaml.Unmarshal([]byte(document), &role), "read a role to publish capacity")
-		switch role.Kind {
-		case "ClusterRole":
-			w.bindCapacityDriver(role.Rules, provisioner)
-		case "Role":
-			_, err := kube.RbacV1().Roles(w.ns).Create(w.ctx(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Rules: role.Rules}, metav1.CreateOptions{})
-			w.must(err, "create the role to publish capacity")
-			w.bindIn(w.ns, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name})
-		}
-	}
-	w.untilAllowed(authorizationv1.ResourceAttributes{Verb: "patch", Group: "storage.k8s.io", Resource: "csidrivers", Name: provisioner})
-	w.untilAllowed(authorizationv1.ResourceAttributes{Verb: "delete", Group: "storage.k8s.io", Resource: "csistoragecapacities", Namespace: w.ns})
-}
-
-// bindCapacityDriver gives the test's own dispatcher the rules for its CSIDriver, whose name is that of its provisioner.
-func (w *world) bindCapacityDriver(rules []rbacv1.PolicyRule, provisioner string) {
-	w.t.Helper()
-	for i := range rules {
-		if len(rules[i].ResourceNames) > 0 {
-			rules[i].ResourceNames = []string{provisioner}
-		}
-	}
-	name := w.ns + "-capacity"
-	_, err := kube.RbacV1().ClusterRoles().Create(w.ctx(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
-	w.must(err, "create the role for the CSIDriver")
-	_, err = kube.RbacV1().ClusterRoleBindings().Create(w.ctx(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{w.ownSubject()},
-	}, metav1.CreateOptions{})
-	w.must(err, "bind the role for the CSIDriver")
-	w.remove(func() {
-		w.gone(kube.RbacV1().ClusterRoleBindings().Delete(w.ctx(), name, metav1.DeleteOptions{}), "ClusterRoleBinding "+name)
-		w.gone(kube.RbacV1().ClusterRoles().Delete(w.ctx(), name, metav1.DeleteOptions{}), "ClusterRole "+name)
 	})
 }
 

@@ -21,13 +21,9 @@ type Request struct {
 	StandIn bool
 }
 
-// What stands in for a shipped account in the end-to-end tests: an account of its name in a namespace of a test, which has the shipped
-// roles there, for a provisioner and its CSIDriver of another name.
-const (
-	standInNamespaces  = "e2e-"
-	standInProvisioner = ".e2e.example.com"
-	shippedProvisioner = "flex-provisioner.io"
-)
+// What stands in for a shipped account in the end-to-end tests is an account of its name in a namespace of a test, which has the shipped
+// roles there.
+const standInNamespaces = "e2e-"
 
 // RequestOf completes a request by the name of its user, and reports whether that is a ServiceAccount. A stand-in counts as the shipped account.
 func (m Manifests) RequestOf(user string, r Request) (Request, bool) {
@@ -36,9 +32,6 @@ func (m Manifests) RequestOf(user string, r Request) (Request, bool) {
 	r.Account = namespace + "/" + name
 	if shipped := m.Account(name); is && shipped != "" && strings.HasPrefix(namespace, standInNamespaces) {
 		r.Account, r.StandIn = shipped, true
-		if strings.HasPrefix(r.Name, standInNamespaces) && strings.HasSuffix(r.Name, standInProvisioner) {
-			r.Name = shippedProvisioner
-		}
 	}
 	return r, is
 }

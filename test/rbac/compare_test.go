@@ -172,8 +172,4 @@ func TestAccountOfATestStandsInForTheShippedOne(t *testing.T) {
 			t.Errorf("%s: %s, want %s", user, got, want)
 		}
 	}
-	r, _ := m.RequestOf("system:serviceaccount:e2e-x-abcde:worker", rbac.Request{Name: "e2e-x-abcde.e2e.example.com"})
-	if r.Name != "flex-provisioner.io" {
-		t.Errorf("the CSIDriver of the stand-in's provisioner counts as %s", r.Name)
-	}
 }

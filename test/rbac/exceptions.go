@@ -14,7 +14,6 @@ const (
 	rerun    = "asked after a creation that failed: the answer to an earlier one was lost"
 	noImage  = "an image of a vendor, which the tests do not have"
 	byPolicy = "no request: provisioner-pv-policy.yaml asks whether the account may, TestBatchWritesNoPVOfAnotherClass"
-	stopped  = "a driver of ours that was changed: TestACSIDriverOfOursThatWasChangedIsPublishingAgain"
 )
 
 // Unused are the permissions that a run of the end-to-end tests need not use.
@@ -22,12 +21,10 @@ var Unused = []Exception{
 	{"flex-dispatcher", "list", "persistentvolumeclaims", streamed},
 	{"flex-dispatcher", "list", "storageclasses.storage.k8s.io", streamed},
 	{"flex-dispatcher", "list", "volumeattachments.storage.k8s.io", streamed},
-	{"flex-dispatcher", "list", "csistoragecapacities.storage.k8s.io", streamed},
 	{"flex-dispatcher", "list", "configmaps", streamed},
 	{"flex-dispatcher", "list", "serviceaccounts", streamed},
 	{"flex-dispatcher", "list", "controllerrevisions.apps", streamed},
 	{"flex-dispatcher", "delete", "controllerrevisions.apps", anHour},
-	{"flex-dispatcher", "patch", "csidrivers.storage.k8s.io", stopped},
 	{"directory-provisioner", "get", "persistentvolumes", rerun},
 	{"file-server-provisioner", "get", "persistentvolumes", rerun},
 	{"file-server-provisioner", "batch", "classes.flex-provisioner.io", byPolicy},

@@ -55,18 +55,6 @@ func TestEachShippedPermissionThatIsTakenAwayIsMissed(t *testing.T) {
 	}
 }
 
-// Only stand-ins publish capacity, by a Role and a ClusterRole of one name: both are used.
-func TestRolesThatOnlyStandInsUseAreUsed(t *testing.T) {
-	grants := shipped(t).Grants()
-	requests := requestsFor(grants)
-	for i, g := range grants {
-		requests[i].StandIn = g.Role == "flex-dispatcher-capacity"
-	}
-	if r := rbac.Compare(grants, requests); len(r.Missing)+len(r.Unused) > 0 {
-		t.Errorf("missing %q, unused %q", r.Missing, r.Unused)
-	}
-}
-
 func byAccount(grants []rbac.Grant, account string) []rbac.Grant {
 	return slices.DeleteFunc(slices.Clone(grants), func(g rbac.Grant) bool { return g.Account != account })
 }

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// volumesOfNodes is a directory of each node that volumes are made in.
+const volumesOfNodes = "/var/lib/flex-volumes"
+
+// fullNode1 is a script that offers a directory of the selected node, except that node1 has no room.
+const fullNode1 = deletes + `[ "$FLEX_SELECTED_NODE" != node1 ] || { echo "claim: node1 has no room" >/dev/termination-log; exit 73; }
+echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `/'"$FLEX_PV_NAME"'", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
+`
+
+// within makes a pod that goes only to nodes with the test's label, and of these to node1, if it can.
+func (w *world) within(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
+	pod := shell("consumer", "", "echo it is here", claim)
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: w.nodeLabel(), Operator: corev1.NodeSelectorOpExists}},
+		}}},
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"node1"}}},
+		}}},
+	}}
+	return pod
+}
+
+func (w *world) nodeLabel() string { return "flex-provisioner.io/" + w.ns }
+
+// open gives a node the test's label.
+func (w *world) open(node string) {
+	w.t.Helper()
+	w.remove(func() { w.label(node, w.nodeLabel(), "null") })
+	w.label(node, w.nodeLabel(), `"yes"`)
+}
+
+// returns are the notes about returns of a claim to the scheduler: after a run, and without one.
+func returns(ctx context.Context, claim *corev1.PersistentVolumeClaim) (after, without []string, err error) {
+	notes, err := notesOf(ctx, claim, "Rescheduling")
+	for _, note := range notes {
+		if strings.Contains(note, "no run is started here") {
+			without = append(without, note)
+		} else {
+			after = append(after, note)
+		}
+	}
+	return after, without, err
+}
+
+// provisionedOn are the nodes of a claim's provision runs, in their order.
+func (w *world) provisionedOn(claim *corev1.PersistentVolumeClaim) string {
+	w.t.Helper()
+	var out []string
+	for _, job := range w.jobs(claim, "provision") {
+		out = append(out, variable(job, "FLEX_SELECTED_NODE"))
+	}
+	return strings.Join(out, " ")
+}
+
+// The scheduler can select only the full node, again and again, which the dispatcher does not know. No run is
+// started there, and as soon as the scheduler selects the other node, the claim is provisioned.
+func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "comes-back")
+	w.class(w.ns, firstConsumer, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
+	w.config(nodeNamespace, w.ns, crowded())
+	claim := w.claim(w.ns, "data")
+	w.open("node1")
+	w.pod(w.within(claim))
+	w.eventually(2*time.Minute, "the second return without a run", func(ctx context.Context) error {
+		after, without, err := returns(ctx, claim)
+		if err == nil && (len(after) != 1 || len(without) < 2) {
+			return fmt.Errorf("returned after a run: %q; without one: %q", after, without)
+		}
+		return err
+	})
+	equal(t, "nodes of the runs while the scheduler selects the full one", w.provisionedOn(claim), "node1")
+	w.open("node2")
+	w.label("node1", w.nodeLabel(), "null")
+	w.bound(claim)
+	equal(t, "what the consumer read", w.output("consumer"), "it is here\n")
+	equal(t, "nodes of the runs", w.provisionedOn(claim), "node1 node2")
+	w.event(claim, "Rescheduling", "node1 is selected again", "exit code 73", "the node node2 may have room", "return 2 since the last run")
+	w.deletePods("consumer")
+	w.deleteClaim(claim)
+	w.vanished(claim)
+}
