@@ -19,6 +19,9 @@ const (
 // The revision is deleted an hour later, unless something names it again.
 const AnnUnusedSince = contract.Domain + "unused-since"
 
+// AnnDataSize is on no stored object. The caches set it on a ConfigMap whose data are larger than MaxData, and keep no data of it: it is their size, in bytes.
+const AnnDataSize = contract.Domain + "data-size"
+
 // AnnNamespaces lists, on the leader's lease, the config namespaces that are served or were served before, separated by
 // commas.
 const AnnNamespaces = contract.Domain + "namespaces"

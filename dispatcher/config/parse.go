@@ -43,6 +43,9 @@ const (
 // be used.
 func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p := parser{src: src, cfg: Config{Source: src}}
+	if p.sizes(); len(p.faults) > 0 {
+		return p.cfg, p.faults // what is too large is not looked into
+	}
 	p.pluginName(provisioner)
 	p.image()
 	p.verbs()
@@ -57,7 +60,7 @@ func Parse(src Source, provisioner string) (Config, field.ErrorList) {
 	p.attributesClasses()
 	p.requestKeys()
 	p.properties()
-	return p.cfg, p.faults
+	return p.cfg, few(p.faults)
 }
 
 // Keys returns the keys that the dispatcher reads. Every other key is a property.

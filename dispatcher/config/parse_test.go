@@ -147,12 +147,12 @@ func TestTemplateWithANullIsRefusedByItsPath(t *testing.T) {
 		"spec: null":               `"spec"`,
 		"spec:":                    `"spec"`,
 		"spec: {containers: null}": `"spec.containers"`,
-		"spec: {securityContext: {runAsUser: 0, seccompProfile: ~}}":           `"spec.securityContext.seccompProfile"`,
-		"spec: {containers: [{name: a, image: x}, null]}":                      `"spec.containers[1]"`,
-		"spec: {containers: [{name: provisioner, securityContext: null}]}":     `"spec.containers[0].securityContext"`,
-		"metadata: {annotations: {example.com/a: null}}":                       `"metadata.annotations.example.com/a"`,
-		"spec: {containers: [{name: provisioner, command: [a, null, b]}]}":     `"spec.containers[0].command[1]"`,
-		"spec: {nodeSelector: &none null, securityContext: {runAsUser: 1000}}": `"spec.nodeSelector"`,
+		"spec: {securityContext: {runAsUser: 0, seccompProfile: ~}}":       `"spec.securityContext.seccompProfile"`,
+		"spec: {containers: [{name: a, image: x}, null]}":                  `"spec.containers[1]"`,
+		"spec: {containers: [{name: provisioner, securityContext: null}]}": `"spec.containers[0].securityContext"`,
+		"metadata: {annotations: {example.com/a: null}}":                   `"metadata.annotations.example.com/a"`,
+		"spec: {containers: [{name: provisioner, command: [a, null, b]}]}": `"spec.containers[0].command[1]"`,
+		"spec: {nodeSelector: Null, securityContext: {runAsUser: 1000}}":   `"spec.nodeSelector"`,
 	} {
 		mustFault(t, faultsOf(source(set("pod-template", template))), map[string][]string{"data[pod-template]": {at, "may not be null"}})
 	}

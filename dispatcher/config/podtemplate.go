@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -39,7 +38,7 @@ func (p *parser) podTemplate() {
 // API server can: no field twice, none that is unknown or in other capitals. What is not decoded here would still be
 // merged. A text of nothing but comments is no template.
 func (p *parser) decodeTemplate(text string) (template corev1.PodTemplateSpec, inJSON []byte) {
-	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
+	encoded, err := templateJSON(text)
 	var values any
 	if err == nil {
 		err = json.Unmarshal(encoded, &values)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -33,20 +32,9 @@ func (p *parser) properties() {
 	for _, key := range slices.Sorted(maps.Keys(p.src.Parameters)) {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
 	}
-	p.checkPropertiesSize()
 	if _, found := p.src.Data[propServiceToken]; found {
 		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
 			"keep it in a Secret and name that with env-from-secret")
-	}
-}
-
-// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts no process with a variable
-// longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
-const maxProperties = 128 << 10
-
-func (p *parser) checkPropertiesSize() {
-	if text, err := json.Marshal(p.cfg.Properties); err != nil || len(text) > maxProperties {
-		p.faults = append(p.faults, field.TooLong(field.NewPath("data and the class's parameters"), "", maxProperties))
 	}
 }
 

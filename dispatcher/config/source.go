@@ -25,6 +25,8 @@ type Source struct {
 	Binding    string            `json:"volumeBindingMode"`
 	Data       map[string]string `json:"data"`
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// DataSize is the size of data that the caches do not keep, since they are too large. No revision has it: such a config has a fault.
+	DataSize int `json:"dataSize,omitempty"`
 
 	// revision is the name of the revision, where it is known: from which the source was read, or as Named computed it.
 	revision string
@@ -44,7 +46,7 @@ func SourceOf(cm *corev1.ConfigMap, class *storagev1.StorageClass) Source {
 	}
 	return Source{
 		Namespace: cm.Namespace, Name: cm.Name, Class: class.Name,
-		Reclaim: string(reclaim), Binding: string(binding), Data: cm.Data, Parameters: params,
+		Reclaim: string(reclaim), Binding: string(binding), Data: cm.Data, Parameters: params, DataSize: DroppedSize(cm),
 	}
 }
 

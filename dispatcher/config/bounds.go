@@ -1,0 +1,137 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	k8syaml "sigs.k8s.io/yaml"
+)
+
+// Whoever edits a ConfigMap must not stop the classes of all others. A pod-template of 34 KiB with aliases once became 95 MiB of JSON, for which
+// 613 MiB were allocated; one of 100 KiB ended the dispatcher, and after it each next leader.
+const (
+	// MaxData is the largest size of a ConfigMap's keys and values together, in bytes. Nothing larger can be without a fault, if only what follows has a
+	// sensible size. So the caches keep no data that are larger.
+	MaxData = maxTemplate + maxProperties
+	// maxProperties is the largest size of all properties together, as JSON, in bytes. Linux starts no process with a variable
+	// longer than this, and beside the PV they must fit into a pod's annotations (256 KiB).
+	maxProperties = 128 << 10
+	// maxTemplate and maxTemplateJSON are the largest size of a pod-template as it is written, and in JSON, in bytes. The pod has the properties, the
+	// request and the PV beside it, and the API server stores no object of more than 1.5 MiB.
+	maxTemplate     = 64 << 10
+	maxTemplateJSON = 128 << 10
+	// maxDepth is how deep a pod-template may be nested. No field of a pod is at 20.
+	maxDepth = 50
+	// maxEntries is how many containers, variables, mounts and the like a list may have. To merge 4,000 containers of 15 bytes over the baseline took 30 s, in which
+	// no other config was judged.
+	maxEntries = 250
+	// maxValue is the largest size of any other key that the dispatcher reads, in bytes.
+	maxValue = 4 << 10
+	// mostFaults is how many faults of a config are reported. An event has room for no more.
+	mostFaults = 50
+)
+
+// sizes reports everything that is too large.
+func (p *parser) sizes() {
+	if size := max(DataSize(p.src.Data), p.src.DataSize); size > MaxData {
+		p.tooLarge(field.NewPath("data"), size, MaxData, "keep files and scripts in the image, or in a Secret that files-from-secret names")
+		return
+	}
+	for _, key := range Keys() {
+		if key != keyPodTemplate && len(p.src.Data[key]) > maxValue {
+			p.tooLarge(path(key), len(p.src.Data[key]), maxValue, "shorten it")
+		}
+	}
+	if size := len(p.src.Data[keyPodTemplate]); size > maxTemplate {
+		p.tooLarge(path(keyPodTemplate), size, maxTemplate, "keep files and scripts in the image, or mount them from a ConfigMap")
+	}
+	p.propertiesSize()
+}
+
+func (p *parser) tooLarge(at *field.Path, size, most int, remedy string) {
+	p.faults = append(p.faults, field.Invalid(at, strconv.Itoa(size)+" bytes", fmt.Sprintf("must have at most %d bytes: %s", most, remedy)))
+}
+
+func (p *parser) propertiesSize() {
+	all := map[string]string{}
+	for key, value := range p.src.Data {
+		if !slices.Contains(Keys(), key) {
+			all[key] = value
+		}
+	}
+	maps.Copy(all, p.src.Parameters)
+	if text, err := json.Marshal(all); err != nil || len(text) > maxProperties {
+		p.faults = append(p.faults, field.TooLong(field.NewPath("data and the class's parameters"), "", maxProperties))
+	}
+}
+
+// few returns the first faults, and how many there are besides.
+func few(faults field.ErrorList) field.ErrorList {
+	if len(faults) <= mostFaults {
+		return faults
+	}
+	more := field.Invalid(field.NewPath("data"), len(faults), fmt.Sprintf("is the number of faults: only the first %d are shown", mostFaults))
+	return append(slices.Clip(faults[:mostFaults]), more)
+}
+
+// DataSize returns the size of a ConfigMap's data.
+func DataSize(data map[string]string) int {
+	size := 0
+	for key, value := range data {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+// DroppedSize returns the size of the data that the caches do not keep of a ConfigMap, 0 if there are none.
+func DroppedSize(cm *corev1.ConfigMap) int {
+	size, err := strconv.Atoi(cm.Annotations[AnnDataSize])
+	if err != nil || len(cm.Data) > 0 {
+		return 0
+	}
+	return size
+}
+
+// templateJSON returns a pod-template in JSON. The text is no longer than maxTemplate, and the JSON no longer than maxTemplateJSON.
+func templateJSON(text string) ([]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, err
+	}
+	if err := checkTree(&document, 0); err != nil {
+		return nil, err
+	}
+	encoded, err := k8syaml.YAMLToJSONStrict([]byte(text))
+	if len(encoded) > maxTemplateJSON {
+		return nil, fmt.Errorf("it has %d bytes as JSON, and may have %d: it has too many characters that JSON writes as several", len(encoded), maxTemplateJSON)
+	}
+	return encoded, err
+}
+
+// checkTree returns why a parsed text, in which nothing is expanded yet, is not to be decoded: decoders write out what an alias stands for at each place, and recurse.
+func checkTree(n *yaml.Node, depth int) error {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return fmt.Errorf("line %d has the alias *%s. Anchors and aliases are refused, since a short text with them stands for a long one. "+
+			"Remedy: write out what the alias stands for", n.Line, n.Value)
+	case n.Anchor != "":
+		return fmt.Errorf("line %d has the anchor &%s. Anchors and aliases are refused, since a short text with them stands for a long one. "+
+			"Remedy: write out at each place what the aliases stand for", n.Line, n.Anchor)
+	case depth > maxDepth:
+		return fmt.Errorf("line %d is nested deeper than %d levels, which no field of a pod is", n.Line, maxDepth)
+	case n.Kind == yaml.SequenceNode && len(n.Content) > maxEntries && n.Content[0].Kind == yaml.MappingNode:
+		return fmt.Errorf("the list at line %d has %d entries, and may have %d", n.Line, len(n.Content), maxEntries)
+	}
+	for _, child := range n.Content {
+		if err := checkTree(child, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package config_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+)
+
+// mostAllocated is how much memory may be allocated for any one source.
+const mostAllocated = 48 << 20
+
+// allocated returns how many bytes a function allocates.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// templated sets a template with a text at the end.
+func templated(text string) func(*config.Source) {
+	return set("pod-template", "spec:\n  enableServiceLinks: false\n"+text)
+}
+
+func TestAnchorsAndAliasesInATemplateAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ text, words string }{
+		"an alias":              {"  hostname: &a x\n  subdomain: *a\n", "line 3 has the anchor &a"},
+		"an anchor alone":       {"  hostname: &a x\n", "line 3 has the anchor &a"},
+		"of a mapping":          {"  nodeSelector: &a {x: y}\n", "line 3 has the anchor &a"},
+		"of a key":              {"  nodeSelector: {&a x: y}\n", "line 3 has the anchor &a"},
+		"a merge":               {"  nodeSelector: &a {x: y}\n  securityContext: {<<: *a}\n", "line 3 has the anchor &a"},
+		"one that holds itself": {"  nodeSelector: &a {x: *a}\n", "line 3 has the anchor &a"},
+		"in a list of lists":    {"  containers: [{name: x, args: [a, &b b]}]\n", "line 3 has the anchor &b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustFault(t, faultsOf(source(templated(tt.text))), map[string][]string{"data[pod-template]": {tt.words, "Remedy: write out"}})
+		})
+	}
+	mustFault(t, faultsOf(source(set("pod-template", "*a"))), map[string][]string{"data[pod-template]": {"unknown anchor"}})
+}
+
+// Of what is too large only that is said.
+func TestWhatIsTooLargeIsRefusedByItsSize(t *testing.T) {
+	long := func(size int) string { return strings.Repeat("x", size) }
+	const data, of, properties = "data", "data[pod-template]", "data and the class's parameters"
+	for name, tt := range map[string]struct {
+		change func(*config.Source)
+		want   map[string][]string
+	}{
+		"all data":           {set("ca", long(1<<20)), map[string][]string{data: {"must have at most 196608 bytes", "files-from-secret"}}},
+		"data not kept":      {func(s *config.Source) { s.Data, s.DataSize = nil, 1<<20 }, map[string][]string{data: {`"1048576 bytes"`}}},
+		"a template":         {set("pod-template", "#"+long(64<<10)), map[string][]string{of: {`"65537 bytes"`, "at most 65536 bytes"}}},
+		"an image":           {set("image", long(5<<10)), map[string][]string{"data[image]": {"at most 4096 bytes"}}},
+		"verbs":              {set("verbs", strings.Repeat("a,", 4<<10)), map[string][]string{"data[verbs]": {"at most 4096 bytes"}}},
+		"properties":         {set("ca", long(129<<10)), map[string][]string{properties: {"131072"}}},
+		"parameters":         {param("ca", long(129<<10)), map[string][]string{properties: {"131072"}}},
+		"several":            {func(s *config.Source) { s.Data["image"], s.Data["run-on"] = long(5<<10), long(6<<10) }, map[string][]string{"data[image]": nil, "data[run-on]": nil}},
+		"a template as JSON": {templated("  hostname: " + strings.Repeat("<", 30<<10)), map[string][]string{of: {"as JSON, and may have 131072"}}},
+		"many containers":    {templated("  containers: [" + strings.Repeat("{name: x},", 251) + "]"), map[string][]string{of: {"the list at line 3 has 251 entries, and may have 250"}}},
+		"a deep template":    {templated("  hostname: " + strings.Repeat("[", 60) + strings.Repeat("]", 60)), map[string][]string{of: {"deeper than 50 levels"}}},
+	} {
+		t.Run(name, func(t *testing.T) { mustFault(t, faultsOf(source(tt.change)), tt.want) })
+	}
+}
+
+func TestWhatIsNotTooLargeIsAccepted(t *testing.T) {
+	parse(t, source(set("ca", strings.Repeat("x", 120<<10)), templated("# "+strings.Repeat("x", 60<<10))))
+}
+
+func TestFaultsAreFew(t *testing.T) {
+	faults := faultsOf(source(set("node-selector", strings.Repeat("x,", 1000))))
+	if last := faults[len(faults)-1]; len(faults) != 51 || !strings.Contains(last.Error(), "only the first 50 are shown") {
+		t.Errorf("%d faults, the last is %v", len(faults), last)
+	}
+}
+
+// The caches keep no data that are too large. A mark on a ConfigMap with data is none.
+func TestSizeOfDroppedDataIsRead(t *testing.T) {
+	cm := configMap("gold", nil, nil)
+	cm.Annotations = map[string]string{config.AnnDataSize: "1048576"}
+	if got := config.SourceOf(cm, class("gold", corev1.PersistentVolumeReclaimRetain)).DataSize; got != 1<<20 {
+		t.Errorf("the size is %d", got)
+	}
+	cm.Data = map[string]string{"image": "x"}
+	if got := config.SourceOf(cm, class("gold", corev1.PersistentVolumeReclaimRetain)).DataSize; got != 0 {
+		t.Errorf("the size is %d although there are data", got)
+	}
+}
+
+// A ConfigMap of 34 KiB once cost 613 MiB, and one of 100 KiB the dispatcher.
+func TestNoConfigMapCostsMuchMemory(t *testing.T) {
+	many := func(s *config.Source) {
+		for i := range 60_000 {
+			s.Data[fmt.Sprint("k", i)] = ""
+		}
+	}
+	colliding := func(s *config.Source) {
+		for i := range 1 << 13 {
+			name := []byte(strings.Repeat(".", 13))
+			for bit := range name {
+				if i&(1<<bit) != 0 {
+					name[bit] = '-'
+				}
+			}
+			s.Data[string(name)] = ""
+		}
+	}
+	for name, change := range map[string]func(*config.Source){
+		"aliases of a long text":              templated("  hostname: &a " + strings.Repeat("x", 20_000) + "\n  containers: [{name: x, args: [" + strings.Repeat("*a,", 5_000) + "]}]\n"),
+		"aliases of aliases":                  templated(laughs()),
+		"aliases alone":                       templated("  containers: [{name: x, args: [" + strings.Repeat("*a,", 20_000) + "]}]\n"),
+		"1 MiB of a template":                 templated("  hostname: " + strings.Repeat("x", 1<<20)),
+		"deep lists":                          templated("  hostname: " + strings.Repeat("[", 60_000)),
+		"deep maps":                           templated("  hostname: " + strings.Repeat("{a: ", 15_000)),
+		"deep blocks":                         templated("  hostname:\n   " + strings.Repeat("- ", 30_000)),
+		"deep in a field that takes anything": set("pod-template", "metadata: {managedFields: [{fieldsV1: "+strings.Repeat("{a: ", 9_000)+"1"+strings.Repeat("}", 9_000)+"}]}"),
+		"many containers":                     templated("  containers: [" + strings.Repeat("{name: a},", 6_000) + "]\n"),
+		"many nulls":                          templated("  nodeSelector: {" + nulls() + "}\n"),
+		"many unknown fields":                 templated(unknown()),
+		"text that JSON escapes":              templated("  hostname: " + strings.Repeat("<", 60_000)),
+		"many keys":                           many,
+		"keys of one variable":                colliding,
+		"many verbs":                          set("verbs", strings.Repeat("a,", 90_000)),
+		"many labels":                         set("node-selector", strings.Repeat("a=,", 60_000)),
+		"many request-keys":                   set("request-keys", strings.Repeat("a,", 90_000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := source(change)
+			bytes := allocated(func() { config.Parse(src, contract.ProvisionerName) })
+			t.Logf("%d KiB", bytes>>10)
+			if bytes > mostAllocated {
+				t.Errorf("%d MiB are allocated for %d KiB of data", bytes>>20, config.DataSize(src.Data)>>10)
+			}
+		})
+	}
+}
+
+// laughs returns lists of aliases, each of ten of the one before.
+func laughs() string {
+	var out strings.Builder
+	out.WriteString("  a: &a0 [x]\n")
+	for i := range 9 {
+		fmt.Fprintf(&out, "  a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 10))
+	}
+	return out.String()
+}
+
+func nulls() string {
+	var out strings.Builder
+	for i := range 8_000 {
+		fmt.Fprintf(&out, "a%d: ,", i)
+	}
+	return out.String()
+}
+
+func unknown() string {
+	var out strings.Builder
+	for i := range 6_000 {
+		fmt.Fprintf(&out, "  a%d: 1\n", i)
+	}
+	return out.String()
+}
