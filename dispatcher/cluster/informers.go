@@ -57,8 +57,8 @@ func (b *builder) clusterWide(h Handlers) {
 // namespaced watches what the dispatcher needs in a config namespace, and nothing else there.
 func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	var s namespaced
-	b.use(ns, contract.LabelType+"="+contract.TypeConfig)
-	s.configs = b.add(b.factory.Core().V1().ConfigMaps().Informer(), onChange(h.Config), configIndexers)
+	b.use(ns, "")
+	s.configs = b.add(b.configs(ns, contract.LabelType+"="+contract.TypeConfig), onChange(h.Config), configIndexers)
 	b.use(ns, contract.LabelProvisioner+"=true")
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)

@@ -31,4 +31,13 @@ func TestOfAPageOnlyWhatIsReadIsKept(t *testing.T) {
 	if pv := page.(*corev1.PersistentVolumeList).Items[0]; pv.Name != "data" || pv.ManagedFields != nil {
 		t.Errorf("the PV is kept as %+v", pv.ObjectMeta)
 	}
+	configs := inPages(func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) {
+		return &corev1.ConfigMapList{Items: []corev1.ConfigMap{{ObjectMeta: note, Data: map[string]string{"ca": strings.Repeat("x", 1<<20)}}}}, nil
+	})
+	if page, err = configs(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if cm := page.(*corev1.ConfigMapList).Items[0]; cm.Name != "data" || cm.ManagedFields != nil || cm.Annotations["note"] != "" || len(cm.Data) > 0 {
+		t.Errorf("the ConfigMap is kept as %+v", cm.ObjectMeta)
+	}
 }

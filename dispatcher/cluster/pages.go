@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // An API server that streams lists sends one object after the other, and each is cut when it comes. That of Kubernetes 1.33 does not. A list of all claims
-// with all that users wrote on them then needed more memory than the limit.
+// with all that users wrote on them then needed more memory than the limit, and so does one of ConfigMaps of 1 MiB.
 
 // claims returns the informer of all claims.
 func (b *builder) claims() cache.SharedIndexInformer {
@@ -32,6 +33,27 @@ func (b *builder) volumes() cache.SharedIndexInformer {
 		api := client.CoreV1().PersistentVolumes()
 		watcher := &cache.ListWatch{ListWithContextFunc: inPages(api.List), WatchFuncWithContext: api.Watch}
 		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(watcher, client), &corev1.PersistentVolume{}, resync, cache.Indexers{})
+	})
+}
+
+// configsOfAPage is how many ConfigMaps a page has: each may have 1 MiB.
+const configsOfAPage = 20
+
+// configs returns the informer of a namespace's ConfigMaps that a selector selects.
+func (b *builder) configs(namespace, selector string) cache.SharedIndexInformer {
+	return b.factory.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		api := client.CoreV1().ConfigMaps(namespace)
+		watcher := &cache.ListWatch{
+			ListWithContextFunc: inPages(func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+				o.LabelSelector, o.Limit = selector, min(o.Limit, configsOfAPage)
+				return api.List(ctx, o)
+			}),
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector
+				return api.Watch(ctx, o)
+			},
+		}
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(watcher, client), &corev1.ConfigMap{}, resync, cache.Indexers{})
 	})
 }
 
@@ -57,6 +79,8 @@ func keepRead(obj runtime.Object) error {
 		*o = *cut.Claim(o)
 	case *corev1.PersistentVolume:
 		*o = *cut.PV(o)
+	case *corev1.ConfigMap:
+		*o = *cut.Config(o)
 	}
 	return nil
 }

@@ -19,13 +19,15 @@ import (
 )
 
 // An API server that streams no lists sends all objects in one answer where any version will do: all that users wrote on all claims at once.
-func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
+func TestListsOfWhatUsersWriteComeInPages(t *testing.T) {
 	var asked []string
 	listed := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		query := r.URL.Query()
-		kind := map[string]string{"/api/v1/persistentvolumeclaims": "PersistentVolumeClaim", "/api/v1/persistentvolumes": "PersistentVolume"}[r.URL.Path]
+		kind := map[string]string{
+			"/api/v1/persistentvolumeclaims": "PersistentVolumeClaim", "/api/v1/persistentvolumes": "PersistentVolume", "/api/v1/namespaces/ns/configmaps": "ConfigMap",
+		}[r.URL.Path]
 		switch {
 		case kind == "":
 			w.WriteHeader(http.StatusNotFound)
@@ -36,7 +38,7 @@ func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		default:
-			listed <- fmt.Sprintf("%s: limit %s, version %q, from %q", kind, query.Get("limit"), query.Get("resourceVersion"), query.Get("continue"))
+			listed <- fmt.Sprintf("%s: limit %s, version %q, from %q, of %q", kind, query.Get("limit"), query.Get("resourceVersion"), query.Get("continue"), query.Get("labelSelector"))
 			writePage(w, kind, query.Get("continue"))
 		}
 	}))
@@ -46,7 +48,7 @@ func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	caches, err := cluster.New(client, []string{"ns"}, nil, cluster.Handlers{
-		Claim: func(*corev1.PersistentVolumeClaim) {}, ClaimUpdated: func(_, _ *corev1.PersistentVolumeClaim) {}, PV: func(*corev1.PersistentVolume) {},
+		Claim: func(*corev1.PersistentVolumeClaim) {}, ClaimUpdated: func(_, _ *corev1.PersistentVolumeClaim) {}, PV: func(*corev1.PersistentVolume) {}, Config: func(*corev1.ConfigMap) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -57,13 +59,16 @@ func TestListsOfClaimsAndVolumesComeInPages(t *testing.T) {
 		stop()
 		caches.Shutdown()
 	}()
-	for range 4 {
+	for range 6 {
 		asked = append(asked, <-listed)
 	}
 	all := strings.Join(asked, "\n")
-	for _, kind := range []string{"PersistentVolumeClaim", "PersistentVolume"} {
+	for kind, one := range map[string]struct {
+		limit    int
+		selector string
+	}{"PersistentVolumeClaim": {500, ""}, "PersistentVolume": {500, ""}, "ConfigMap": {20, "type=provisioner-config"}} {
 		for _, from := range []string{"", "second"} {
-			if want := fmt.Sprintf("%s: limit 500, version \"\", from %q", kind, from); !strings.Contains(all, want) {
+			if want := fmt.Sprintf("%s: limit %d, version \"\", from %q, of %q", kind, one.limit, from, one.selector); !strings.Contains(all, want) {
 				t.Errorf("asked for\n%s\nwant %s", all, want)
 			}
 		}

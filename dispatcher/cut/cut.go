@@ -49,6 +49,10 @@ func Object(obj any) any {
 		return Node(o)
 	case *storagev1.VolumeAttachment:
 		return cutAttachment(o)
+	case *corev1.ConfigMap:
+		return Config(o)
+	case *corev1.ServiceAccount:
+		return cutAccount(o)
 	}
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,8 +75,30 @@ func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
 	return job, pod
 }
 
+// configMap returns a ConfigMap with something large everywhere, and data of a size.
+func configMap(size int) *corev1.ConfigMap {
+	note := map[string]string{"note": strings.Repeat("x", large)}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "gold", Labels: note, Annotations: note, ManagedFields: managed},
+		Data:       map[string]string{"ca": strings.Repeat("x", size)}, BinaryData: map[string][]byte{"ca": make([]byte, large)},
+	}
+}
+
+// ofAnyKubelet writes as much into a pod's status as its node may.
+func ofAnyKubelet(pod *corev1.Pod) *corev1.Pod {
+	text := strings.Repeat("x", large)
+	pod.Status.Message, pod.Status.Reason = text, text
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: text, Message: text}}
+	ended := &corev1.ContainerStateTerminated{Message: text, Reason: text, ContainerID: text}
+	state := corev1.ContainerState{Terminated: ended, Waiting: &corev1.ContainerStateWaiting{Message: text, Reason: text}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: state, LastTerminationState: state, ContainerID: text}}
+	return pod
+}
+
 func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 	released, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	_, lying := jobAndPod(t, "")
+	account := &corev1.ServiceAccount{ObjectMeta: configMap(0).ObjectMeta}
 	pv := fixture.PV(t)
 	pv.ManagedFields = managed
 	one := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -97,6 +120,10 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		"a pod":                                   {pod, 3 << 10},
 		"a Job that is the record of no claim":    {released, 3 << 10},
 		"a PV":                                    {pv, 2 << 10},
+		"a ConfigMap":                             {configMap(config.MaxData - len("ca")), config.MaxData + 1<<10},
+		"a ConfigMap that is too large":           {configMap(config.MaxData), 1 << 10},
+		"a ServiceAccount":                        {account, 1 << 10},
+		"a pod with a status as large as can be":  {ofAnyKubelet(lying), 64 << 10},
 		"a claim whose creator is in many groups": {one(fixture.Annotated(jobs.AnnGroups, strings.Repeat("g", maxUser))), maxUser + 1<<10},
 	} {
 		kept := Object(tt.obj)
@@ -110,6 +137,18 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		}
 		if diff := cmp.Diff(kept, Object(kept)); diff != "" {
 			t.Errorf("%s is cut again (-once +twice):\n%s", name, diff)
+		}
+	}
+}
+
+// What the caches do not keep of a ConfigMap is a fault of its config, and not a ConfigMap without an image.
+func TestConfigOfATooLargeConfigMapHasItsSizeAsItsFault(t *testing.T) {
+	cm := configMap(config.MaxData)
+	cm.Data["image"] = "localhost/gold:v1"
+	for _, seen := range []*corev1.ConfigMap{cm, Config(cm), Config(Config(cm))} {
+		_, faults := config.Parse(config.SourceOf(seen, &storagev1.StorageClass{}), contract.ProvisionerName)
+		if want := `data: Invalid value: "196632 bytes": must have at most 196608 bytes`; len(faults) != 1 || !strings.HasPrefix(faults[0].Error(), want) {
+			t.Errorf("faults %v, want %s", faults, want)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package cut
 
 import (
+	"slices"
+	"strings"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -80,8 +83,27 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 		})
 	}
 	out.Status = corev1.PodStatus{
-		Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, Message: pod.Status.Message, Reason: pod.Status.Reason, StartTime: pod.Status.StartTime,
+		Phase: pod.Status.Phase, Conditions: cutConditions(pod.Status.Conditions), Message: cutText(pod.Status.Message), Reason: cutText(pod.Status.Reason), StartTime: pod.Status.StartTime,
 		InitContainerStatuses: cutStatuses(pod.Status.InitContainerStatuses), ContainerStatuses: cutStatuses(pod.Status.ContainerStatuses),
+	}
+	return out
+}
+
+// longestText is the longest text of a pod's status that is kept, in bytes: no kubelet writes a longer message of a container. The API server limits none, so a
+// node that an attacker controls may write one as large as an object may be.
+const longestText = contract.MaxMessage
+
+func cutText(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return strings.Clone(text[:longestText])
+}
+
+func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Reason, out[i].Message = cutText(out[i].Reason), cutText(out[i].Message)
 	}
 	return out
 }
@@ -89,7 +111,21 @@ func Pod(pod *corev1.Pod) *corev1.Pod {
 func cutStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, s := range all {
-		out = append(out, corev1.ContainerStatus{Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState, ContainerID: s.ContainerID})
+		out = append(out, corev1.ContainerStatus{
+			Name: s.Name, State: cutState(s.State), LastTerminationState: cutState(s.LastTerminationState), ContainerID: cutText(s.ContainerID),
+		})
 	}
 	return out
+}
+
+func cutState(s corev1.ContainerState) corev1.ContainerState {
+	if s.Waiting != nil {
+		s.Waiting = &corev1.ContainerStateWaiting{Reason: cutText(s.Waiting.Reason), Message: cutText(s.Waiting.Message)}
+	}
+	if s.Terminated != nil {
+		ended := *s.Terminated
+		ended.Reason, ended.Message, ended.ContainerID = cutText(ended.Reason), cutText(ended.Message), cutText(ended.ContainerID)
+		s.Terminated = &ended
+	}
+	return s
 }
