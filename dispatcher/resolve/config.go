@@ -196,7 +196,7 @@ func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 	src, account := j.Source, j.Config.ServiceAccount
 	switch {
 	case len(j.Faults) > 0:
-		return decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, joinFaults(j.Faults))
+		return decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, j.Said)
 	case account == "": // its container writes no PV, and gets no token
 		return nil
 	case !f.Caches.HasAccount(src.Namespace, account):
@@ -207,12 +207,16 @@ func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 	}
 }
 
+// longestFaults is how much of all faults is reported, in bytes: more than an event has room for.
+const longestFaults = 2 << 10
+
 func joinFaults(faults field.ErrorList) string {
 	var out []string
 	for _, f := range faults {
 		out = append(out, f.Error())
 	}
-	return strings.Join(out, "; ")
+	text := strings.Join(out, "; ")
+	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), longestFaults)], ""))
 }
 
 // unsupported returns the problem with a claim that no image can provision.

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"crypto/sha256"
 	"slices"
 	"sync"
 
@@ -13,16 +14,25 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// mostJudged is how many judgements are kept, some KiB each. A class has a few, one for each revision in use.
-const mostJudged = 1000
+// mostJudged is how many judgements are kept, some KiB each, and mostBytes how large they may be together. A class has a few, one for each revision in use.
+const (
+	mostJudged = 1000
+	mostBytes  = 32 << 20
+)
 
 // Judged keeps what was found in config sources, by their content, and by the objects that hold them: an object of a cache never changes, and another
 // one takes its place. Each observation of a claim needs that twice, and decoding a source and building the pod to judge it would take most of an
 // observation's time.
 type Judged struct {
 	mu       sync.Mutex
-	byObject map[any]Judgement
-	bySource map[string]Judgement
+	byObject kept[any]
+	bySource kept[[sha256.Size]byte]
+}
+
+// kept are judgements that are kept.
+type kept[K comparable] struct {
+	judgements map[K]Judgement
+	bytes      int
 }
 
 // Judgement is what was found in a config source.
@@ -30,6 +40,9 @@ type Judgement struct {
 	Source config.Source
 	Config config.Config
 	Faults field.ErrorList
+	// Said are the faults as they are reported, and size how much is kept with the judgement, in bytes.
+	Said string
+	size int
 	// Damaged is why the source cannot be decoded. Then there is nothing else.
 	Damaged error
 }
@@ -61,7 +74,7 @@ func (f *Resolver) JudgeStored(revision *appsv1.ControllerRevision) Judgement {
 // judgeMoved judges a ConfigMap as if it served what an older source has made. Its source keeps the name of the older revision.
 func (f *Resolver) judgeMoved(cm *corev1.ConfigMap, old config.Source) Judgement {
 	return f.judge(moved{cm, old.Revision()}, func() (config.Source, error) {
-		old.Name, old.Data = cm.Name, cm.Data
+		old.Name, old.Data, old.DataSize = cm.Name, cm.Data, config.DroppedSize(cm)
 		return old, nil
 	})
 }
@@ -74,38 +87,42 @@ func (f *Resolver) judge(object any, decode func() (config.Source, error)) Judge
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	found, known := j.byObject[object]
+	found, known := j.byObject.judgements[object]
 	if !known {
 		if src, err := decode(); err != nil {
 			found = Judgement{Damaged: err}
 		} else {
 			found = j.ofSource(f, src.Named())
 		}
-		keep(&j.byObject, object, found)
+		j.byObject.keep(object, found)
 	}
 	return found
 }
 
 // ofSource parses a source and checks its pod, or returns what was found before.
 func (j *Judged) ofSource(f *Resolver, src config.Source) Judgement {
-	key := src.Revision() + "\n" + string(src.Encode())
-	found, known := j.bySource[key]
+	text := src.Encode()
+	key := sha256.Sum256(slices.Concat([]byte(src.Revision()+"\n"), text))
+	found, known := j.bySource.judgements[key]
 	if !known {
 		found.Source = src
 		found.Config, found.Faults = config.Parse(src, f.Provisioner)
 		if len(found.Faults) == 0 {
 			found.Faults = jobs.Check(found.Config, f.Allowed)
 		}
+		found.Said = joinFaults(found.Faults)
 		found.Config.Warnings = slices.Clip(found.Config.Warnings) // whoever appends to them makes a copy
-		keep(&j.bySource, key, found)
+		found.size = len(text) + len(found.Config.Template) + len(found.Said)
+		j.bySource.keep(key, found)
 	}
 	return found
 }
 
 // keep keeps a judgement, and forgets all others when there are too many.
-func keep[K comparable](all *map[K]Judgement, key K, found Judgement) {
-	if len(*all) >= mostJudged || *all == nil {
-		*all = map[K]Judgement{}
+func (k *kept[K]) keep(key K, found Judgement) {
+	if k.judgements == nil || len(k.judgements) >= mostJudged || k.bytes+found.size > mostBytes {
+		*k = kept[K]{judgements: map[K]Judgement{}}
 	}
-	(*all)[key] = found
+	k.judgements[key] = found
+	k.bytes += found.size
 }

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,7 +29,7 @@ func TestASourceIsJudgedOnceAndByItsContent(t *testing.T) {
 			t.Fatalf("a config without faults is refused: %v", found.Faults)
 		}
 	}
-	if kept := len(f.Judged.bySource); kept != 1 {
+	if kept := len(f.Judged.bySource.judgements); kept != 1 {
 		t.Errorf("%d judgements of one source are kept, not 1", kept)
 	}
 	for range 2 {
@@ -60,7 +61,31 @@ func TestJudgementsAreBounded(t *testing.T) {
 	for i := range mostJudged + 1 {
 		f.judgePresent(configOf(fmt.Sprint("registry.example/nfs:", i)))
 	}
-	if kept := max(len(f.Judged.bySource), len(f.Judged.byObject)); kept > mostJudged {
+	if kept := max(len(f.Judged.bySource.judgements), len(f.Judged.byObject.judgements)); kept > mostJudged {
 		t.Errorf("%d judgements are kept, more than %d", kept, mostJudged)
+	}
+}
+
+// An administrator's editor saves a ConfigMap again and again: what was found in each is not kept for ever, though they are few.
+func TestJudgementsOfLargeConfigsAreBounded(t *testing.T) {
+	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	for i := range 400 {
+		cm, class := configOf(fmt.Sprint("registry.example/nfs:", i))
+		cm.Data["ca"] = strings.Repeat("x", 100<<10)
+		f.judgePresent(cm, class)
+	}
+	if kept := len(f.Judged.bySource.judgements); kept > mostBytes/(100<<10) || kept != len(f.Judged.byObject.judgements) {
+		t.Errorf("%d judgements of 100 KiB are kept, and %d by their objects", kept, len(f.Judged.byObject.judgements))
+	}
+}
+
+// Each claim that waits for a faulty config has its faults reported whenever it is observed.
+func TestFaultsAreReportedInFewBytes(t *testing.T) {
+	f := &Resolver{Provisioner: "flex-provisioner.io", Judged: &Judged{}}
+	cm, class := configOf("registry.example/nfs:1")
+	cm.Data["node-selector"] = strings.Repeat("x,", 2000)
+	cm.Data["run-on"] = strings.Repeat("x", 4000)
+	if said := f.judgePresent(cm, class).Said; len(said) > longestFaults || !strings.Contains(said, "data[node-selector]") {
+		t.Errorf("%d bytes: %s", len(said), said)
 	}
 }
