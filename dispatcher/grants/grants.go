@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,16 +90,11 @@ func (g *Grants) of(ctx context.Context, namespace string) ([]grant, error) {
 	if kept.listed {
 		return kept.grants, nil
 	}
-	list, err := g.list(ctx, namespace)
+	grants, err := g.list(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range list {
-		var one grant
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &one) == nil {
-			kept.grants = append(kept.grants, one)
-		}
-	}
+	kept.grants = grants
 	kept.listed = true
 	return kept.grants, nil
 }
@@ -117,20 +111,42 @@ func (g *Grants) kept(namespace string) *grantsOfNamespace {
 	return g.byNamespace[namespace]
 }
 
+// Whoever owns a namespace makes any number of ReferenceGrants there, with annotations as large as an object may be.
+const (
+	grantsOfAPage = 20
+	mostGrants    = 1000 // the others of a namespace count as not there
+)
+
 // list returns a namespace's grants by the first version that is served, and none if none is.
-func (g *Grants) list(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+func (g *Grants) list(ctx context.Context, namespace string) ([]grant, error) {
 	for _, version := range grantVersions {
-		api := schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}
-		list, err := g.client.Resource(api).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		switch {
-		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		case err != nil:
-			return nil, err
-		default:
-			return list.Items, nil
+		api := g.client.Resource(schema.GroupVersionResource{Group: grantGroup, Version: version, Resource: grantResource}).Namespace(namespace)
+		grants, err := inPages(ctx, api)
+		if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return grants, err
 		}
 	}
 	return nil, nil
+}
+
+// inPages returns the part of each grant that matters here.
+func inPages(ctx context.Context, api dynamic.ResourceInterface) ([]grant, error) {
+	var out []grant
+	for o := (metav1.ListOptions{Limit: grantsOfAPage}); ; {
+		page, err := api.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range page.Items {
+			var one grant
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &one) == nil {
+				out = append(out, one)
+			}
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" || len(out) >= mostGrants {
+			return out, nil
+		}
+	}
 }
 
 func (g grant) allows(name, to string) bool {

@@ -122,3 +122,26 @@ func TestGrantsOfANamespaceAreListedOnceAMinute(t *testing.T) {
 	clk.SetTime(clk.Now().Add(time.Second))
 	mustList(2, "after a minute")
 }
+
+// Whoever owns a namespace makes any number of grants there.
+func TestGrantsOfANamespaceAreReadInPagesAndNotAllOfThem(t *testing.T) {
+	client, pages := dynamicClient(), 0
+	client.PrependReactor("list", "referencegrants", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		options := a.(clienttesting.ListActionImpl).ListOptions
+		if pages++; options.Limit != 20 || pages > 1 && options.Continue != fmt.Sprint(pages-1) {
+			t.Errorf("page %d: limit %d, continue %q", pages, options.Limit, options.Continue)
+		}
+		page := &unstructured.UnstructuredList{Object: map[string]any{"kind": "ReferenceGrantList", "apiVersion": "gateway.networking.k8s.io/v1"}}
+		for range 20 {
+			page.Items = append(page.Items, unstructured.Unstructured{Object: map[string]any{"kind": "ReferenceGrant", "apiVersion": "gateway.networking.k8s.io/v1"}})
+		}
+		page.SetContinue(fmt.Sprint(pages))
+		return true, page, nil
+	})
+	if allowed, err := grants.New(client, clock.RealClock{}).Allows(t.Context(), types.NamespacedName{Namespace: "host", Name: "source"}, "guest"); allowed || err != nil {
+		t.Errorf("allowed %v, %v", allowed, err)
+	}
+	if pages != 50 {
+		t.Errorf("%d pages are read", pages)
+	}
+}
