@@ -73,9 +73,8 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			text: "clouds: {a: {" + auth + ", interface: [internal, public]}}",
 			want: fromAuth(func(l *credentials.Login) { l.EndpointType = "internal" }),
 		},
-		"what an anchor names": {
-			text: "x-base: &base {" + auth + "}\nclouds: {a: {<<: *base, region_name: R}}", want: fromAuth(func(l *credentials.Login) { l.Region = "R" }),
-		},
+		"an anchor": {text: "x-base: &base {" + auth + "}\nclouds: {a: {" + auth + "}}", fault: "line 1 has an anchor (&) or an alias (*)"},
+		"too large": {text: "clouds: {a: {" + auth + "}}\n#" + strings.Repeat("x", 256<<10), fault: "may have 262144"},
 		"settings of other services": {
 			text: "cache: {expiration_time: 3600}\nclouds: {a: {" + auth + ", placement_api_version: 1.29, compute_endpoint_override: x, networks: [{name: n}]}}",
 			want: fromAuth(nil),
@@ -92,7 +91,7 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 		"another form":                {text: "clouds: hush", fault: "line 1 does not have the form of a clouds.yaml"},
 		"another form of a value":     {text: "clouds:\n  a:\n    auth: {password: [hush]}", fault: "line 3 does not have the form of a clouds.yaml"},
 		"an entry that is empty":      {text: "clouds: {a: }", fault: "neither a Cinder endpoint"},
-		"an entry that holds itself":  {text: "clouds: {a: &a {regions: [{name: r, values: *a}]}}", fault: "does not have the form"},
+		"an entry that holds itself":  {text: "clouds: {a: &a {regions: [{name: r, values: *a}]}}", fault: "line 1 has an anchor (&)"},
 		"another protocol":            {text: "clouds: {a: {auth_type: v3oidcpassword, auth: {}}}", fault: `auth_type "v3oidcpassword" is not supported`},
 		"another scope of the system": {text: "clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, system_scope: hush}}}", fault: "the only system scope is all"},
 	}

@@ -15,15 +15,27 @@ import (
 	"gopkg.in/gcfg.v1/types"
 )
 
+// maxFile is the largest text of a clouds.yaml, in bytes. Each value of it takes a hundred times its size once it is parsed.
+const maxFile = 256 << 10
+
 // parseClouds returns the entries of a clouds.yaml, secure.yaml or clouds-public.yaml, undecoded: a decoder would change
 // what only looks like a number, such as a password 0123.
 func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, error) {
+	if len(data) > maxFile {
+		return nil, nil, fmt.Errorf("%s: it has %d bytes, and may have %d", name, len(data), maxFile)
+	}
 	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, yamlFault(err))
+	}
+	if err := refuseAliases(&root); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
 	var file struct {
 		Clouds map[string]yaml.Node `yaml:"clouds"`
 		Public map[string]yaml.Node `yaml:"public-clouds"`
 	}
-	if err := errors.Join(yaml.Unmarshal(data, &root), yaml.Unmarshal(data, &file)); err != nil {
+	if err := root.Decode(&file); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, yamlFault(err))
 	}
 	var warnings []string
@@ -34,6 +46,20 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 		return file.Public, warnings, nil
 	}
 	return file.Clouds, warnings, nil
+}
+
+// refuseAliases returns an error if a node has an anchor or an alias. A short text with them may stand for one that no memory can hold. Their names may be anything,
+// so they are not repeated.
+func refuseAliases(n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		return fmt.Errorf("line %d has an anchor (&) or an alias (*), which are not accepted, since a short text with them stands for a long one: write out what they stand for", n.Line)
+	}
+	for _, child := range n.Content {
+		if err := refuseAliases(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
@@ -48,21 +74,13 @@ func yamlFault(err error) error {
 
 // pairs returns keys and values of a mapping.
 func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
-	n = resolved(n)
 	return func(yield func(string, *yaml.Node) bool) {
 		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-			if !yield(n.Content[i].Value, resolved(n.Content[i+1])) {
+			if !yield(n.Content[i].Value, n.Content[i+1]) {
 				return
 			}
 		}
 	}
-}
-
-func resolved(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
 }
 
 // tolerate rewrites what openstacksdk accepts and gophercloud's types do not, in a cloud and in its regions.
@@ -88,7 +106,7 @@ func tolerateValues(n *yaml.Node) {
 		case key == "verify" && err == nil:
 			*value = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(yes), Line: value.Line}
 		case (key == "interface" || key == "endpoint_type") && value.Kind == yaml.SequenceNode && len(value.Content) > 0:
-			*value = *resolved(value.Content[0])
+			*value = *value.Content[0]
 		case key == "auth" && value.Tag == "!!null":
 			*value = yaml.Node{Kind: yaml.MappingNode, Line: value.Line}
 		}
@@ -124,7 +142,7 @@ var (
 func unknownKeys(origin, where string, n *yaml.Node, known []string) []string {
 	var out []string
 	for key, value := range pairs(n) {
-		if key == "<<" || strings.HasPrefix(key, "x-") || slices.Contains(known, key) || otherEndings.MatchString(key) {
+		if strings.HasPrefix(key, "x-") || slices.Contains(known, key) || otherEndings.MatchString(key) {
 			continue
 		}
 		out = append(out, unread(origin, shownKey(key, value.Tag != "!!null")+" in "+where, key, known))
