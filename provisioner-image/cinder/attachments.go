@@ -68,19 +68,20 @@ func (a attachment) toAttachment() (Attachment, error) {
 	return made, nil
 }
 
-// Attachments lists the attachments of a volume. Cinder may ignore the filter, so that the answer is filtered again.
+// Attachments lists the attachments of a volume. Cinder may ignore the filter, so that the answer is filtered again. It links no list of attachments to
+// another page (ViewBuilder.list in cinder/api/v3/views/attachments.py), so that no link in the answer is followed.
 func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, error) {
-	doing := "list the attachments of volume " + id
-	pages, err := attachments.List(c.at(completeAttachments), attachments.ListOpts{VolumeID: id}).AllPages(ctx)
+	var all struct {
+		Attachments []attachment `json:"attachments"`
+	}
+	api, query := c.at(completeAttachments), url.Values{"volume_id": {id}}
+	response, err := api.Get(ctx, api.ServiceURL("attachments", "detail")+"?"+query.Encode(), &all, nil)
 	if err != nil {
-		return nil, failure.Of(err, doing, failure.Misconfigured(http.StatusNotFound))
+		return nil, failure.Of(err, "list the attachments of volume "+id, failure.Misconfigured(http.StatusNotFound))
 	}
-	var all []attachment
-	if err := attachments.ExtractAttachmentsInto(pages, &all); err != nil {
-		return nil, failure.Of(err, doing, nil)
-	}
+	defer response.Body.Close()
 	var found []Attachment
-	for _, a := range all {
+	for _, a := range all.Attachments {
 		if a.VolumeID != id {
 			continue
 		}

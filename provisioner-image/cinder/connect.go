@@ -29,6 +29,7 @@ func Connect(ctx context.Context, login credentials.Login, client http.Client, w
 	if config != nil || client.Transport == nil {
 		client.Transport = transport.New(config)
 	}
+	client.CheckRedirect = transport.KeepRedirect
 	if login.IsNoauth() {
 		return connectNoauth(login, client, wait)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/body"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/failure"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/transport"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
@@ -54,6 +55,7 @@ func (c *Cinder) list(
 	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
 ) (found []volume.Volume, areAll bool, err error) {
 	areAll = true // there may be no page
+	asked := transport.Pages{}
 	err = c.pages(opts).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
 		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
 		for i := range all {
@@ -62,7 +64,9 @@ func (c *Cinder) list(
 			}
 		}
 		next, linkErr := p.NextPageURL()
-		areAll = next == ""
+		if areAll = next == ""; !areAll && opts.Limit == 0 {
+			linkErr = errors.Join(linkErr, asked.Add(next, doing))
+		}
 		return opts.Limit == 0, errors.Join(err, linkErr)
 	})
 	if err != nil {

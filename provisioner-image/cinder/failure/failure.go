@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/transport"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/credentials"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -62,8 +64,18 @@ func Of(err error, doing string, special Kinds) error {
 	if said := credentials.TLSFault(err); said != "" {
 		return &volume.Error{Kind: volume.Denied, Doing: doing, Said: said, Err: err}
 	}
+	if e, cut := errors.AsType[*transport.AnswerError](err); cut {
+		return &volume.Error{Kind: volume.Unavailable, Doing: doing, Said: e.Said, Err: errors.New(e.Asked)}
+	}
 	if !ok {
 		return &volume.Error{Kind: volume.Unavailable, Doing: doing, Err: err}
+	}
+	if to := redirect(answer); to != "" {
+		return &volume.Error{
+			Kind: volume.Misconfigured, Doing: doing, Said: "it answers with a redirect, which is not followed since the login would be sent there",
+			Err: fmt.Errorf("HTTP %d to %q. Remedy: if that is where it is, name it so where the endpoint comes from: the login (auth-url, cinder-endpoint) or keystone's catalog",
+				answer.Actual, to),
+		}
 	}
 	kind, ok := special[answer.Actual]
 	if !ok {
@@ -74,6 +86,31 @@ func Of(err error, doing string, special Kinds) error {
 	}
 	return &volume.Error{Kind: kind, Doing: doing, Said: MessageIn(answer) + retryAfter(answer), RequestID: RequestID(answer)}
 }
+
+// longestAddress is how much of an address that an answer names is repeated, in bytes.
+const longestAddress = 200
+
+// redirect returns where an answer redirects to, without its query, or "" if it does not.
+func redirect(answer gophercloud.ErrUnexpectedResponseCode) string {
+	switch answer.Actual {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return ""
+	}
+	from, err := url.Parse(answer.URL)
+	if err != nil {
+		return unnamed
+	}
+	to, err := from.Parse(answer.ResponseHeader.Get("Location"))
+	if err != nil || to.Host == "" {
+		return unnamed
+	}
+	shown := (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}).String()
+	return strings.ToValidUTF8(shown[:min(len(shown), longestAddress)], "")
+}
+
+// unnamed stands for an address that cannot be read.
+const unnamed = "an address that cannot be read"
 
 // AnswerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
 func AnswerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
