@@ -14,6 +14,7 @@ func FuzzPodTemplate(f *testing.F) {
 	f.Add("spec:\n  tolerations: [{key: storage, operator: Exists}]\n")
 	f.Add("spec: {containers: [{name: provisioner, $patch: delete}], securityContext: {runAsUser: 0}}")
 	f.Add("metadata: {labels: {app: x}, finalizers: [x]}\nspec: &a {volumes: [{name: flex, emptyDir: {}}]}\n")
+	f.Add("spec: {resources: {limits: {memory: 1}}, containers: [{name: provisioner, resources: {requests: {memory: 1Ti}, limits: {memory: 0}}}]}")
 	f.Fuzz(func(t *testing.T, template string) {
 		src := bare(t).Source
 		src.Data["pod-template"] = template

@@ -37,6 +37,7 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return merged, err
 	}
+	defaultMemory(&merged.Spec)
 	b, err := json.Marshal(fixed)
 	if err != nil {
 		return merged, fmt.Errorf("encode the contract's part of the pod: %w", err)
@@ -127,13 +128,50 @@ func baseline(cfg config.Config) corev1.PodTemplateSpec {
 				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{
-					corev1.ResourceCPU:    resource.MustParse("10m"),
-					corev1.ResourceMemory: resource.MustParse("32Mi"),
-				},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
 			},
 		}},
 	}}
+}
+
+// MemoryLimit is how much memory the container may have unless a template says otherwise. A storage chooses how large its answers are, and without a limit one
+// run could take all memory of its node, as often as max-parallel allows. kubectl needs some 50 MB, and so does cinder-provisioner for 10,000 volumes in pages of 1,000.
+const MemoryLimit = "256Mi"
+
+// memoryRequest is how much memory is reserved for the container unless a template says otherwise.
+const memoryRequest = "32Mi"
+
+// defaultMemory adds what a template does not say of the container's memory. The API server refuses a request above the limit, and a container that may have more than
+// its pod, so where a template says something, the defaults give way.
+func defaultMemory(spec *corev1.PodSpec) {
+	if all := spec.Resources; all != nil && !(all.Requests.Memory().IsZero() && all.Limits.Memory().IsZero()) {
+		return
+	}
+	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
+	r := &spec.Containers[i].Resources
+	request, asks := r.Requests[corev1.ResourceMemory]
+	limit, ends := r.Limits[corev1.ResourceMemory]
+	if !asks {
+		request = resource.MustParse(memoryRequest)
+	}
+	if !ends {
+		limit = resource.MustParse(MemoryLimit)
+	}
+	if request.Cmp(limit) > 0 && !asks {
+		request = limit
+	}
+	if request.Cmp(limit) > 0 && !ends {
+		limit = request
+	}
+	r.Requests, r.Limits = withMemory(r.Requests, request), withMemory(r.Limits, limit)
+}
+
+func withMemory(list corev1.ResourceList, size resource.Quantity) corev1.ResourceList {
+	if list == nil {
+		list = corev1.ResourceList{}
+	}
+	list[corev1.ResourceMemory] = size
+	return list
 }
 
 // contractTemplate returns the part that no pod-template may change.

@@ -247,3 +247,42 @@ func TestNullAtAnyLevelOfATemplateIsRefusedByItsPath(t *testing.T) {
 		}
 	}
 }
+
+// The API server refuses a pod that asks for more memory than it may have.
+func TestMemoryIsLimitedUnlessATemplateSaysOtherwise(t *testing.T) {
+	for name, tt := range map[string]struct{ template, request, limit string }{
+		"no template":                   {"", "32Mi", "256Mi"},
+		"another container's":           {"{containers: [{name: notify, image: x, resources: {limits: {memory: 1Gi}}}]}", "32Mi", "256Mi"},
+		"a larger limit":                {resources("limits: {memory: 2Gi}"), "32Mi", "2Gi"},
+		"a limit below what is asked":   {resources("limits: {memory: 16Mi}"), "16Mi", "16Mi"},
+		"a small request":               {resources("requests: {memory: 8Mi}"), "8Mi", "256Mi"},
+		"a request above the limit":     {resources("requests: {memory: 1Gi}"), "1Gi", "1Gi"},
+		"both":                          {resources("requests: {memory: 64Mi}, limits: {memory: 128Mi}"), "64Mi", "128Mi"},
+		"other resources":               {resources("requests: {cpu: 1}, limits: {cpu: 2}"), "32Mi", "256Mi"},
+		"a limit for the whole pod":     {"{resources: {limits: {memory: 24Mi}}}", "0", "0"},
+		"a request for the whole pod":   {"{resources: {requests: {memory: 24Mi}}}", "0", "0"},
+		"other resources for all of it": {"{resources: {limits: {cpu: 1}}}", "32Mi", "256Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := bare(t).Source
+			if tt.template != "" {
+				src.Data["pod-template"] = "spec: " + tt.template
+			}
+			cfg, faults := config.Parse(src, contract.ProvisionerName)
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			pod := fixture.Build(t, fixture.Provision(cfg, fixture.Claim())).Spec.Template.Spec
+			i := slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
+			got := pod.Containers[i].Resources
+			if request, limit := got.Requests.Memory().String(), got.Limits.Memory().String(); request != tt.request || limit != tt.limit {
+				t.Errorf("request %s, limit %s; want %s and %s", request, limit, tt.request, tt.limit)
+			}
+		})
+	}
+}
+
+// resources returns the spec of a template that says something of the container's resources.
+func resources(text string) string {
+	return "{containers: [{name: provisioner, resources: {" + text + "}}]}"
+}

@@ -45,6 +45,9 @@ func (o Outcome) Counted() bool {
 	return o.Verdict.Counted() && (o.Verdict != contract.NotStarted || o.Reason != Cancelled)
 }
 
+// outOfMemory is the Reason of a run that needed more memory than its container may have.
+const outOfMemory = "OOMKilled"
+
 // maxKept is how much of a run's message is kept on its Job, in bytes.
 const maxKept = 1024
 
@@ -282,7 +285,7 @@ func readContainer(out *Outcome, terminated *corev1.ContainerStateTerminated) {
 	if said := printable(terminated.Message); said != "" {
 		out.Message = said
 	}
-	if terminated.Reason == "OOMKilled" {
+	if terminated.Reason == outOfMemory {
 		out.Reason, out.Verdict = terminated.Reason, contract.TryAgain
 	}
 }

@@ -45,14 +45,18 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 	return maps.EqualFunc(got, want, func(a, b string) bool { return jobs.Abridge(a) == jobs.Abridge(b) })
 }
 
-// MessageParts returns the image's message for the claim's user or, without one, where the administrator finds the
+// MessageParts returns the remedy for a lack of memory, and the image's message for the claim's user or, without one, where the administrator finds the
 // output.
-func MessageParts(out Outcome, job *batchv1.Job) []string {
+func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
+	if out.Reason == outOfMemory {
+		parts = append(parts, fmt.Sprintf("the container needs more memory than it may have: an administrator raises resources.limits.memory of the container %s in the config's "+
+			"pod-template (without one it is %s)", contract.Container, jobs.MemoryLimit))
+	}
 	if message := contract.ForClaim(out.Message); message != "" {
-		return []string{message}
+		return append(parts, message)
 	}
 	if out.Message == "" && out.Verdict != contract.Unlisted {
-		return nil
+		return parts
 	}
-	return []string{fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name)}
+	return append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 }

@@ -1,0 +1,27 @@
+package runs_test
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+func TestRunWithoutEnoughMemoryIsReportedWithItsRemedy(t *testing.T) {
+	for _, out := range []runs.Outcome{
+		{Verdict: contract.TryAgain, Reason: "OOMKilled", ExitCode: new(int32(137))},
+		{Verdict: contract.TryAgain, Reason: "OOMKilled", Message: "claim: lists volumes"},
+		{Verdict: contract.Unlisted, Reason: "OOMKilled"},
+	} {
+		said := strings.Join(runs.MessageParts(out, &batchv1.Job{}), "; ")
+		if !strings.Contains(said, "raises resources.limits.memory of the container provisioner") || !strings.Contains(said, "256Mi") || strings.Contains(said, "lists") != (out.Message != "") {
+			t.Errorf("of %s is said %q", out, said)
+		}
+	}
+	if said := runs.MessageParts(runs.Outcome{Verdict: contract.TryAgain, Reason: "Evicted"}, &batchv1.Job{}); len(said) > 0 {
+		t.Errorf("of an evicted pod is said %q", said)
+	}
+}
