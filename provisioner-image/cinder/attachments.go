@@ -94,6 +94,13 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 	return found, nil
 }
 
+// VolumeOf returns the ID of the volume that an attachment belongs to.
+func (c *Cinder) VolumeOf(ctx context.Context, id string) (string, error) {
+	var found attachment
+	err := attachments.Get(ctx, c.at(completeAttachments), id).ExtractInto(&found)
+	return found.VolumeID, failure.Of(err, "look at attachment "+id, nil)
+}
+
 // errNeedsServer is the cause where Cinder makes attachments only for servers: from Queens to Ussuri, and 17.0.
 var errNeedsServer = errors.New("this Cinder makes attachments only for servers: attach-api has to be auto or reserve")
 

@@ -178,7 +178,7 @@ func TestGrowOfAVolumeOfTheHostDoesNotDetachIt(t *testing.T) {
 		server.SetRelease(release)
 		held := exportTwice(t, keeper, reserve)
 		before, did := server.Attachments(), actions(server)
-		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: server.Volumes()[0].ID, SizeGiB: 2, Access: held})
+		grown, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: server.Volumes()[0].ID, Access: held}, SizeGiB: 2})
 		if err != nil || grown.SizeGiB != 2 || !slices.Equal(server.Attachments(), before) {
 			t.Errorf("Cinder %d: %+v, %v, attached %v", release, grown, err, server.Attachments())
 		}
@@ -198,7 +198,7 @@ func TestGrowOfAVolumeThatAnOlderImageReservedAttachesIt(t *testing.T) {
 		server.LeaveReserved(id)
 		did := actions(server)
 		for range 2 {
-			grown, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: 2, Access: held})
+			grown, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: id, Access: held}, SizeGiB: 2})
 			if v := server.Volumes()[0]; err != nil || grown.SizeGiB != 2 || v.Status != "in-use" || !v.Exported {
 				t.Errorf("Cinder %d: %+v, %v, left %+v", release, grown, err, v)
 			}

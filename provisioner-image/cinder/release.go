@@ -2,6 +2,7 @@ package cinder
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,9 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		return b.releaseHost(ctx, v, a)
 	}
 	if a.ID != "" {
+		if err := b.checkAttachment(ctx, v, a.ID); err != nil {
+			return v, err
+		}
 		// The recorded attachment is the only connected one to delete. Others belong to other clients.
 		return b.detach(ctx, v, a, []Attachment{{ID: a.ID}})
 	}
@@ -29,6 +33,25 @@ func (b *Backend) release(ctx context.Context, v volume.Volume, a volume.Access)
 		return v, err
 	}
 	return b.detach(ctx, v, a, ours)
+}
+
+// checkAttachment returns an error if the attachment that a PV names is another volume's. A thief of a provisioner's token, or a PV that was restored from an old
+// backup, would end the export of that volume under the pods that use it. The volume itself shows the attachment of an ordinary run.
+func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id string) error {
+	if slices.Contains(v.Exports, id) {
+		return nil
+	}
+	of, err := b.cinder.VolumeOf(ctx, id)
+	if err != nil || of == v.ID {
+		return volume.IgnoreGone(err)
+	}
+	return &volume.Error{
+		Kind:  volume.Misconfigured,
+		Doing: "detach volume " + v.ID,
+		Said:  "the attachment that is noted on the PV is another volume's",
+		Err: fmt.Errorf("attachment %s is one of volume %s, and stays. Remove the PV's annotation with this attachment: then the attachments of volume %s itself"+
+			" are ended", id, of, v.ID),
+	}
 }
 
 // detach deletes the attachments, and then ends a reservation of the older workflow. It ends an attachment of the older

@@ -28,7 +28,7 @@ func TestExtendToASizeThatIsForbiddenIsUnsuitable(t *testing.T) {
 				limit(server)
 				held := exportTwice(t, keeper, volume.Access{Method: api, Client: connector})
 				before := server.Volumes()[0]
-				growth := volume.Growth{UID: uid, ID: before.ID, SizeGiB: 3, Access: held}
+				growth := volume.Growth{Named: volume.Named{UID: uid, ID: before.ID, Access: held}, SizeGiB: 3}
 				for range 2 {
 					_, err := keeper.Grow(t.Context(), growth)
 					if !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), said) {
@@ -82,7 +82,7 @@ func TestExtendThatTheStatusDoesNotAllowIsTriedAgain(t *testing.T) {
 			}
 			return cindertest.Answer
 		}
-		_, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: 3, Access: held})
+		_, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: id, Access: held}, SizeGiB: 3})
 		if !volume.Is(err, volume.Busy) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -104,7 +104,7 @@ func TestExtendThatFailsEndsNoReservation(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: server.Volumes()[0].ID, SizeGiB: 2, Access: held})
+		_, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: server.Volumes()[0].ID, Access: held}, SizeGiB: 2})
 		if !volume.Is(err, kind) || !strings.HasSuffix(ids(server), ":attaching") {
 			t.Errorf("%d: %v, left %s", status, err, ids(server))
 		}
@@ -117,7 +117,7 @@ func TestExtendOfAVolumeInUseBefore342IsMisconfigured(t *testing.T) {
 		keeper, server := start(t)
 		server.MaxMicro = micro
 		held := exportTwice(t, keeper, reserve)
-		_, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: server.Volumes()[0].ID, SizeGiB: 2, Access: held})
+		_, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: server.Volumes()[0].ID, Access: held}, SizeGiB: 2})
 		if v := server.Volumes()[0]; !volume.Is(err, volume.Misconfigured) || v.Status != "in-use" || !v.Exported {
 			t.Errorf("3.%d: %v, left %+v", micro, err, v)
 		}

@@ -148,9 +148,13 @@ func TestOverlappingRunsAgreeOnTheOldestVolume(t *testing.T) {
 // With a Cinder whose list does not show the new volume every run would create another one.
 func TestListWithoutTheNewVolumeIsMisconfigured(t *testing.T) {
 	keeper, server := start(t)
-	blind := wanted
-	blind.Metadata = nil
-	v, _, err := keeper.Ensure(t.Context(), blind)
+	server.Instead = func(r *http.Request) *cindertest.Reply {
+		if !strings.HasSuffix(r.URL.Path, "/volumes/detail") {
+			return nil
+		}
+		return &cindertest.Reply{Status: http.StatusOK, Header: map[string]string{"Content-Type": "application/json"}, Body: `{"volumes": []}`}
+	}
+	v, _, err := keeper.Ensure(t.Context(), wanted)
 	if !volume.Is(err, volume.Misconfigured) || v.ID == "" {
 		t.Errorf("volume %q, error %v", v.ID, err)
 	}
@@ -214,10 +218,13 @@ func TestRemoveDeletesEveryVolumeThatARunMade(t *testing.T) {
 	server.AddNamed(wanted.Name, "error", madeAfter(1))
 	other := server.Add("available", owned("other"))
 	unmarked := server.Add("available", nil)
-	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Name: wanted.Name}); err != nil {
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Name: wanted.Name}); !volume.Is(err, volume.Misconfigured) {
+		t.Errorf("a volume without marks: %v", err)
+	}
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, Name: wanted.Name}); err != nil {
 		t.Fatal(err)
 	}
-	if got := ids(server); got != other[:8]+":available" {
+	if got := ids(server); got != other[:8]+":available "+unmarked[:8]+":available" {
 		t.Errorf("left %s", got)
 	}
 }

@@ -324,3 +324,55 @@ func TestReserveRefusesAVolumeThatAServerHasReserved(t *testing.T) {
 		}
 	}
 }
+
+// The PV of a claim may be wrong, or forged: it names a volume that says nothing of a claim, or the attachment of another claim's volume. Neither is touched, and the
+// claim's own volume can be removed once the PV is right, or names no attachment.
+func TestPVThatNamesWhatIsAnothersRemovesNothing(t *testing.T) {
+	onEachCinder(t, func(t *testing.T, login credentials.Login) {
+		t.Helper()
+		c := connect(t, login)
+		keeper := volume.NewKeeper(cinder.NewBackend(c, wait), wait)
+		own, other, disk := spec(t, c), spec(t, c), spec(t, c)
+		var all []volume.Volume
+		var held []volume.Access
+		for _, s := range []volume.Spec{own, other, disk} {
+			v, _, err := keeper.Ensure(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, access := export(t, keeper, v, s)
+			all, held = append(all, v), append(held, access)
+		}
+		if err := c.SetMetadata(t.Context(), all[2].ID, map[string]string{"name": "disk of a server"}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.SetMetadata(context.WithoutCancel(t.Context()), all[2].ID, disk.Metadata); err != nil {
+				t.Errorf("clean up: %v", err)
+			}
+		})
+		forged := held[0]
+		forged.ID = held[1].ID
+		refused := map[string]volume.Target{"a disk": {UID: own.UID, ID: all[2].ID, Noted: true, Access: held[2]}}
+		if held[0].Method == cinder.Attachments {
+			refused["an attachment"] = volume.Target{UID: own.UID, ID: all[0].ID, Noted: true, Access: forged}
+		}
+		for what, target := range refused {
+			if err := removeErr(t, keeper, target); !volume.Is(err, volume.Misconfigured) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for _, v := range all {
+			if now, err := c.Get(t.Context(), v.ID); err != nil || now.Status != "in-use" {
+				t.Errorf("volume %s is %s, %v", v.ID, now.Status, err)
+			}
+		}
+		forged.ID = ""
+		if err := removeErr(t, keeper, volume.Target{UID: own.UID, ID: all[0].ID, Noted: true, Access: forged}); err != nil {
+			t.Error(err)
+		}
+		if now, err := c.Get(t.Context(), all[1].ID); err != nil || now.Status != "in-use" {
+			t.Errorf("the other claim's volume is %s, %v", now.Status, err)
+		}
+	})
+}

@@ -189,8 +189,18 @@ func toVolume(v *volumes.Volume) volume.Volume {
 		Metadata:  v.Metadata,
 		Created:   v.CreatedAt,
 		Users:     users(v.Attachments),
+		Exports:   exports(v.Attachments),
 		Shareable: v.Multiattach,
 	}
+}
+
+// exports returns the IDs of a volume's completed attachments: it shows no others (_get_attachments in Cinder's api/v3/views/volumes.py).
+func exports(all []volumes.Attachment) []string {
+	var found []string
+	for _, a := range all {
+		found = append(found, a.AttachmentID)
+	}
+	return found
 }
 
 // users returns who has a volume attached.

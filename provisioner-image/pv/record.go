@@ -3,6 +3,7 @@ package pv
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,11 +61,19 @@ func (r Record) annotations() (map[string]string, error) {
 	return annotations, nil
 }
 
+// idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be another resource.
+var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
+
 // ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use now: the skeleton of
 // an undo has no record.
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	annotations := of.GetAnnotations()
+	for _, key := range []string{AnnVolumeID, AnnAttachment} {
+		if id := annotations[key]; id != "" && !idForm.MatchString(id) {
+			return r, fmt.Errorf("read annotation %s of PV %s: %q is no ID", key, of.Name, id)
+		}
+	}
 	r.VolumeID, r.CloneOf = annotations[AnnVolumeID], annotations[contract.AnnCloneOf]
 	r.Access.ID = annotations[AnnAttachment]
 	if recorded := annotations[AnnAttachAPI]; recorded != "" {

@@ -53,7 +53,9 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSpoiledRecordNamesItsAnnotation(t *testing.T) {
-	for annotation, value := range map[string]string{pv.AnnConnector: "{", pv.AnnPlace: "{", contract.AnnSecret: "no-slash"} {
+	for annotation, value := range map[string]string{
+		pv.AnnConnector: "{", pv.AnnPlace: "{", contract.AnnSecret: "no-slash", pv.AnnVolumeID: "../attachments/a", pv.AnnAttachment: "../volumes/v",
+	} {
 		spoiled := skeleton()
 		spoiled.Annotations[annotation] = value
 		if _, err := pv.ReadRecord(spoiled, pv.Record{}); err == nil || !strings.Contains(err.Error(), annotation) {

@@ -30,15 +30,7 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	grown, err := r.keeper.Grow(ctx, volume.Growth{
-		UID:        task.Request.UID,
-		ClusterUID: task.Request.ClusterUID,
-
-		ID:      record.VolumeID,
-		Place:   record.Place,
-		SizeGiB: task.Volume.SizeGiB,
-		Access:  record.Access,
-	})
+	grown, err := r.keeper.Grow(ctx, volume.Growth{Named: named(task, record), SizeGiB: task.Volume.SizeGiB})
 	if err != nil {
 		return Report{}, err
 	}
@@ -55,6 +47,14 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 		message += contract.ClaimPrefix + pending + "\n"
 	}
 	return Report{Message: message}, nil
+}
+
+// named returns the volume that the record on a PV names.
+func named(task input.Task, record pv.Record) volume.Named {
+	return volume.Named{
+		UID: task.Request.UID, ID: record.VolumeID, ClusterUID: task.Request.ClusterUID, Adopt: task.Volume.Adopt,
+		Place: record.Place, Access: record.Access,
+	}
 }
 
 // pendingGrowth returns what has to happen before a pod sees the new size: the kubelet grows file systems only for

@@ -28,8 +28,18 @@ func Judge(task input.Task, done Report, err error) Result {
 	return Result{
 		Code: exitCode(err),
 		Message: contract.ClaimPrefix + oneLine(sentence(task, err), contract.MaxMessage/4) + "\n" +
-			oneLine(err.Error(), contract.MaxMessage/2) + "\n",
+			oneLine(err.Error()+remedy(task, err), contract.MaxMessage/2) + "\n",
 	}
+}
+
+// remedy returns what an administrator can do about a volume that says nothing of a claim, or nothing. What has made such a volume, only a person knows.
+func remedy(task input.Task, err error) string {
+	unmarked, ok := errors.AsType[*volume.UnmarkedError](err)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; if it is this claim's, confirm it: openstack volume set --property %s=%s %s; if not, set the policy of the PersistentVolume %s to Retain,"+
+		" and delete that: the volume stays", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
 }
 
 // oneLine returns the text as one line of at most limit bytes.

@@ -112,7 +112,7 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 		return err
 	}
 	r.log.WarnContext(ctx, "Another run created the PV first, removing the volume of this run", "kept", kept.VolumeID, "removed", ours.ID)
-	c, err := r.keeper.Reach(ctx, kept.VolumeID, kept.Access)
+	c, err := r.keeper.Reach(ctx, named(task, kept))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package run_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,9 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
+	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
 
 func TestProvisionAndDelete(t *testing.T) {
@@ -221,9 +224,10 @@ func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 // The PV exists for another volume. This run's volume is removed, and the Secret is the other volume's again.
 func TestFasterRunKeepsItsVolume(t *testing.T) {
 	w := newWorld(t)
-	kept := w.cinder.Add("attaching", nil) // not found by its metadata, so that we make our own
+	var kept string
 	w.kube.PrependReactor("create", "persistentvolumes", func(kubetesting.Action) (bool, runtime.Object, error) {
 		if len(w.pvs(t)) == 0 {
+			kept = w.cinder.Add("attaching", map[string]string{contract.AnnClaimUID: uid})
 			w.addPV(uid, kept)
 		}
 		return false, nil, nil
@@ -236,6 +240,68 @@ func TestFasterRunKeepsItsVolume(t *testing.T) {
 	}
 	if got := string(w.secrets(t)[0].Data["node.session.auth.password"]); got != cindertest.Password(kept) {
 		t.Errorf("the Secret holds %q", got)
+	}
+}
+
+// A thief of the pod's token is faster than the run, and names the disk of a server. The run neither exports it nor writes its password.
+func TestVolumeOfAForgedPVIsNotReached(t *testing.T) {
+	for _, api := range []volume.Method{cinder.Attachments, cinder.Reserve} {
+		w := newWorld(t)
+		w.api = api
+		disk := w.cinder.Add("in-use", map[string]string{"name": "disk of a server"})
+		w.kube.PrependReactor("create", "persistentvolumes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			if len(w.pvs(t)) == 0 {
+				w.addPV(uid, disk)
+			}
+			return false, nil, nil
+		})
+		if result := w.provision(t); result.Code != contract.ExitConfig || !strings.Contains(result.Message, "do not say that it belongs to a claim") {
+			t.Errorf("%s: %+v", api, result)
+		}
+		for _, secret := range w.secrets(t) {
+			if string(secret.Data["node.session.auth.password"]) == cindertest.Password(disk) {
+				t.Errorf("%s: the Secret holds the password of the disk", api)
+			}
+		}
+		if v := w.cinder.Volumes()[0]; v.ID != disk || v.Exported {
+			t.Errorf("%s: the disk is %+v", api, v)
+		}
+	}
+}
+
+// A thief of a token of any provisioner has written the PV of a claim: it names a volume without marks, or the attachment of another claim's volume. Each refusal says
+// what an administrator can do, and that works.
+func TestForgedRecordReachesNothingOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.api = cinder.Attachments
+	w.wantCode(t, w.provision(t), contract.ExitDone)
+	object := w.pvs(t)[0]
+	own := object.Annotations["flex-provisioner.io/cinder-attachment-id"]
+	disk, other := w.cinder.Add("available", map[string]string{"name": "disk of a server"}), w.cinder.Add("available", map[string]string{contract.AnnClaimUID: otherUID})
+	w.cinder.Attach(other, "attached")
+	theirs := slices.DeleteFunc(w.cinder.Attachments(), func(id string) bool { return id == own })[0]
+	refuse := func(key, value string, words ...string) {
+		t.Helper()
+		forged := object.DeepCopy()
+		forged.Annotations["flex-provisioner.io/"+key] = value
+		result := w.run(t, w.request(contract.Delete, nil), forged)
+		for _, word := range words {
+			if result.Code == contract.ExitDone || !strings.Contains(result.Message, word) {
+				t.Errorf("%s=%s: %+v, want %q", key, value, result, word)
+			}
+		}
+		if len(w.cinder.Volumes()) != 3 || len(w.cinder.Attachments()) != 2 {
+			t.Fatalf("%s=%s: left %+v, attached %v", key, value, w.cinder.Volumes(), w.cinder.Attachments())
+		}
+	}
+	refuse("cinder-volume-id", disk, "openstack volume set --property flex-provisioner.io/claim-uid="+uid+" "+disk, "policy of the PersistentVolume "+pvName+" to Retain")
+	refuse("cinder-volume-id", "../volumes/"+disk, "is no ID")
+	refuse("cinder-attachment-id", theirs, theirs+" is one of volume "+other)
+	refuse("cinder-attachment-id", "../volumes/"+disk, "is no ID")
+	delete(object.Annotations, "flex-provisioner.io/cinder-attachment-id")
+	w.wantCode(t, w.run(t, w.request(contract.Delete, nil), &object), contract.ExitDone)
+	if len(w.cinder.Volumes()) != 2 || !slices.Equal(w.cinder.Attachments(), []string{theirs}) {
+		t.Errorf("left %+v, attached %v", w.cinder.Volumes(), w.cinder.Attachments())
 	}
 }
 

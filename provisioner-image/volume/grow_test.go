@@ -13,7 +13,7 @@ func TestGrowReturnsTheSize(t *testing.T) {
 	keeper, _ := s.keeper()
 	for gib, want := range map[int]int{1: 1, 3: 3} {
 		s.volumes[id] = volume.Volume{ID: id, SizeGiB: 1, Metadata: ownedBy(uid)}
-		grown, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: gib})
+		grown, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: id}, SizeGiB: gib})
 		if err != nil || grown.SizeGiB != want {
 			t.Errorf("%+v, %v", grown, err)
 		}
@@ -24,13 +24,13 @@ func TestGrowRefusesAnotherClaimsVolume(t *testing.T) {
 	s := newStorage()
 	id := s.add(volume.Free, ownedBy("other"))
 	keeper, _ := s.keeper()
-	if _, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: 3}); !volume.Is(err, volume.Misconfigured) {
+	if _, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: id}, SizeGiB: 3}); !volume.Is(err, volume.Misconfigured) {
 		t.Error(err)
 	}
 	if slices.Contains(s.calls, "Resize") {
 		t.Errorf("calls %v", s.calls)
 	}
-	if _, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: "x"}); !volume.Is(err, volume.Gone) {
+	if _, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: "x"}}); !volume.Is(err, volume.Gone) {
 		t.Error(err)
 	}
 }

@@ -34,9 +34,14 @@ func (k *Keeper) Export(ctx context.Context, v Volume, a Access) (Connection, Ac
 	return k.backend.Export(ctx, v, a)
 }
 
-// Reach returns the connection of a volume that an earlier run exported.
-func (k *Keeper) Reach(ctx context.Context, id string, a Access) (Connection, error) {
+// Reach returns the connection of the claim's volume, which an earlier run exported.
+func (k *Keeper) Reach(ctx context.Context, n Named) (Connection, error) {
+	v, err := k.named(ctx, n, "reach volume")
+	if err != nil {
+		return Connection{}, err
+	}
+	a := n.Access
 	a.Recorded = true
-	c, _, err := k.backend.Export(ctx, Volume{ID: id}, a)
+	c, _, err := k.backend.Export(ctx, v, a)
 	return c, err
 }

@@ -35,12 +35,12 @@ func TestReachOnlyLooksAnExportUp(t *testing.T) {
 	if err != nil || recorded.ID == "" || recorded.Recorded {
 		t.Fatalf("%+v, %v", recorded, err)
 	}
-	c, err := keeper.Reach(t.Context(), id, recorded)
+	c, err := keeper.Reach(t.Context(), volume.Named{UID: uid, ID: id, Access: recorded})
 	var details struct{ ID string }
 	if err != nil || c.Decode(&details) != nil || details.ID != id {
 		t.Errorf("%v, %v", details, err)
 	}
-	if !slices.Equal(s.calls, []string{"Export", "Look up"}) {
+	if !slices.Equal(s.calls, []string{"Export", "Get", "Look up"}) {
 		t.Errorf("calls %v", s.calls)
 	}
 }

@@ -193,7 +193,7 @@ func TestVolumesOfAnotherClusterAreNeverTouched(t *testing.T) {
 
 	what.ID, what.Noted = theirs, true
 	_, err = keeper.Remove(t.Context(), what)
-	_, growErr := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: theirs, ClusterUID: "ours", SizeGiB: 9})
+	_, growErr := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: theirs, ClusterUID: "ours"}, SizeGiB: 9})
 	for _, err := range []error{err, growErr} {
 		if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "the cluster with the UID theirs, not to ours") {
 			t.Errorf("noted on the PV: %v", err)

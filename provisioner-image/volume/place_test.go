@@ -20,7 +20,7 @@ func TestAVolumeThatWasMadeElsewhereIsNotTakenForDeleted(t *testing.T) {
 			s.place = here
 			keeper, _ := s.keeper()
 			_, removed := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: "v9", Noted: true, Place: there})
-			_, grown := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: "v9", SizeGiB: 2, Place: there})
+			_, grown := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: "v9", Place: there}, SizeGiB: 2})
 			clone := spec()
 			clone.Source = volume.Source{VolumeID: "v9", UID: uid, Place: there}
 			for doing, err := range map[string]error{"remove": removed, "extend": grown, "copy": keeper.CheckSource(t.Context(), clone)} {
@@ -44,7 +44,7 @@ func TestAVolumeThatIsFoundElsewhereIsRemoved(t *testing.T) {
 	there := volume.Place{Endpoint: "https://192.0.2.2/v3"}
 	id := s.add(volume.Occupied, ownedBy(uid))
 	keeper, _ := s.keeper()
-	if _, err := keeper.Grow(t.Context(), volume.Growth{UID: uid, ID: id, SizeGiB: 2, Place: there}); err != nil {
+	if _, err := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: id, Place: there}, SizeGiB: 2}); err != nil {
 		t.Error(err)
 	}
 	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: id, Noted: true, Place: there}); err != nil {

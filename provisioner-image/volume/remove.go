@@ -133,7 +133,7 @@ func (t Target) onlyNoted(found []Volume, left []Left) (noted []Volume, others [
 	return noted, others
 }
 
-// withRecorded adds the recorded volume. One with another claim's UID is not ours to delete.
+// withRecorded adds the recorded volume, if it is the claim's.
 func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]Volume, error) {
 	if t.ID == "" {
 		return found, nil
@@ -142,13 +142,11 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if err != nil {
 		return found, IgnoreGone(err)
 	}
-	switch owner := v.UID(); {
-	case owner == "" && t.Undo:
+	if v.UID() == "" && t.Undo {
 		return found, nil // an adopted one, which an earlier run has released
-	case owner != "" && owner != t.UID:
-		return nil, notOurs(v, "remove volume", t.UID)
-	case v.isOfAnother(t.ClusterUID):
-		return nil, notThisClusters(v, "remove volume", t.ClusterUID)
+	}
+	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID, Adopt: t.Adopt}).check(v, "remove volume"); err != nil {
+		return nil, err
 	}
 	return append(found, v), nil
 }

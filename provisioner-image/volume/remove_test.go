@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func TestRemoveDeletesOnlyTheVolumeOfThePV(t *testing.T) {
 	s.add(volume.Occupied, s.madeAt(0))
 	s.add(volume.Failed, ownedBy(uid))
 	s.add(volume.Free, ownedBy("other"))
-	recorded := s.add(volume.Free, nil)
+	recorded := s.add(volume.Free, ownedBy(uid))
 	keeper, _ := s.keeper()
 	for range 2 {
 		left, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: recorded, Noted: true, Name: "pvc-" + uid})
@@ -53,6 +54,50 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 		t.Error(err)
 	}
 	wantLeft(t, s, "v1:1")
+}
+
+// A PV can name any volume of the storage. What it does not name is not looked at by the claim's name either.
+func TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs(t *testing.T) {
+	for _, metadata := range []map[string]string{nil, {}, {"name": "pvc-" + uid}, {volume.KeyUID: ""}, {volume.KeyCluster: "ours"}} {
+		s := newStorage()
+		unmarked := s.add(volume.Occupied, metadata)
+		keeper, _ := s.keeper()
+		_, removed := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Noted: true, Name: "pvc-" + uid, Adopt: "v2"})
+		what := volume.Named{UID: uid, ID: unmarked, Adopt: "v2"}
+		_, grown := keeper.Grow(t.Context(), volume.Growth{Named: what, SizeGiB: 3})
+		_, reached := keeper.Reach(t.Context(), what)
+		for doing, err := range map[string]error{"removed": removed, "grown": grown, "reached": reached} {
+			var cause *volume.UnmarkedError
+			if !volume.Is(err, volume.Misconfigured) || !errors.As(err, &cause) || *cause != (volume.UnmarkedError{UID: uid, ID: unmarked}) {
+				t.Errorf("%v: %s: %v", metadata, doing, err)
+			}
+		}
+		for _, call := range s.calls {
+			if call != "List" && call != "Get" {
+				t.Errorf("%v: calls %v", metadata, s.calls)
+			}
+		}
+	}
+}
+
+// The config's key adopt is an administrator's word, and so are the marks in the metadata.
+func TestVolumeIsTouchedOnceAnAdministratorHasConfirmedIt(t *testing.T) {
+	for how, confirm := range map[string]func(*storage, *volume.Named){
+		"metadata": func(s *storage, n *volume.Named) { s.edit(n.ID, func(v *volume.Volume) { v.Metadata = ownedBy(uid) }) },
+		"adopt":    func(_ *storage, n *volume.Named) { n.Adopt = n.ID },
+	} {
+		s := newStorage()
+		what := volume.Named{UID: uid, ID: s.add(volume.Free, nil)}
+		confirm(s, &what)
+		keeper, _ := s.keeper()
+		if grown, err := keeper.Grow(t.Context(), volume.Growth{Named: what, SizeGiB: 3}); err != nil || grown.SizeGiB != 3 {
+			t.Errorf("%s: %+v, %v", how, grown, err)
+		}
+		if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: what.ID, Noted: true, Adopt: what.Adopt}); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		wantLeft(t, s, "")
+	}
 }
 
 // A volume that cannot be removed does not keep the others.

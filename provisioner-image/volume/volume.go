@@ -26,6 +26,8 @@ type Volume struct {
 	Created  time.Time
 	// Users are who uses the volume: "server ID", or "host NAME" where there is no server.
 	Users []string
+	// Exports are the IDs, as in an Access, of the volume's exports that it shows itself. It may have others.
+	Exports []string
 	// Shareable is true if the storage lets many clients write to the volume.
 	Shareable bool
 }
