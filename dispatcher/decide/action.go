@@ -100,7 +100,11 @@ type Waive struct{ Run Run }
 type RemovePodFinalizer struct{ Run Run }
 
 // NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
-type NoteRival struct{ Run Run }
+type NoteRival struct {
+	Run Run
+	// NeedsLive is set if the rival is the UID's own PV, and the caches do not prove which run wrote it.
+	NeedsLive bool
+}
 
 // FreeMisnamed removes our finalizer from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
 type FreeMisnamed struct{}
@@ -190,8 +194,10 @@ func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case RemovePodFinalizer:
 		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer:
 		return true
+	case NoteRival:
+		return !a.NeedsLive
 	case Launch:
 		return !a.NeedsLive // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:

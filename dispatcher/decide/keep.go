@@ -50,7 +50,7 @@ func releaseUnproven(v View) Action {
 		return nil
 	case !vol.PolicyDelete:
 		return releaseRetained(v)
-	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
+	case vol.Terminating && (vol.Unbound || vol.Released) && (v.Claim.Abandoned() || v.Rival.Own && vol.NeverBound) && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil

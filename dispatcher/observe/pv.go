@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	v := decide.Volume{
 		Exists:       true,
 		UID:          string(pv.UID),
-		Unproven:     b.unproven(pv, string(o.UID)),
+		Unproven:     b.unproven(o),
 		Foreign:      pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner),
 		Released:     pvs.IsReleased(pv),
 		PolicyDelete: pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
@@ -62,10 +63,35 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 
 // unproven returns why a PV does not prove a run of ours, or nothing if it does. A PV of another provisioner is left
 // to that provisioner's dispatcher. Two dispatchers would both expand one volume, and report on its claim.
-func (b *Observer) unproven(pv *corev1.PersistentVolume, uid string) string {
+func (b *Observer) unproven(o *Observation) string {
+	pv := o.PV
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
 			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, b.Provisioner)
 	}
-	return pvs.Unproven(pv, uid)
+	return cmp.Or(pvs.Unproven(pv, string(o.UID)), o.otherRevision())
+}
+
+// otherRevision returns that a PV was written with another config revision than that of its run, or nothing. The run's pod writes the PV, and whoever has its token
+// could have a volume deleted or grown with the login of any other class. Only administrators change the annotation of a PV that has proven a run. A note on the PV
+// says what was found, since the run's Job expires.
+func (o *Observation) otherRevision() string {
+	if o.PV.Annotations[jobs.AnnRival] == o.PV.Name {
+		return "the PersistentVolume " + o.PV.Name + " was written with another config revision than its run's"
+	}
+	var served []string
+	for _, r := range o.View.Runs {
+		switch {
+		case r.Verb != contract.Provision:
+		case r.ProvenBy == string(o.PV.UID):
+			return ""
+		default:
+			served = append(served, r.Revision)
+		}
+	}
+	if served == nil {
+		return ""
+	}
+	slices.Sort(served)
+	return pvs.OtherRevision(o.PV, slices.Compact(served))
 }

@@ -56,6 +56,15 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
+// OtherRevision returns that a PV names none of the config revisions under which its claim was served, or nothing. A PV that names none at all has the run's.
+func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
+	named := pv.Annotations[contract.AnnRevision]
+	if named == "" || slices.Contains(served, named) {
+		return ""
+	}
+	return fmt.Sprintf("the PersistentVolume %s names the config revision %s, and its claim was served under %s", pv.Name, named, strings.Join(served, " and "))
+}
+
 // IsUnbound reports whether the phase of a PV says that no claim is or was bound to it.
 func IsUnbound(pv *corev1.PersistentVolume) bool {
 	return pv.Status.Phase == "" || pv.Status.Phase == corev1.VolumePending || pv.Status.Phase == corev1.VolumeAvailable

@@ -18,7 +18,7 @@ func (c *Cluster) CheckInvariants() {
 	c.T.Helper()
 	c.checkSizes()
 	c.checkPanics()
-	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}, used: map[string]bool{}}
+	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}, used: map[string]bool{}, served: map[[2]string]bool{}}
 	for _, change := range c.Server.History() {
 		if change.By == DispatcherName && change.Now != nil {
 			r.checkWrite(change)
@@ -38,6 +38,8 @@ type replay struct {
 	retained map[string]time.Time
 	// used are the PVs that were bound: only in these there can be data.
 	used map[string]bool
+	// served are the UIDs of claims with the config revisions of their provisions, and with those that an administrator has named on their PVs.
+	served map[[2]string]bool
 }
 
 func (r *replay) follow(change Change) {
@@ -48,6 +50,7 @@ func (r *replay) follow(change Change) {
 		if change.Verb == "create" {
 			for _, uid := range uidsOf(obj) {
 				r.jobs[uid] = append(r.jobs[uid], change.Key)
+				r.followRevision(uid, obj)
 			}
 		}
 	case *corev1.Pod:
@@ -55,8 +58,24 @@ func (r *replay) follow(change Change) {
 			at := Key{"jobs", change.Namespace, obj.Labels[batchv1.JobNameLabel]}
 			r.pods[at] = append(r.pods[at], change.Key)
 		}
+	case *corev1.PersistentVolume:
+		if change.By == Admin {
+			r.served[[2]string{strings.TrimPrefix(obj.Name, contract.PVName("")), obj.Annotations[contract.AnnRevision]}] = true
+		}
 	case *corev1.PersistentVolumeClaim:
 		r.claims[string(obj.UID)] = change.Key
+	}
+}
+
+// followRevision checks that a claim's volume is deleted and grown under a config revision under which the claim was served, or which an administrator has named on
+// its PV. What anybody else writes there does not count.
+func (r *replay) followRevision(uid string, job *batchv1.Job) {
+	of := [2]string{uid, job.Annotations[contract.AnnRevision]}
+	switch {
+	case verbOf(&job.Spec.Template.Spec) == string(contract.Provision):
+		r.served[of] = true
+	case job.Annotations[contract.Domain+"audit"] == "" && !r.served[of]:
+		r.c.T.Errorf("the Job %s is launched under the config revision %s, and the claim was not served under it", job.Name, of[1])
 	}
 }
 

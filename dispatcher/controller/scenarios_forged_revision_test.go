@@ -1,0 +1,184 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+)
+
+// The image of another class, with another login. A thief of a token of the class gold wants it to run for a PV of the thief's.
+const (
+	victimImage = "localhost/silver:v1"
+	thief       = "thief"
+)
+
+// setUpVictim leaves a volume of the class silver, and returns the config revision that its PV names.
+func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit, keys ...string) string {
+	w.T.Helper()
+	w.SetUpExpandableGold(gold, keys...)
+	w.Images[victimImage] = fakecluster.Image{Does: fakecluster.Works}
+	w.CreateClass("silver", corev1.PersistentVolumeReclaimDelete, fakecluster.Expandable)
+	w.CreateConfig("silver", "silver", "image", victimImage, "verbs", "provision,delete,expand")
+	w.Start()
+	claim := w.CreateClaim("victim", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new("silver") })
+	w.Until("the victim is bound", time.Minute, w.IsBound("victim"))
+	return w.PVOf(claim).Annotations[contract.AnnRevision]
+}
+
+// mustSpareVictim fails the test if the image with the other login has done more than serve its own claim. That it was not even launched is an invariant of the cluster.
+func (w *world) mustSpareVictim() {
+	w.T.Helper()
+	for _, r := range w.Runs {
+		if r.Image == victimImage && r.Request.Name != "victim" {
+			w.T.Errorf("%s ran for the claim %s: %s", r.Image, r.Request.Name, r.Verb)
+		}
+	}
+}
+
+// names returns a change of a PV: it names a config revision.
+func names(revision *string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, *revision) }
+}
+
+// forge writes a PV for a claim with the token of its run's pod, as it might have been written by the run.
+func (w *world) forge(claim *corev1.PersistentVolumeClaim, changes ...func(*corev1.PersistentVolume)) {
+	pv := w.Runs[len(w.Runs)-1].PV.DeepCopy()
+	for _, r := range w.RunsOf(contract.Provision) {
+		if r.Request.UID == string(claim.UID) {
+			pv = r.PV.DeepCopy()
+		}
+	}
+	pv.UID, pv.ResourceVersion = "", ""
+	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/forged"}
+	for _, change := range changes {
+		change(pv)
+	}
+	fakecluster.Create(w, thief, pv)
+}
+
+// The run's own pod writes the PV, or whoever has its token. The claim is bound, since Kubernetes looks at no annotation; it is deleted, asks for more, and everything
+// that is known of the run expires meanwhile. Nothing ever runs with the other login.
+func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
+	var revision string
+	marked := func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, jobs.AnnRival, "pvc-another") }
+	retained := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	unheld := func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
+	for name, test := range map[string]struct {
+		code   int32
+		change func(*corev1.PersistentVolume)
+	}{
+		"success":                         {0, func(*corev1.PersistentVolume) {}},
+		"failure":                         {75, func(*corev1.PersistentVolume) {}},
+		"nothing made":                    {78, func(*corev1.PersistentVolume) {}},
+		"with a note of another PV":       {0, marked},
+		"retained":                        {0, retained},
+		"nothing made, without finalizer": {78, unheld},
+		"too small for its claim":         {0, tooSmall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				revision = w.setUpVictim(fakecluster.Always(func(r *fakecluster.Run) fakecluster.Exit {
+					r.CreateVolume()
+					r.WritePV(names(&revision), test.change)
+					return fakecluster.Exit{Code: test.code}
+				}))
+				claim := w.CreateClaim("data")
+				w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
+				w.MustEmitSome(aboutClaim("data"), "VolumeInDoubt", revision, w.Runs[1].PV.Annotations[contract.AnnRevision], "kubectl annotate --overwrite pv", "stolen")
+				if w.IsBound("data")() {
+					fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
+						claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+					})
+				}
+				w.Advance(3 * time.Hour)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Advance(3 * time.Hour)
+				w.mustSpareVictim()
+				if !w.Storage[string(claim.UID)] {
+					w.T.Error("the volume was deleted although its PV is in doubt")
+				}
+			})
+		})
+	}
+}
+
+// A pod that has ended has a token that works as long as the pod exists. Its run has failed, or its volume was deleted, and its record is released.
+func TestRevisionOfItsOwnIsNotWhatAPVNamesThatIsForgedLater(t *testing.T) {
+	for name, gold := range map[string]func(*fakecluster.Run) fakecluster.Exit{
+		"after a failure":             fakecluster.Always(fakecluster.Fails(78, "")),
+		"after the volume's deletion": fakecluster.Works,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				revision := w.setUpVictim(gold)
+				claim := w.CreateClaim("data")
+				w.Until("its run has ended", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
+				w.Advance(5 * time.Second)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Until("its record is released", time.Minute, func() bool { return w.PVOf(claim) == nil && len(w.HeldRecords()) == 0 })
+				w.forge(claim, names(&revision))
+				w.Until("the forged PV is in doubt", time.Minute, func() bool {
+					return w.Events.About("PersistentVolume/"+contract.PVName(string(claim.UID)), "VolumeInDoubt") != nil
+				})
+				w.Until("its Jobs have expired", 3*time.Hour, func() bool { return w.jobsLeft(claim) == 0 })
+				w.Advance(time.Hour)
+				w.mustSpareVictim()
+				if pv := w.PVOf(claim); pv == nil || pv.Annotations[jobs.AnnRival] != pv.Name {
+					w.T.Errorf("the forged PV is %+v", pv)
+				}
+			})
+		})
+	}
+}
+
+// jobsLeft returns how many Jobs of a claim there are.
+func (w *world) jobsLeft(claim *corev1.PersistentVolumeClaim) (n int) {
+	for _, job := range fakecluster.List[*batchv1.Job](w) {
+		if strings.Contains(job.Name, string(claim.UID)) {
+			n++
+		}
+	}
+	return n
+}
+
+// An image that writes a wrong revision by mistake leaves a volume of its own. Each remedy of the event works.
+func TestAPVThatNamesAnotherRevisionGoesByTheRemediesOfItsEvent(t *testing.T) {
+	for name, remedy := range map[string]func(*world, *corev1.PersistentVolume, string){
+		"its own revision is named": func(w *world, pv *corev1.PersistentVolume, own string) {
+			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
+				fakecluster.Annotate(pv, contract.AnnRevision, own)
+				delete(pv.Annotations, jobs.AnnRival)
+			})
+		},
+		"it is deleted": func(w *world, pv *corev1.PersistentVolume, _ string) { fakecluster.Delete(w, fakecluster.Admin, pv) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var revision string
+				revision = w.setUpVictim(fakecluster.Always(spoils(names(&revision))))
+				claim := w.CreateClaim("data")
+				w.Until("it is bound", time.Minute, w.IsBound("data"))
+				w.Advance(time.Minute)
+				fakecluster.Delete(w, fakecluster.User, claim)
+				w.Advance(3 * time.Hour)
+				w.MustRun("provision", "provision")
+				remedy(w, w.PVOf(claim), w.Runs[1].PV.Annotations[contract.AnnRevision])
+				w.Until("volume and record are gone", 10*time.Minute, func() bool {
+					return w.PVOf(claim) == nil && !w.Storage[string(claim.UID)] && len(w.HeldRecords()) == 0
+				})
+				w.MustRun("provision", "provision", "delete")
+				w.mustSpareVictim()
+			})
+		})
+	}
+}
