@@ -3,7 +3,6 @@ package mapper
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,12 +14,12 @@ type fibreChannel struct{}
 
 // fabric is Cinder's description of a Fibre Channel connection.
 type fabric struct {
-	WWN  stringOrList `json:"target_wwn"`
-	LUN  number       `json:"target_lun"`
-	WWNs []string     `json:"target_wwns"`
-	LUNs []number     `json:"target_luns"`
+	WWN  oneOrMany[wwn] `json:"target_wwn"`
+	LUN  number         `json:"target_lun"`
+	WWNs []wwn          `json:"target_wwns"`
+	LUNs []number       `json:"target_luns"`
 	// WWID identifies the disk itself. Only some backends send it.
-	WWID string `json:"wwn"`
+	WWID wwid `json:"wwn"`
 }
 
 // Check allows many nodes, since the volume is exported to the ports of all of them.
@@ -48,7 +47,7 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 	fits := lun.known && lun.value >= 0 && lun.value <= maxLUN
 	switch {
 	case f.WWID != "" && (!f.hasOneLUN() || !fits):
-		s.WWIDs = []string{f.WWID}
+		s.WWIDs = []string{string(f.WWID)}
 		return nil
 	case len(ports) == 0 || !lun.known:
 		return unsupported("the storage names no port or no LUN of the volume")
@@ -71,7 +70,7 @@ func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
 
 // ports returns the ports that export the volume with the same LUN as the first port, and that LUN.
 func (f fabric) ports() ([]string, number) {
-	ports, luns := []string(f.WWN), slices.Repeat([]number{f.LUN}, len(f.WWN))
+	ports, luns := []wwn(f.WWN), slices.Repeat([]number{f.LUN}, len(f.WWN))
 	if len(f.WWNs) > 0 && len(f.LUNs) == len(f.WWNs) {
 		ports, luns = f.WWNs, f.LUNs
 	}
@@ -80,16 +79,12 @@ func (f fabric) ports() ([]string, number) {
 	}
 	var same []string
 	for i, port := range ports {
-		port = spelled(port)
-		if luns[i] == luns[0] && !slices.Contains(same, port) {
-			same = append(same, port)
+		if luns[i] == luns[0] && port != "" && !slices.Contains(same, string(port)) {
+			same = append(same, string(port))
 		}
 	}
 	return same, luns[0]
 }
-
-// spelled returns a port's name as the kubelet spells it.
-func spelled(port string) string { return strings.ToLower(strings.ReplaceAll(port, ":", "")) }
 
 func (f fabric) hasOneLUN() bool {
 	return !slices.ContainsFunc(f.LUNs, func(lun number) bool { return lun != f.LUNs[0] })

@@ -2,13 +2,12 @@ package mapper
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/volume"
 )
@@ -27,15 +26,34 @@ func (flexVolume) Check(w Want) error {
 	return promises{name: "a FlexVolume"}.check(w)
 }
 
-// secretName matches the names of options that may be secret.
-var secretName = regexp.MustCompile(`(?i)pass|secret|key|token|auth|credential`)
+// coordinates are the details that may stand on the PV, where many may read them, each with the form that its value must have. Every other detail is for the
+// Secret. No pattern of names can say which are secret: VMDK sends vCenter's password in an object "config", and smbfs sent one among its mount options.
+//
+// The list is made from what the drivers in Cinder's tree send (the "data" beside "driver_volume_type" in cinder/volume/drivers and cinder/volume/targets, of
+// all kinds): what says where and which the volume is. Left out are logins, texts that may hold one ("options"), and what no node needs
+// ("initiator_target_map", "qos_specs"). A user name and password before the host of an "export" are not of its form.
+var coordinates = map[string]func(string) bool{
+	// Cinder itself, of every kind.
+	"volume_id": isUUID, "attachment_id": isUUID, "access_mode": isWord, "encrypted": isFlag, "discard": isFlag, "cacheable": isFlag, "enforce_multipath": isFlag,
+	// iSCSI and iSER, Fibre Channel.
+	"target_portal": isPortal, "target_iqn": scsiNameForm.MatchString, "target_lun": isNumber, "target_discovered": isFlag,
+	"target_wwn": isWWN, "wwn": wwidForm.MatchString, "addressing_mode": isWord, "logical_block_size": isNumber, "physical_block_size": isNumber,
+	// NVMe-oF and LightOS.
+	"nqn": nqnForm.MatchString, "target_nqn": nqnForm.MatchString, "subsysnqn": nqnForm.MatchString, "target_port": isPort, "transport_type": isWord, "ns_id": isNumber,
+	"vol_uuid": deviceForm.MatchString, "volume_nguid": deviceForm.MatchString, "uuid": deviceForm.MatchString,
+	// Shares and files: NFS, Quobyte, GPFS, local. Ceph.
+	"export": isPlace, "name": isPlace, "device_path": isPlace, "format": isWord, "cluster_name": isCephName,
+	// PowerFlex and StorPool.
+	"scaleIO_volname": isPlace, "scaleIO_volume_id": isWord, "volume": isUUID, "client_id": isNumber,
+}
 
-// Map passes every detail of the connection to the driver as an option, and those that may be secret in a Secret.
+// Map passes every detail of the connection to the driver: its coordinates as options, and all others in a Secret.
 func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	var details map[string]any
 	if err := decode(c, &details); err != nil {
 		return Mapping{}, err
 	}
+	delete(details, "driver_volume_type") // one way to export has it among the details
 	source := &corev1.FlexPersistentVolumeSource{
 		Driver: w.FlexDriver, FSType: w.fsType(), ReadOnly: w.ReadOnly,
 		Options: map[string]string{"driver_volume_type": c.Kind},
@@ -45,15 +63,15 @@ func (flexVolume) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	secret := map[string][]byte{}
 	for _, name := range slices.Sorted(maps.Keys(details)) {
-		text, err := optionText(details[name])
+		text, err := optionText(name, details[name])
 		switch {
 		case err != nil:
-			return Mapping{}, fmt.Errorf("option %s of a FlexVolume: %w", name, err)
+			return Mapping{}, err
 		case text == "":
-		case secretName.MatchString(name):
-			secret[name] = []byte(text)
-		default:
+		case isCoordinate(name, details[name], text):
 			source.Options[name] = text
+		default:
+			secret[name] = []byte(text)
 		}
 	}
 	m := Mapping{Source: corev1.PersistentVolumeSource{FlexVolume: source}}
@@ -73,8 +91,26 @@ func driverSecret(w Want, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-// optionText returns a string as it is, nothing for null, and JSON for any other value.
-func optionText(value any) (string, error) {
+// isCoordinate reports whether a detail may stand on the PV. A list or an object may not: it may hold anything.
+func isCoordinate(name string, value any, text string) bool {
+	switch value.(type) {
+	case string, bool, float64:
+		hasForm := coordinates[name]
+		return hasForm != nil && hasForm(text)
+	default:
+		return false
+	}
+}
+
+// optionText returns a string as it is, nothing for null, and JSON for any other value. It refuses what no Secret can hold, and control characters: a
+// driver may write a text into a file of lines.
+func optionText(name string, value any) (string, error) {
+	if problems := validation.IsConfigMapKey(name); len(problems) > 0 {
+		return "", unsupported("the storage describes the volume by a detail %q, which no Secret can hold: %s", name, problems[0])
+	}
+	if !arePrintable(value) {
+		return "", unsupported("the storage's detail %q of the volume: %s", name, errUnprintable)
+	}
 	switch v := value.(type) {
 	case nil:
 		return "", nil
@@ -84,4 +120,21 @@ func optionText(value any) (string, error) {
 		text, err := json.Marshal(v)
 		return string(text), err
 	}
+}
+
+// arePrintable reports whether all texts in a value, which was read from JSON, are printable.
+func arePrintable(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return isPrintable(v)
+	case []any:
+		return !slices.ContainsFunc(v, func(one any) bool { return !arePrintable(one) })
+	case map[string]any:
+		for name, one := range v {
+			if !isPrintable(name) || !arePrintable(one) {
+				return false
+			}
+		}
+	}
+	return true
 }

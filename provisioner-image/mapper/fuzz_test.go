@@ -41,6 +41,7 @@ func FuzzConnection(f *testing.F) {
 			w.FlexDriver = driver
 			m, err := mapper.Map(volume.NewConnection(kind, data), w)
 			source, _ := json.Marshal(m.Source)
+			mustBeInForm(t, string(data), m, err)
 			if printed := fmt.Sprint(err, m.Warnings, string(source)); strings.Contains(printed, secret) {
 				t.Errorf("of %s %s is printed: %s", kind, data, printed)
 			}
@@ -49,6 +50,55 @@ func FuzzConnection(f *testing.F) {
 			}
 		}
 	})
+}
+
+// mustBeInForm checks that a storage's control characters are nowhere, and that a FlexVolume's options are coordinates of the volume.
+func mustBeInForm(t *testing.T, said string, m mapper.Mapping, err error) {
+	t.Helper()
+	var source any
+	if text, err := json.Marshal(m.Source); err != nil || json.Unmarshal(text, &source) != nil {
+		t.Fatal(string(text), err)
+	}
+	texts := append(textsOf(source), m.Warnings...)
+	if err != nil {
+		texts = append(texts, err.Error())
+	}
+	if m.Secret != nil {
+		for key, value := range m.Secret.Data {
+			texts = append(texts, key, string(value))
+		}
+	}
+	for _, text := range texts {
+		if hasControls(text) {
+			t.Errorf("%s becomes %q", said, text)
+		}
+	}
+	if m.Source.FlexVolume == nil {
+		return
+	}
+	for name, value := range m.Source.FlexVolume.Options {
+		if strings.ContainsAny(name+value, " ,'\"$`;@") || strings.Contains(value, "..") {
+			t.Errorf("%s has the option %s: %q", said, name, value)
+		}
+	}
+}
+
+// textsOf returns all texts in a value that was read from JSON.
+func textsOf(value any) []string {
+	var out []string
+	switch v := value.(type) {
+	case string:
+		out = append(out, v)
+	case []any:
+		for _, one := range v {
+			out = append(out, textsOf(one)...)
+		}
+	case map[string]any:
+		for name, one := range v {
+			out = append(append(out, name), textsOf(one)...)
+		}
+	}
+	return out
 }
 
 // sources returns how many sources are set.

@@ -95,7 +95,7 @@ var goldens = map[string]golden{
 		"nqn": "nqn.2010-06.com.example:11112222-3333-4444-5555-666677778888", "vol_uuid": "11112222-3333-4444-5555-666677778888",
 	}},
 	"nvmeof-two-ports":  {from: "nvmeof", change: nvmeofV2, edit: subsystemsVolume},
-	"flex-volume":       {from: "nfs", edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
+	"flex-volume":       {from: "nfs", change: map[string]any{"options": nil}, edit: func(w *mapper.Want) { w.FlexDriver = "example.com/nfs-loop" }},
 	"flex-volume-iscsi": {from: "iscsi", edit: func(w *mapper.Want) { w.Kind, w.FlexDriver = "iscsi", "flex-provisioner.io/iscsi" }},
 	"flex-volume-secret": {
 		from: "nfs", change: map[string]any{"password": "hush", "tries": 3},

@@ -14,18 +14,18 @@ type iscsi struct{}
 
 // target is Cinder's description of an iSCSI connection. The lists are set where the target has more than one portal.
 type target struct {
-	Portal            string   `json:"target_portal"`
-	IQN               string   `json:"target_iqn"`
-	LUN               number   `json:"target_lun"`
-	Portals           []string `json:"target_portals"`
-	IQNs              []string `json:"target_iqns"`
-	LUNs              []number `json:"target_luns"`
-	AuthMethod        string   `json:"auth_method"`
-	AuthUsername      string   `json:"auth_username"`
-	AuthPassword      string   `json:"auth_password"`
-	DiscoveryMethod   string   `json:"discovery_auth_method"`
-	DiscoveryUsername string   `json:"discovery_auth_username"`
-	DiscoveryPassword string   `json:"discovery_auth_password"`
+	Portal            portal     `json:"target_portal"`
+	IQN               scsiName   `json:"target_iqn"`
+	LUN               number     `json:"target_lun"`
+	Portals           []portal   `json:"target_portals"`
+	IQNs              []scsiName `json:"target_iqns"`
+	LUNs              []number   `json:"target_luns"`
+	AuthMethod        word       `json:"auth_method"`
+	AuthUsername      login      `json:"auth_username"`
+	AuthPassword      login      `json:"auth_password"`
+	DiscoveryMethod   word       `json:"discovery_auth_method"`
+	DiscoveryUsername login      `json:"discovery_auth_username"`
+	DiscoveryPassword login      `json:"discovery_auth_password"`
 }
 
 // path is one way to the disk.
@@ -67,14 +67,14 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 
 // paths returns the ways to the disk that are fully described. The first one is the backend's own choice, if it makes one.
 func (t *target) paths() []path {
-	portals, iqns, luns := []string{t.Portal}, []string{t.IQN}, []number{t.LUN}
+	portals, iqns, luns := []portal{t.Portal}, []scsiName{t.IQN}, []number{t.LUN}
 	if len(t.IQNs) == len(t.Portals) && len(t.LUNs) == len(t.Portals) {
 		portals, iqns, luns = append(portals, t.Portals...), append(iqns, t.IQNs...), append(luns, t.LUNs...)
 	}
 	var paths []path
 	for i, portal := range portals {
 		if portal != "" && iqns[i] != "" && luns[i].known {
-			paths = append(paths, path{bracketed(portal), iqns[i], luns[i].value})
+			paths = append(paths, path{string(portal), string(iqns[i]), luns[i].value})
 		}
 	}
 	return paths
@@ -106,7 +106,7 @@ func (t *target) mountable(p path, w Want) error {
 	}
 }
 
-func isCHAPOrNone(method string) bool { return method == "" || method == "CHAP" }
+func isCHAPOrNone(method word) bool { return method == "" || method == "CHAP" }
 
 func (t *target) source(paths []path, w Want) *corev1.ISCSIPersistentVolumeSource {
 	first := paths[0]

@@ -68,6 +68,9 @@ func kindNames() string {
 
 // Map builds the source of a connection.
 func Map(c volume.Connection, w Want) (Mapping, error) {
+	if !wordForm.MatchString(c.Kind) {
+		return Mapping{}, unsupported("the storage says that the volume is connected by %q, which is no kind of connection", c.Kind)
+	}
 	if w.Kind != "" && !strings.EqualFold(w.Kind, c.Kind) {
 		return Mapping{}, unsupported("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
 	}
@@ -102,9 +105,9 @@ func isReadOnly(c volume.Connection) (bool, error) {
 
 // common holds what Cinder's manager adds to the details of every backend.
 type common struct {
-	AccessMode string `json:"access_mode"`
-	Encrypted  bool   `json:"encrypted"`
-	// QoS holds limits that only Nova's hypervisor enforces.
+	AccessMode word `json:"access_mode"`
+	Encrypted  bool `json:"encrypted"`
+	// QoS holds limits that only Nova's hypervisor enforces. None of its texts is used.
 	QoS map[string]any `json:"qos_specs"`
 }
 

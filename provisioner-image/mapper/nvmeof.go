@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -15,17 +16,57 @@ type nvmeof struct{}
 // subsystem is Cinder's description of an NVMe-oF connection, in its first and in its second form.
 type subsystem struct {
 	// The first form: one portal.
-	Portal    string   `json:"target_portal"`
-	Port      textOrNo `json:"target_port"`
-	Transport string   `json:"transport_type"`
-	NQN       string   `json:"nqn"`
-	// The second form: many portals, each a list of address, port and transport.
-	TargetNQN string       `json:"target_nqn"`
-	Portals   [][]textOrNo `json:"portals"`
-	Replicas  []subsystem  `json:"volume_replicas"`
+	Portal    host      `json:"target_portal"`
+	Port      port      `json:"target_port"`
+	Transport transport `json:"transport_type"`
+	NQN       nqn       `json:"nqn"`
+	// The second form: many portals.
+	TargetNQN nqn         `json:"target_nqn"`
+	Portals   []reach     `json:"portals"`
+	Replicas  []subsystem `json:"volume_replicas"`
 	// Identifiers of the device. A backend sends one of them.
-	UUID  string `json:"vol_uuid"`
-	NGUID string `json:"volume_nguid"`
+	UUID  deviceID `json:"vol_uuid"`
+	NGUID deviceID `json:"volume_nguid"`
+}
+
+// reach is one of many portals: a list of address, port and transport in JSON. Of one that nodes do not speak it is empty: its address may be of another form.
+type reach struct {
+	host      host
+	port      port
+	transport transport
+}
+
+// UnmarshalJSON reads the list.
+func (r *reach) UnmarshalJSON(data []byte) error {
+	*r = reach{}
+	var parts []json.RawMessage
+	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 3 {
+		return err
+	}
+	if err := json.Unmarshal(parts[2], &r.transport); err != nil || r.transport == "" {
+		return err
+	}
+	if err := json.Unmarshal(parts[0], &r.host); err != nil {
+		return err
+	}
+	return json.Unmarshal(parts[1], &r.port)
+}
+
+// transport is how an NVMe subsystem is reached: tcp or rdma, and empty for any other, which nodes do not speak.
+type transport string
+
+// UnmarshalJSON reads what backends call rdma, too.
+func (t *transport) UnmarshalJSON(data []byte) error {
+	text, err := textOf(data)
+	switch name := strings.ToLower(text); {
+	case name == "tcp":
+		*t = "tcp"
+	case name == "rdma", strings.HasPrefix(name, "roce"):
+		*t = "rdma"
+	default:
+		*t = ""
+	}
+	return err
 }
 
 // Check allows one node at a time: each node has a name of its own, and the volume is exported to one of them.
@@ -54,7 +95,7 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
 		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
 	}
-	if !isOwn(s.NQN, w.VolumeID) && !isOwn(s.NQN, s.UUID) {
+	if !isOwn(string(s.NQN), w.VolumeID) && !isOwn(string(s.NQN), string(s.UUID)) {
 		return Mapping{}, unsupported("subsystem %s serves more than this volume, and csi-driver-nvmf cannot tell the volumes of one"+
 			" subsystem apart: a node could not connect a second one, and would disconnect all of them with the first that is unmounted;"+
 			" use iSCSI or Fibre Channel of that array, or a backend with a subsystem for each volume", s.NQN)
@@ -62,7 +103,7 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 		Driver: nvmeDriver,
 		// Old versions of the plugin take the handle for the subsystem's name.
-		VolumeHandle:     s.NQN,
+		VolumeHandle:     string(s.NQN),
 		FSType:           w.fsType(),
 		ReadOnly:         w.ReadOnly,
 		VolumeAttributes: s.attributes(w),
@@ -96,22 +137,10 @@ func (s *subsystem) simplify() {
 	if s.NQN == "" {
 		s.NQN = s.TargetNQN
 	}
-	s.Transport = transport(s.Transport)
 	for _, p := range s.Portals {
-		if s.Portal == "" && len(p) == 3 && transport(string(p[2])) != "" {
-			s.Portal, s.Port, s.Transport = string(p[0]), p[1], transport(string(p[2]))
+		if s.Portal == "" && p.transport != "" {
+			s.Portal, s.Port, s.Transport = p.host, p.port, p.transport
 		}
-	}
-}
-
-func transport(name string) string {
-	switch name = strings.ToLower(name); {
-	case name == "tcp":
-		return name
-	case name == "rdma", strings.HasPrefix(name, "roce"):
-		return "rdma"
-	default:
-		return ""
 	}
 }
 
@@ -120,10 +149,10 @@ func transport(name string) string {
 // not by its own, if the config has one: a storage that looks at names refuses every other.
 func (s *subsystem) attributes(w Want) map[string]string {
 	a := map[string]string{
-		"targetTrAddr": strings.Trim(s.Portal, "[]"),
+		"targetTrAddr": string(s.Portal),
 		"targetTrPort": string(s.Port),
-		"targetTrType": s.Transport,
-		"nqn":          s.NQN,
+		"targetTrType": string(s.Transport),
+		"nqn":          string(s.NQN),
 	}
 	if w.Host.NQN != "" {
 		a["hostNqn"] = w.Host.NQN
@@ -133,9 +162,9 @@ func (s *subsystem) attributes(w Want) map[string]string {
 	}
 	switch {
 	case s.UUID != "":
-		a["deviceUUID"] = s.UUID
+		a["deviceUUID"] = string(s.UUID)
 	case s.NGUID != "":
-		a["deviceID"] = "eui." + strings.ToLower(strings.ReplaceAll(s.NGUID, "-", ""))
+		a["deviceID"] = "eui." + strings.ToLower(strings.ReplaceAll(string(s.NGUID), "-", ""))
 	default:
 		a["deviceUUID"] = w.VolumeID
 	}

@@ -16,10 +16,10 @@ type rbd struct{}
 
 // image is Cinder's description of an rbd connection. Cinder never sends the key.
 type image struct {
-	Name     string     `json:"name"`
-	Hosts    []string   `json:"hosts"`
-	Ports    []textOrNo `json:"ports"`
-	Username string     `json:"auth_username"`
+	Name     imagePath `json:"name"`
+	Hosts    []host    `json:"hosts"`
+	Ports    []port    `json:"ports"`
+	Username cephName  `json:"auth_username"`
 }
 
 // Names of the CSI drivers.
@@ -50,11 +50,11 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 	if err := decode(c, &i); err != nil {
 		return Mapping{}, err
 	}
-	pool, name, ok := strings.Cut(i.Name, "/")
-	if !ok || name == "" {
-		return Mapping{}, unsupported("the storage names the image %q, which is not POOL/IMAGE", i.Name)
+	if i.Name == "" {
+		return Mapping{}, unsupported("the storage does not name the image of the volume")
 	}
-	user := cmp.Or(w.Ceph.User, i.Username, "admin")
+	pool, name, _ := strings.Cut(string(i.Name), "/")
+	user := cmp.Or(w.Ceph.User, string(i.Username), "admin")
 	m := Mapping{}
 	ref := w.Ceph.Secret
 	if ref.Name == "" {
@@ -104,7 +104,7 @@ func (i image) native(pool, name, user string, w Want) *corev1.RBDPersistentVolu
 		if n < len(i.Ports) {
 			port = string(i.Ports[n])
 		}
-		s.CephMonitors = append(s.CephMonitors, net.JoinHostPort(strings.Trim(host, "[]"), port))
+		s.CephMonitors = append(s.CephMonitors, net.JoinHostPort(string(host), port))
 	}
 	return s
 }

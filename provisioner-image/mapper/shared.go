@@ -1,10 +1,6 @@
 package mapper
 
-import (
-	"net"
-	"net/netip"
-	"strings"
-)
+import "strings"
 
 // isOwn reports whether a target or a subsystem serves only this volume: storages that make one for each volume name it
 // after the volume's ID, some without its dashes.
@@ -22,16 +18,4 @@ func highLUN(lun int64, client string) error {
 	return unsupported("the storage exported LUN %d, and a PersistentVolume has LUNs of 0 to %d: arrays number the LUNs of a host, and"+
 		" all nodes are one host to it, so that it holds no more volumes; serve new claims by a class whose config has %s",
 		lun, maxLUN, client)
-}
-
-// bracketed returns a portal with its IPv6 address in brackets, which some backends leave out. A portal ends with its port.
-func bracketed(portal string) string {
-	i := strings.LastIndex(portal, ":")
-	if i < 0 || strings.HasPrefix(portal, "[") {
-		return portal
-	}
-	if address, err := netip.ParseAddr(portal[:i]); err != nil || !address.Is6() {
-		return portal
-	}
-	return net.JoinHostPort(portal[:i], portal[i+1:])
 }
