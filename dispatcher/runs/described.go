@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -41,6 +43,9 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 	decoder := json.NewDecoder(strings.NewReader(description))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&described)
+	if err == nil {
+		err = checkPrintable(description)
+	}
 	if err == nil && described.Capacity != "" {
 		_, err = parseCapacity(described.Capacity)
 	}
@@ -48,6 +53,42 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 		return described, fmt.Errorf("with write-pv: dispatcher the container must write {\"source\": {...}} to %s: %w", contract.TerminationLog, err)
 	}
 	return described, nil
+}
+
+// checkPrintable returns an error if a text in a description, which is JSON, has control characters. They would stand in the arguments of a node's programs, and on the
+// terminals of all who look at the PV.
+func checkPrintable(description string) error {
+	var all any
+	if err := json.NewDecoder(strings.NewReader(description)).Decode(&all); err != nil {
+		return err
+	}
+	if text, found := unprintable(all); found {
+		return fmt.Errorf("the text %s has control characters", strconv.QuoteToASCII(text))
+	}
+	return nil
+}
+
+// unprintable returns a text in a value, which was read from JSON, that has control characters.
+func unprintable(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, strings.ContainsFunc(v, unicode.IsControl)
+	case []any:
+		for _, one := range v {
+			if text, found := unprintable(one); found {
+				return text, true
+			}
+		}
+	case map[string]any:
+		for name, one := range v {
+			for _, text := range []any{name, one} {
+				if text, found := unprintable(text); found {
+					return text, true
+				}
+			}
+		}
+	}
+	return "", false
 }
 
 // Complete returns the PV: its request's skeleton, completed by what the container described. It rejects what the

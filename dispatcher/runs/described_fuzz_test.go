@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -46,6 +47,7 @@ func FuzzDescribedPV(f *testing.F) {
 				mustBeAsAsked(t, pv)
 				mustBeOnNoNode(t, pv, allowed, own)
 				mustBeReadBack(t, pv)
+				mustBePrintable(t, pv)
 			}
 		}
 	})
@@ -88,6 +90,18 @@ func mustBeOnNoNode(t *testing.T, pv *corev1.PersistentVolume, allowed jobs.Allo
 	ofHost, types := pv.Spec.HostPath, []corev1.HostPathType{corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate}
 	if ofHost != nil && (!mayBe(ofHost.Path) || ofHost.Type == nil || !slices.Contains(types, *ofHost.Type)) {
 		t.Errorf("with %v the PV is %+v of a node", allowed.HostPaths, ofHost)
+	}
+}
+
+// mustBePrintable checks that no text of a PV has control characters. In JSON they are escapes.
+func mustBePrintable(t *testing.T, pv *corev1.PersistentVolume) {
+	t.Helper()
+	text, err := json.Marshal(pv.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`[^\\](\\\\)*\\(u00[01]|[bfnrt])|[\x7f-\x{9f}]`).FindString(string(text)); found != "" {
+		t.Errorf("%s has the control character %q", text, found)
 	}
 }
 

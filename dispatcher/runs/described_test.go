@@ -3,6 +3,7 @@ package runs_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,25 @@ func TestADescribedVolumeOnANodeIsInADirectoryOfItsOwn(t *testing.T) {
 				t.Errorf("the refusal is %v, which lacks %q or a remedy", err, tt.refusal)
 			}
 		})
+	}
+}
+
+// A control character in a text of a description would stand in the arguments of a node's programs, and on the terminals of all who look at the PV.
+func TestADescriptionHasNoControlCharacters(t *testing.T) {
+	for _, description := range []string{
+		`{"source": {"nfs": {"server": "filer\n", "path": "/"}}}`,
+		`{"source": {"iscsi": {"targetPortal": "192.0.2.1:3260", "portals": ["192.0.2.2\u001b[2J"], "iqn": "iqn.2026-01.example:a", "lun": 1}}}`,
+		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a": "\u0000"}}}}`,
+		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a\u0085": ""}}}}`,
+		`{"source": {"local": {"path": "/"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["\t"]}]}]}}}`,
+	} {
+		_, err := runs.ReadDescribedPV(description)
+		if err == nil || !strings.Contains(err.Error(), "has control characters") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+			t.Errorf("%s: %v", description, err)
+		}
+	}
+	if _, err := runs.ReadDescribedPV("{\"source\":\n\t{\"nfs\": {\"server\": \"filer\", \"path\": \"/a ,b\"}}}\n"); err != nil {
+		t.Errorf("JSON on several lines: %v", err)
 	}
 }
 
