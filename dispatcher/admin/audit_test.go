@@ -1,6 +1,8 @@
 package admin_test
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,31 @@ func TestWhatAnImageListsIsRead(t *testing.T) {
 	}
 	if _, err := admin.ReadVolumes(strings.NewReader("no JSON\n")); err == nil || !strings.Contains(err.Error(), "no JSON") {
 		t.Errorf("the error %v does not show the line", err)
+	}
+}
+
+// Names that a storage and an image have chosen, printed to a terminal, neither end a line nor move the cursor. A command that is printed does only what it says.
+func TestNothingOfAStorageLeavesItsLine(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x; touch PWNED #", "v\nSecretLeft: secret/a\n    touch PWNED", "\x1b]52;c;ZXZpbA==\a", "x'$(touch PWNED)`touch PWNED`", "a b", "\u202ex"} {
+		found := audit.Check(audit.State{Now: time.Now(), ClusterUID: "c", Volumes: map[string][]audit.Volume{"gold": {
+			{UID: "u", Volume: name, Namespace: name, Name: name, Class: name, ClusterUID: "c", CreatedAt: name},
+		}}})
+		var out strings.Builder
+		if err := admin.PrintFindings(&out, found); err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != 2 || strings.ContainsFunc(strings.Join(lines, ""), func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Fatalf("%q is printed as %q", name, out.String())
+		}
+		dir := t.TempDir()
+		shell := exec.CommandContext(t.Context(), "bash", "--norc", "-c", "flex-dispatcher() { :; }; delete() { :; }\n"+lines[1])
+		shell.Dir = dir
+		_ = shell.Run() // a sentence is no command
+		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+			t.Errorf("%q: the command %s made %v, %v", name, lines[1], made, err)
+		}
 	}
 }
 

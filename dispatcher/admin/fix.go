@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -24,17 +25,18 @@ func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(forma
 		if f.Kind != audit.VolumeLeft || len(only) > 0 && !slices.Contains(only, f.Volume.Volume) {
 			continue
 		}
+		name, class := quote.Name(f.Volume.Volume), quote.Name(f.Class)
 		message, err := a.fix(ctx, &l.State, f)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("volume %s of the class %s: %w", f.Volume.Volume, f.Class, err))
-			say("volume %s of the class %s stays: %v", f.Volume.Volume, f.Class, err)
+			faults = append(faults, fmt.Errorf("volume %s of the class %s: %w", name, class, err))
+			say("volume %s of the class %s stays: %v", name, class, err)
 			continue
 		}
-		say("volume %s of the class %s, of the claim %s/%s, was deleted. %s", f.Volume.Volume, f.Class, f.Volume.Namespace, f.Volume.Name, message)
+		say("volume %s of the class %s, of the claim %s, was deleted. %s", name, class, quote.Name(f.Volume.Namespace+"/"+f.Volume.Name), message)
 	}
 	for _, volume := range only {
 		if !slices.ContainsFunc(l.Found, func(f audit.Finding) bool { return f.Kind == audit.VolumeLeft && f.Volume.Volume == volume }) {
-			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", volume))
+			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", quote.Name(volume)))
 		}
 	}
 	return errors.Join(faults...)
@@ -66,9 +68,9 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	case out.Verdict == contract.NotStarted && out.Reason == runs.Cancelled:
 		return "", a.whyGone(ctx, job)
 	case out.Verdict != contract.Done:
-		return "", fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, out.Message)
+		return "", failed(job, *out)
 	default:
-		return out.Message, nil
+		return quote.Line(out.Message), nil
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -31,7 +32,7 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 		return nil, err
 	}
 	if out := runs.Read(end.job, end.pods, a.Clock.Now()); out.Verdict != contract.Done {
-		return nil, fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, out.Message)
+		return nil, failed(job, out)
 	}
 	pod := newest(end.pods)
 	if pod == nil {
@@ -39,6 +40,11 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 			job.Namespace, job.Name, job.Namespace)
 	}
 	return a.readLog(ctx, pod)
+}
+
+// failed returns the error of a run, on one line: its message is the image's, which could add a finding of its own in a line of its own.
+func failed(job *batchv1.Job, out runs.Outcome) error {
+	return fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, quote.Line(out.Message))
 }
 
 // hasListed reports whether a list has ended.

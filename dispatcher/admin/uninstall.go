@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -87,7 +88,7 @@ func (h Held) Print(w io.Writer) error {
 	for _, pv := range h.Volumes {
 		claim := "no claim"
 		if ref := pv.Spec.ClaimRef; ref != nil {
-			claim = "the claim " + ref.Namespace + "/" + ref.Name
+			claim = "the claim " + quote.Name(ref.Namespace+"/"+ref.Name)
 		}
 		if _, err := fmt.Fprintf(w, "PersistentVolume %s (%s, %s): its volume stays in the storage when it is deleted\n",
 			pv.Name, pv.Status.Phase, claim); err != nil {
@@ -114,7 +115,7 @@ func claimsOf(job *batchv1.Job) string {
 		case err != nil:
 			out = append(out, "an unreadable request")
 		case runs.RecordOf(job, uid).Held:
-			out = append(out, "the claim "+r.Namespace+"/"+r.Name)
+			out = append(out, "the claim "+quote.Name(r.Namespace+"/"+r.Name))
 		}
 	}
 	return strings.Join(out, ", ")

