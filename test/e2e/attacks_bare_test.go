@@ -23,10 +23,31 @@ const untilEnforced = time.Minute
 // a part of Kubernetes that the table names refuses it. No other test runs: the policies are those of all.
 func TestAttacksSucceedWithoutThePolicies(t *testing.T) {
 	w := newWorld(t, "bare")
-	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.pvAttacks())
-	secrets := w.secretAttacks()
+	dry := slices.Concat(nodePodAttacks(), gateAttacks(), w.pvAttacks(), w.markAttacks())
+	secrets, sequences, targets := w.secretAttacks(), w.sequenceAttacks(), w.patchable()
+	var guarded []map[string]verdict
+	for _, x := range targets {
+		guarded = append(guarded, w.verdicts(x))
+	}
 	w.withoutPolicies(append(dry, secrets[0]))
-	w.run(slices.Concat(secrets, dry, w.systemAttacks()), false)
+	w.run(slices.Concat(secrets, dry, sequences, w.systemAttacks()), false)
+	for i, x := range targets {
+		w.passWithoutPolicies(x, guarded[i])
+	}
+}
+
+// passWithoutPolicies tries every field of an object again: what our policies refused is written now, and what Kubernetes itself refused is not.
+func (w *world) passWithoutPolicies(x target, guarded map[string]verdict) {
+	w.t.Helper()
+	for path, now := range w.verdicts(x) {
+		was := guarded[path]
+		if was == refusedByPolicy {
+			was = changesIt
+		}
+		if now != was {
+			w.t.Errorf("%s: %s %s without the policies, and %s with them", x.name, path, now, guarded[path])
+		}
+	}
 }
 
 // withoutPolicies takes the bindings of our policies away until the test's end. A test that is killed leaves that to scripts/deploy.sh, which
@@ -39,7 +60,7 @@ func (w *world) withoutPolicies(probes []attack) {
 	ours := slices.DeleteFunc(list.Items, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
 		return !strings.HasPrefix(b.Spec.PolicyName, "flex-")
 	})
-	if len(ours) < 7 {
+	if len(ours) < 8 {
 		w.t.Fatalf("only %d policies are bound: have their names changed?", len(ours))
 	}
 	w.eventually(untilEnforced, "the policies to be enforced", w.answered(probes, true))

@@ -131,13 +131,13 @@ func (w *world) run(attacks []attack, policies bool) {
 	w.t.Logf("\n%s", out.String())
 }
 
-// createSecret makes a Secret in the namespace of configs, with the test's label.
+// createSecret makes a Secret in the namespace of configs, of a class that is named after the test.
 func (w *world) createSecret(name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
 	return w.createSecretIn(ownNamespace, name, kind, change...)
 }
 
 func (w *world) createSecretIn(namespace, name string, kind corev1.SecretType, change ...func(*corev1.Secret)) func(context.Context, kubernetes.Interface) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": w.ns}}, Type: kind}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"storage-class": w.ns}}, Type: kind}
 	for _, c := range change {
 		c(secret)
 	}
@@ -150,7 +150,7 @@ func (w *world) createSecretIn(namespace, name string, kind corev1.SecretType, c
 // removeSecrets deletes at the end what the attacks have made.
 func (w *world) removeSecrets() {
 	w.remove(func() {
-		err := kube.CoreV1().Secrets(ownNamespace).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, labelled("e2e="+w.ns))
+		err := kube.CoreV1().Secrets(ownNamespace).DeleteCollection(w.ctx(), metav1.DeleteOptions{}, labelled("storage-class="+w.ns))
 		w.gone(err, "Secrets of the attacks")
 	})
 }
@@ -208,6 +208,17 @@ func chapSecret(secret *corev1.Secret) {
 	secret.StringData = map[string]string{chapUser: "user", chapPassword: "5d1f0c-of-the-attack"}
 }
 
+func labelledFor(key string) func(*corev1.Secret) {
+	return func(secret *corev1.Secret) { secret.Labels[key] = attackUID }
+}
+
+func ownedByNone(secret *corev1.Secret) { secret.OwnerReferences = ownedBy("Pod") }
+
+// ownedBy is an owner that does not exist, so that the garbage collector deletes what names it.
+func ownedBy(kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "none", UID: attackUID}}
+}
+
 func asksForToken(account string) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
@@ -244,12 +255,18 @@ func (w *world) secretAttacks() []attack {
 		{"read a login by a list", cinderList, readSecret(login), others, passes},
 		{"a Secret by a list", cinderList, w.createSecret(own+"-list", corev1.SecretTypeOpaque), others, passes},
 		{"a Secret without a type", cinderPod, w.createSecret(own, ""), "", passes},
+		{"a release of Helm", cinderPod, w.createSecret(own+"-1", "helm.sh/release.v1", chapSecret), "no volume needs a Secret of the type", passes},
+		{"a Secret with labels of Helm", cinderPod, w.createSecret(own+"-2", corev1.SecretTypeOpaque, labelledFor("owner")), "no labels but", passes},
+		{"a Secret that is to be copied", cinderPod, w.createSecret(own+"-3", corev1.SecretTypeOpaque, asksForToken("*")), "no annotations", passes},
+		{"a Secret with an owner", cinderPod, w.createSecret(own+"-4", corev1.SecretTypeOpaque, ownedByNone), "no owner", passes},
+		{"the Secret of a FlexVolume", cinderPod, w.createSecret(own+"-5", flexDriver, labelledFor("flex-provisioner.io/claim-uid")), "", passes},
+		{"the same, of a driver that is not listed", cinderPod, w.createSecret(own+"-6", "example.com/driver"), "an administrator lists the names", passes},
 	}
 }
 
-// attackPV is a PV of a claim, with a source.
-func attackPV(name, uid, class string, source corev1.PersistentVolumeSource) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{
+// attackPV is a PV of a claim, with a source and changes.
+func attackPV(name, uid, class string, source corev1.PersistentVolumeSource, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"flex-provisioner.io/claim-uid": uid}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
@@ -259,6 +276,25 @@ func attackPV(name, uid, class string, source corev1.PersistentVolumeSource) *co
 			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "attacked", UID: types.UID(uid)},
 		},
 	}
+	for _, c := range change {
+		c(pv)
+	}
+	return pv
+}
+
+// annotatedPV gives a PV an annotation.
+func annotatedPV(key, value string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Annotations[key] = value }
+}
+
+func reclaimed(policy corev1.PersistentVolumeReclaimPolicy) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy }
+}
+
+func ownedByNode(pv *corev1.PersistentVolume) { pv.OwnerReferences = ownedBy("Node") }
+
+func finalizedBy(finalizers ...string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Finalizers = finalizers }
 }
 
 func aDirectory(path string, kind corev1.HostPathType) corev1.PersistentVolumeSource {
@@ -277,23 +313,16 @@ func createPV(pv *corev1.PersistentVolume) func(context.Context, kubernetes.Inte
 	}
 }
 
-// A stolen token of a provisioner, or of the dispatcher, reaches no directory of a node but that of the volume, and the
-// dispatcher's neither binds nor deletes a PV that is not of this project. What both need passes.
+// A stolen token of a provisioner, or of the dispatcher, creates no PV on a directory of a node but that of the volume, and none that another
+// driver, Kubernetes or the dispatcher takes for something else later. What both need passes.
 func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "steal-pvs")
 	w.run(w.pvAttacks(), true)
 }
 
-// pvAttacks makes a PV of an administrator and returns the attacks by PVs. They change nothing: every policy judges a dry run as well.
+// pvAttacks returns the attacks by new PVs. They change nothing: every policy judges a dry run as well.
 func (w *world) pvAttacks() []attack {
-	w.t.Helper()
-	foreign := attackPV(w.ns, victimUID, w.ns, anExport())
-	foreign.Annotations, foreign.Spec.ClaimRef = nil, nil
-	pvs := kube.CoreV1().PersistentVolumes()
-	_, err := pvs.Create(w.ctx(), foreign, metav1.CreateOptions{})
-	w.must(err, "create a PV of an administrator")
-	w.remove(func() { w.gone(pvs.Delete(w.ctx(), w.ns, metav1.DeleteOptions{}), "the PV "+w.ns) })
 	const name, own, path = "pvc-" + attackUID, volumesFolder + "/pvc-" + attackUID, "must be " + volumesFolder + "/pvc-UID"
 	directory, batchOwn := corev1.HostPathDirectory, "may write only the PersistentVolume of its own claim"
 	pv := func(source corev1.PersistentVolumeSource) func(context.Context, kubernetes.Interface) error {
@@ -312,24 +341,47 @@ func (w *world) pvAttacks() []attack {
 		{"a PV by a token of no pod", cinderUnbound, createPV(attackPV(name, attackUID, w.ns, anExport())), "only a token that is bound to a provisioning pod", passes},
 		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only", passes},
 		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},
-		{"hand a PV to a claim", theDispatcher, patchPV(w.ns, `{"spec":{"claimRef":{"namespace":"default","name":"attacked"}}}`), "neither the claim", passes},
-		{"let a PV be reclaimed", theDispatcher, patchPV(w.ns, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`), "nor the reclaim policy", passes},
-		{"delete another's PV", theDispatcher, func(ctx context.Context, client kubernetes.Interface) error {
-			return client.CoreV1().PersistentVolumes().Delete(ctx, w.ns, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		}, "deletes only", passes},
 		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn, passes},
 		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), "", passes},
 		{"a PV that a container describes", theDispatcher, pv(aDirectory(own, corev1.HostPathDirectoryOrCreate)), "", passes},
 		{"the same, not on a node", theDispatcher, pv(anExport()), "", passes},
-		{"a finalizer", theDispatcher, patchPV(w.ns, `{"metadata":{"finalizers":["flex-provisioner.io/storage"]}}`), "", passes},
 		{"a batch's PV for a claim of any class, which no policy knows", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, batchClass, anExport())), "", passes},
 	}
 }
 
-func patchPV(name, change string) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
+// A stolen token of a provisioner, or of the dispatcher, marks no PV as something that another driver, Kubernetes or the dispatcher acts upon later.
+func TestTokensMarkNoPVForOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "mark-pvs")
+	w.run(w.markAttacks(), true)
+}
+
+// markAttacks returns the attacks by what stands on a new PV. They change nothing, as those of pvAttacks.
+func (w *world) markAttacks() []attack {
+	const revision, by, migrated = "flex-provisioner.io/config-revision", "pv.kubernetes.io/provisioned-by", "pv.kubernetes.io/migrated-to"
+	pv := func(change ...func(*corev1.PersistentVolume)) func(context.Context, kubernetes.Interface) error {
+		return createPV(attackPV("pvc-"+attackUID, attackUID, w.ns, anExport(), change...))
+	}
+	whole := []func(*corev1.PersistentVolume){
+		annotatedPV(by, "flex-provisioner.io"), finalizedBy("flex-provisioner.io/storage"), reclaimed(corev1.PersistentVolumeReclaimDelete),
+	}
+	const foreign, owner = "of Kubernetes' annotations", "with no owner"
+	return []attack{
+		{"a config of another namespace", cinderPod, pv(annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef")), "must be of the namespace", passes},
+		{"the same", directoryPod, pv(annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef")), "must be of the namespace", passes},
+		{"a PV that another driver deletes", cinderPod, pv(annotatedPV(by, "csi.example.com")), foreign, passes},
+		{"the same, by its migration", cinderPod, pv(annotatedPV(migrated, "csi.example.com")), foreign, passes},
+		{"a PV that Kubernetes empties", cinderPod, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), "must be Delete or Retain", passes},
+		{"a PV that the garbage collector deletes", cinderPod, pv(ownedByNode), owner, passes},
+		{"a PV that another controller keeps", cinderPod, pv(finalizedBy("example.com/kept")), owner, passes},
+		{"a PV that another driver deletes", theDispatcher, pv(annotatedPV(by, "csi.example.com")), owner, passes},
+		{"the same, by its migration", theDispatcher, pv(annotatedPV(migrated, "csi.example.com")), owner, passes},
+		{"a PV that Kubernetes empties", theDispatcher, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), owner, passes},
+		{"a PV that the garbage collector deletes", theDispatcher, pv(ownedByNode), owner, passes},
+		{"a PV that another controller keeps", theDispatcher, pv(finalizedBy("example.com/kept")), owner, passes},
+		{"its own PV, of the skeleton", cinderPod, pv(append(whole, annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef"))...), "", passes},
+		{"the same", directoryPod, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
+		{"a described PV, of the skeleton", theDispatcher, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
 	}
 }
 

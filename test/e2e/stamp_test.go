@@ -16,7 +16,6 @@ import (
 
 // The annotations of the PV controller: when it has asked for a volume itself, it has written both.
 const (
-	annStorageProvisioner     = "volume.kubernetes.io/storage-provisioner"
 	annBetaStorageProvisioner = "volume.beta.kubernetes.io/storage-provisioner"
 )
 
