@@ -32,8 +32,8 @@ type process struct {
 	ended chan error
 }
 
-// ownProvisioner is the provisioner of the test's own dispatchers.
-func (w *world) ownProvisioner() string { return "e2e.example.com/" + w.ns }
+// ownProvisioner is the provisioner of the test's own dispatchers. The policies of test/e2e/deploy know it by its namespace.
+func (w *world) ownProvisioner() string { return w.ns + ".e2e.example.com" }
 
 // oursAlone gives a class to the test's own dispatchers.
 func (w *world) oursAlone(class *storagev1.StorageClass) { class.Provisioner = w.ownProvisioner() }
