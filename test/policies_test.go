@@ -19,6 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
 // nodeDirectories is the namespace whose pods may mount directories of a node.
@@ -106,14 +107,55 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 	texts, _ := policies(t)
 	for name, words := range map[string][]string{
 		"flex-provisioner-gate": {"'" + jobs.GateConfirm + "'", "'" + jobs.LabelVerb + "'"},
-		"flex-dispatcher-pv":    {"'" + contract.FinalizerStorage + "'", "'" + contract.AnnClaimUID + "'"},
-		"flex-node-directory":   {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
+		"flex-dispatcher-pv":    {"'" + contract.FinalizerStorage + "'", "'" + contract.AnnClaimUID + "'", "'" + contract.AnnProvisionedBy + "'", "\"'" + contract.ProvisionerName + "'\""},
+		"flex-dispatcher-claim": {"'" + storagehelpers.AnnStorageProvisioner + "'", "'" + storagehelpers.AnnBetaStorageProvisioner + "'", "\"'" + contract.ProvisionerName + "'\""},
+		"flex-provisioner-pv": {
+			"'" + contract.FinalizerStorage + "'", "'" + contract.AnnClaimUID + "'", "'" + contract.AnnRevision + "'", "'" + contract.AnnProvisionedBy + "'",
+			"\"'" + contract.ProvisionerName + "'\"",
+		},
+		"flex-provisioner-secret": {"['" + contract.LabelClaimUID + "', '" + contract.LabelStorageClass + "']"},
+		"flex-node-directory":     {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {
 		for _, word := range words {
 			if !strings.Contains(texts[name], word) {
 				t.Errorf("the policy %s does not name %s", name, word)
 			}
 		}
+	}
+}
+
+var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
+
+// What the dispatcher writes in any scenario of the tests is among the annotations that its policies let it change: internal/fakecluster compares each
+// write with the same lists.
+func TestDispatchersPoliciesListTheAnnotationsThatItWrites(t *testing.T) {
+	_, specs := policies(t)
+	for name, want := range map[string][]string{
+		"flex-dispatcher-pv":    fakecluster.AnnotationsOfPVs,
+		"flex-dispatcher-claim": fakecluster.AnnotationsOfClaims,
+	} {
+		var listed []string
+		for _, v := range specs[name].Validations {
+			if !strings.Contains(v.Expression, "variables.changed.all(key, ") {
+				continue
+			}
+			for _, m := range quotedKey.FindAllStringSubmatch(v.Expression, -1) {
+				listed = append(listed, m[1])
+			}
+		}
+		slices.Sort(listed)
+		if want = slices.Sorted(slices.Values(want)); !slices.Equal(slices.Compact(listed), want) {
+			t.Errorf("the policy %s lists %q, and the dispatcher writes %q", name, listed, want)
+		}
+	}
+}
+
+// The driver of the example is listed, so that its Secrets are admitted as they are shipped.
+func TestSecretPolicyListsTheDriverOfTheExample(t *testing.T) {
+	driver := regexp.MustCompile(`flex-driver: (\S+)`).FindStringSubmatch(read(t, "examples", "cinder-flexvolume.yaml"))
+	texts, _ := policies(t)
+	if len(driver) != 2 || !strings.Contains(texts["flex-provisioner-secret"], "['"+driver[1]+"']") {
+		t.Errorf("provisioner-secret-policy.yaml does not list the driver %q", driver)
 	}
 }
 

@@ -20,7 +20,8 @@ func (c *Cluster) CheckInvariants() {
 	c.checkPanics()
 	r := &replay{c: c, jobs: map[string][]Key{}, now: map[Key]Object{}, pods: map[Key][]Key{}, claims: map[string]Key{}, retained: map[string]time.Time{}, used: map[string]bool{}, served: map[[2]string]bool{}}
 	for _, change := range c.Server.History() {
-		if change.By == DispatcherName && change.Now != nil {
+		if change.By == DispatcherName {
+			r.checkAdmitted(change)
 			r.checkWrite(change)
 		}
 		r.follow(change)
