@@ -9,7 +9,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 PACKAGE := github.com/flex-provisioner/flex-provisioner/internal/version
 GOFLAGS_BUILD = -trimpath -buildvcs=false \
 	-ldflags="-s -w -buildid= -X $(PACKAGE).version=$(VERSION) -X $(PACKAGE).commit=$(COMMIT)"
-BINARIES := flex-dispatcher cinder-provisioner
+BINARIES := flex-dispatcher cinder-provisioner flex
 TOOL := go tool -modfile=tools.mod
 # These take five times as long under the race detector, for which they hold nothing: the first walk millions of views, states and words in one goroutine, the next
 # kills processes, the next two measure time, and those of the last line count in large worlds, over hours of their time, or at every kill point, what smaller ones do

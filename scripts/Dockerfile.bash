@@ -1,9 +1,9 @@
-# A provisioner in bash: three static programs of Debian and Kubernetes, and one script.
-# Build context: bash, busybox, kubectl and provision.
+# A provisioner in bash: static programs of Debian, Kubernetes and this project, and one script.
+# Build context: bash, busybox, flex, kubectl and provision.
 FROM scratch
 COPY busybox /bin/busybox
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
-COPY bash kubectl /bin/
+COPY bash flex kubectl /bin/
 COPY provision /provision
 ENV PATH=/bin
 USER 65532:65532

@@ -26,7 +26,7 @@ provision() { # NAME MODE PV
     kubectl get --raw "/api/v1/persistentvolumes/$1" || return 75 # a rerun finds it there
 }
 
-delete() { rm -rf "${FLEX_BASE_DIR:?}/$1" || return 75; } # NAME
+delete() { flex empty "${FLEX_BASE_DIR:?}/$1"; } # NAME. Its pods may still write there
 
 # serve VERB NAME MODE PV
 serve() {

@@ -10,10 +10,10 @@ dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 copy() {
   [ ! -d "$dir" ] || return 0 # an earlier run has done it
   local part=$dir.part.$HOSTNAME # a pod's own: two of one Job may overlap for a moment
-  rm -rf "$part"
+  flex empty "$part"
   mkdir -p "$part"
   cp -L /seed/* "$part/" # a mounted ConfigMap is made of links
-  chmod -R a+rwX "$part"
+  chmod a+rwX "$part" "$part"/*
   sync
   mv -T "$part" "$dir" || [ -d "$dir" ]
 }
@@ -44,6 +44,6 @@ case $1 in
     announce
     write
     ;;
-  delete) rm -rf -- "$dir" "$dir".part.* ;;
+  delete) flex empty "$dir" "$dir".part.* ;; # its pods may still write there
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

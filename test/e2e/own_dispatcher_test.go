@@ -108,7 +108,7 @@ const volumesFolder = "/var/lib/flex-volumes"
 
 // makesDirectories begins a script: the volume is a directory of the node.
 const makesDirectories = `dir=` + volumesFolder + `/$FLEX_PV_NAME
-[ $FLEX_VERB != delete ] || { rm -rf "$dir"; exit 0; }
+[ $FLEX_VERB != delete ] || { flex empty "$dir"; exit 0; }
 mkdir -p "$dir"
 `
 
@@ -127,7 +127,7 @@ func (w *world) directoriesOfNodes() *process {
 
 func (w *world) allowDirectories() []string {
 	return []string{
-		"--allow=" + w.ns + "/host-path=" + volumesFolder, "--allow=" + w.ns + "/run-as-user=0", "--allow=" + w.ns + "/capability=DAC_OVERRIDE",
+		"--allow=" + w.ns + "/host-path=" + volumesFolder, "--allow=" + w.ns + "/run-as-user=0", "--allow=" + w.ns + "/capability=DAC_OVERRIDE", "--allow=" + w.ns + "/capability=FOWNER",
 	}
 }
 
@@ -147,7 +147,7 @@ func mountsDirectories(p *corev1.PodTemplateSpec) {
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(false), RunAsUser: new(int64(0)), RunAsGroup: new(int64(0))}
 	container := &p.Spec.Containers[0]
 	container.SecurityContext = &corev1.SecurityContext{
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE"}},
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}},
 	}
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "volumes", MountPath: volumesFolder})
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "volumes", VolumeSource: corev1.VolumeSource{

@@ -54,7 +54,7 @@ spec:
           fi
           exec /provision "$0"
       securityContext:
-        capabilities: {drop: [ALL], add: [DAC_OVERRIDE]}
+        capabilities: {drop: [ALL], add: [DAC_OVERRIDE, FOWNER]}
       volumeMounts:
         - {name: volumes, mountPath: /var/lib/flex-volumes}
   volumes:

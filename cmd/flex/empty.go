@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+)
+
+var emptyVerb = verb{
+	name:      "empty",
+	arguments: "DIR...",
+	does:      "delete each DIR and all that is in it, while pods may still write there; one that does not exist is done",
+	run:       empty,
+}
+
+// most is how often one DIR is walked through: what is written behind one walk needs another. A walk that has moved directories does not count.
+const most = 5
+
+// empty deletes directories. The path of a directory's parent is followed as it is: whoever can change that can delete the directory anyway.
+// Below that nothing is followed.
+func empty(dirs []string) error {
+	if len(dirs) == 0 {
+		return misused("no directory is named: write flex empty DIR")
+	}
+	for _, dir := range dirs { // of all, before anything is deleted
+		if _, _, err := split(dir); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, dir := range dirs {
+		if err := emptyOne(dir); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// split returns the parent and the name of a directory. "$BASE/$NAME" with an empty name would be the volumes of all claims.
+func split(dir string) (parent, name string, err error) {
+	at := strings.LastIndex(dir, "/") + 1
+	parent, name = dir[:at], dir[at:]
+	if !strings.HasPrefix(dir, "/") || name == "" || name == "." || name == ".." {
+		return "", "", misused("%q cannot be deleted: the path must begin with / and end in the directory's name. "+
+			`If a variable in it is empty, write it as "${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}"`, dir)
+	}
+	return parent, name, nil
+}
+
+func emptyOne(dir string) error {
+	above, name, err := split(dir)
+	if err != nil {
+		return err
+	}
+	parent, err := os.OpenRoot(above)
+	if err != nil {
+		return failure(above, err)
+	}
+	defer parent.Close()
+	info, err := parent.Lstat(name)
+	if err != nil {
+		return failure(dir, err)
+	}
+	if !info.IsDir() {
+		return misused("%q is not a directory, and was not deleted. No pod can replace its volume's directory: find out who did, and remove it by hand", dir)
+	}
+	return remove(parent, name, dir)
+}
+
+// remove deletes the directory name of parent.
+func remove(parent *os.Root, name, dir string) error {
+	for walked := 0; ; {
+		err := parent.Remove(name)
+		if !isNotEmpty(err) {
+			return failure(dir, err)
+		}
+		top, err := enter(parent, name)
+		if err != nil {
+			return failure(dir, err)
+		}
+		w := walk{top: top, dir: dir}
+		w.clear(top, "", 0)
+		_ = top.Close()
+		switch {
+		case w.moved > 0:
+		case w.first != nil && (w.removed == 0 || walked == most): // without progress, the next walk would find the same
+			return w.first
+		case walked == most:
+			return failure(dir, syscall.ENOTEMPTY)
+		default:
+			walked++
+		}
+	}
+}

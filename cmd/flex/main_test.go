@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+)
+
+// The test's own binary is every program that a script calls here, by the name of a link to it.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "flex":
+		main()
+	case "rm":
+		os.Exit(rmByPath(os.Args[1:]))
+	case "kubectl":
+		fmt.Println(os.Getenv("KUBECTL_SAYS"))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// programs returns a directory with the programs of an image.
+func programs(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	bin := t.TempDir()
+	must(t, os.Chmod(bin, 0o755)) // for another user, too
+	for _, name := range []string{"flex", "rm", "kubectl"} {
+		must(t, os.Symlink(self, filepath.Join(bin, name)))
+	}
+	return bin
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExitCodesAreThoseOfTheContract(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		code      int
+		says      string
+	}{
+		"no verb":       {nil, contract.ExitUsage, "usage:\n  flex empty DIR..."},
+		"another verb":  {[]string{"fill", "/x"}, contract.ExitUsage, `there is no verb "fill"`},
+		"no directory":  {[]string{"empty"}, contract.ExitUsage, "no directory is named"},
+		"help":          {[]string{"--help"}, contract.ExitDone, "usage:\n  flex empty DIR..."},
+		"version":       {[]string{"--version"}, contract.ExitDone, "flex "},
+		"nothing there": {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitDone, ""},
+		"a mount point": {[]string{"empty", "/proc"}, contract.ExitTempFail, "Unmount what is mounted there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var says bytes.Buffer
+			if code := execute(test.arguments, &says, &says); code != test.code || !strings.Contains(says.String(), test.says) {
+				t.Errorf("exit %d: %s", code, &says)
+			}
+		})
+	}
+}
+
+// Every node pulls the images that have it. It starts without what client-go and the API's types initialize.
+func TestItIsASmallStaticProgram(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "flex")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(binary)
+	must(t, err)
+	if info.Size() > 6<<20 {
+		t.Errorf("it has %d bytes", info.Size())
+	}
+	imports, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	must(t, err)
+	for _, heavy := range []string{"k8s.io/", "net/http"} {
+		if strings.Contains(string(imports), "\n"+heavy) {
+			t.Errorf("it imports %s", heavy)
+		}
+	}
+}
+
+// exitOf returns the exit code of a command that has ended.
+func exitOf(t *testing.T, err error) int {
+	t.Helper()
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		return exit.ExitCode()
+	}
+	must(t, err)
+	return 0
+}
