@@ -14,7 +14,7 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
 # The tests of which every release of Cinder must pass all.
 OF_RELEASES='CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
-OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed'
+OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
 DONE=()
 
 # docs: the commands of docs/cinder.md.

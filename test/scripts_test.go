@@ -11,16 +11,24 @@ var (
 	// oneRequest is a call that asks the API server for nothing but what it does.
 	oneRequest = regexp.MustCompile(`^kubectl ((patch|annotate) --local|(create|get) --raw) `)
 	bashBlock  = regexp.MustCompile("(?s)```bash\n(.*?)```")
+	block      = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
+	// byPath is a command that goes through a tree and names what it finds there by paths.
+	byPath = regexp.MustCompile(`\b((rm|cp|chmod|chown|chgrp)\s+(-\S+\s+)*(-[a-zA-Z]*[rRa]|--recursive|--archive)|(find|tar|rsync|xargs)\s)`)
 )
+
+// provisioners returns the scripts of the images, by their paths.
+func provisioners(t *testing.T) map[string]string {
+	t.Helper()
+	scripts := map[string]string{}
+	for _, file := range tracked(t, "-provisioner.sh") {
+		scripts[file] = content(t, file)
+	}
+	return scripts
+}
 
 // Without --local or --raw kubectl first asks for all that the API server serves, at every run anew.
 func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
-	scripts := map[string]string{}
-	for _, file := range tracked(t) {
-		if strings.HasPrefix(file, "scripts/") && strings.HasSuffix(file, "-provisioner.sh") {
-			scripts[file] = content(t, file)
-		}
-	}
+	scripts := provisioners(t)
 	blocks := bashBlock.FindAllStringSubmatch(content(t, "docs/contract.md"), -1)
 	for _, block := range blocks {
 		scripts["docs/contract.md"] += block[1]
@@ -42,5 +50,52 @@ func TestScriptsOfProvisionersMakeNoNeedlessRequests(t *testing.T) {
 	}
 	if calls < 3*len(scripts)-3 { // the isolated one makes none
 		t.Errorf("only %d calls of kubectl are found", calls)
+	}
+}
+
+// A pod may write to its volume at any time, and swap a directory for a link to those of all claims between two steps of a walk by path.
+func TestNothingThatIsShippedWalksAVolumeByPath(t *testing.T) {
+	texts := provisioners(t)
+	for _, file := range tracked(t, ".md", ".yaml") {
+		switch {
+		case strings.HasPrefix(file, "configmaps/") || strings.HasPrefix(file, "deploy/"):
+			texts[file] = content(t, file)
+		case strings.HasPrefix(file, "docs/") || file == "README.md":
+			for _, found := range block.FindAllStringSubmatch(content(t, file), -1) {
+				texts[file] += found[1]
+			}
+		}
+	}
+	for where, text := range texts {
+		for line := range strings.Lines(text) {
+			if code, _, _ := strings.Cut(line, "# "); byPath.MatchString(code) {
+				t.Errorf("%s walks by path, use flex empty, or handle the files of one directory: %s", where, line)
+			}
+		}
+	}
+}
+
+func TestAWalkByPathIsFound(t *testing.T) {
+	for line, walks := range map[string]bool{
+		`rm -rf -- "$dir"`:                    true,
+		`rm -f -r "$dir"`:                     true,
+		`rm --recursive "$dir"`:               true,
+		`find "$dir" -delete`:                 true,
+		`chmod -R a+rwX "$part"`:              true,
+		`chown -hR 0:0 "$dir"`:                true,
+		`cp -a "$from" "$to"`:                 true,
+		`delete) busybox rm -Rf "$dir" ;;`:    true,
+		`tar -C "$dir" -c .`:                  true,
+		`rm -f "$record"`:                     false,
+		`cp -L /seed/* "$part/"`:              false,
+		`chmod a+rwX "$part" "$part"/*`:       false,
+		`chmod 0777 "$dir"`:                   false,
+		`delete) flex empty "$dir" ;;`:        false,
+		`mkdir -p "$dir" # rm -rf finds less`: false,
+	} {
+		code, _, _ := strings.Cut(line, "# ")
+		if byPath.MatchString(code) != walks {
+			t.Errorf("%s: walks by path: %t", line, !walks)
+		}
 	}
 }
