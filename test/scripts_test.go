@@ -21,7 +21,9 @@ func provisioners(t *testing.T) map[string]string {
 	t.Helper()
 	scripts := map[string]string{}
 	for _, file := range tracked(t, "-provisioner.sh") {
-		scripts[file] = content(t, file)
+		if strings.HasPrefix(file, "scripts/") {
+			scripts[file] = content(t, file)
+		}
 	}
 	return scripts
 }

@@ -192,6 +192,7 @@ func (w *world) attackUntil(goOn func(), wanted func(inTime bool) bool) {
 
 // A pod may write to its volume while that is deleted. It deletes no file of another volume by links.
 func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
+	t.Parallel()
 	for _, s := range deleting {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -215,6 +216,7 @@ func TestDeleteStaysInAVolumeWhosePodSwapsLinks(t *testing.T) {
 
 // The same attack on the same scripts succeeds where they delete by rm -rf. If it did not, the test above would show nothing.
 func TestTheSameSwapsDeleteOtherVolumesWithoutFlexEmpty(t *testing.T) {
+	t.Parallel()
 	for _, s := range deleting {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

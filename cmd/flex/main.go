@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/internal/version"
@@ -51,11 +52,12 @@ func execute(arguments []string, out, log io.Writer) int {
 }
 
 func usage() string {
-	text := "usage:\n"
+	var text strings.Builder
+	text.WriteString("usage:\n")
 	for _, v := range verbs {
-		text += fmt.Sprintf("  flex %s %s\n      %s\n", v.name, v.arguments, v.does)
+		fmt.Fprintf(&text, "  flex %s %s\n      %s\n", v.name, v.arguments, v.does)
 	}
-	return text
+	return text.String()
 }
 
 // report prints an error, and returns the exit code that the contract gives it.
