@@ -135,12 +135,19 @@ func TestDispatchersPoliciesListTheAnnotationsThatItWrites(t *testing.T) {
 		"flex-dispatcher-claim": fakecluster.AnnotationsOfClaims,
 	} {
 		var listed []string
-		for _, v := range specs[name].Validations {
-			if !strings.Contains(v.Expression, "variables.changed.all(key, ") {
-				continue
-			}
-			for _, m := range quotedKey.FindAllStringSubmatch(v.Expression, -1) {
+		list := func(expression string) {
+			for _, m := range quotedKey.FindAllStringSubmatch(expression, -1) {
 				listed = append(listed, m[1])
+			}
+		}
+		for _, v := range specs[name].Variables {
+			if v.Name == "results" {
+				list(v.Expression)
+			}
+		}
+		for _, v := range specs[name].Validations {
+			if strings.Contains(v.Expression, "variables.before.all(key, ") {
+				list(v.Expression)
 			}
 		}
 		slices.Sort(listed)

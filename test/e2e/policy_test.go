@@ -3,6 +3,12 @@
 package e2e
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -43,4 +49,28 @@ func (w *world) policy(spec admissionregistrationv1.ValidatingAdmissionPolicySpe
 	}, metav1.CreateOptions{})
 	w.must(err, "bind the policy")
 	return lift
+}
+
+// Kubernetes checks the types in a policy after it was accepted, and only warns: a rule on a field that does not exist fails in every request.
+func TestPoliciesOfThisProjectHaveNoTypeErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "types")
+	w.eventually(30*time.Second, "the policies to be checked", func(ctx context.Context) error {
+		list, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, all)
+		if err != nil {
+			return err
+		}
+		for _, p := range list.Items {
+			switch {
+			case !strings.HasPrefix(p.Name, "flex-"):
+			case p.Status.ObservedGeneration != p.Generation:
+				err = errors.Join(err, errors.New(p.Name+" is not checked yet"))
+			case p.Status.TypeChecking != nil:
+				for _, warning := range p.Status.TypeChecking.ExpressionWarnings {
+					t.Errorf("%s, %s: %s", p.Name, warning.FieldRef, warning.Warning)
+				}
+			}
+		}
+		return err
+	})
 }
