@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -75,15 +74,6 @@ func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
 	return job, pod
 }
 
-// configMap returns a ConfigMap with something large everywhere, and data of a size.
-func configMap(size int) *corev1.ConfigMap {
-	note := map[string]string{"note": strings.Repeat("x", large)}
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "gold", Labels: note, Annotations: note, ManagedFields: managed},
-		Data:       map[string]string{"ca": strings.Repeat("x", size)}, BinaryData: map[string][]byte{"ca": make([]byte, large)},
-	}
-}
-
 // ofAnyKubelet writes as much into a pod's status as its node may.
 func ofAnyKubelet(pod *corev1.Pod) *corev1.Pod {
 	text := strings.Repeat("x", large)
@@ -137,18 +127,6 @@ func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
 		}
 		if diff := cmp.Diff(kept, Object(kept)); diff != "" {
 			t.Errorf("%s is cut again (-once +twice):\n%s", name, diff)
-		}
-	}
-}
-
-// What the caches do not keep of a ConfigMap is a fault of its config, and not a ConfigMap without an image.
-func TestConfigOfATooLargeConfigMapHasItsSizeAsItsFault(t *testing.T) {
-	cm := configMap(config.MaxData)
-	cm.Data["image"] = "localhost/gold:v1"
-	for _, seen := range []*corev1.ConfigMap{cm, Config(cm), Config(Config(cm))} {
-		_, faults := config.Parse(config.SourceOf(seen, &storagev1.StorageClass{}), contract.ProvisionerName)
-		if want := `data: Invalid value: "196632 bytes": must have at most 196608 bytes`; len(faults) != 1 || !strings.HasPrefix(faults[0].Error(), want) {
-			t.Errorf("faults %v, want %s", faults, want)
 		}
 	}
 }

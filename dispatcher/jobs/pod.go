@@ -144,7 +144,7 @@ const memoryRequest = "32Mi"
 // defaultMemory adds what a template does not say of the container's memory. The API server refuses a request above the limit, and a container that may have more than
 // its pod, so where a template says something, the defaults give way.
 func defaultMemory(spec *corev1.PodSpec) {
-	if all := spec.Resources; all != nil && !(all.Requests.Memory().IsZero() && all.Limits.Memory().IsZero()) {
+	if all := spec.Resources; all != nil && (!all.Requests.Memory().IsZero() || !all.Limits.Memory().IsZero()) {
 		return
 	}
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })

@@ -69,8 +69,8 @@ func TestAnswersOfAHostileStorageAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request, other string)
 		code   string
-		claim  string // what its user is told
-		job    string // what the administrator is
+		claim  string // what the event of its claim says
+		job    string // what that of its Job says
 	}{
 		"redirect": {func(w http.ResponseWriter, r *http.Request, other string) {
 			http.Redirect(w, r, other+r.URL.Path, http.StatusTemporaryRedirect)
@@ -99,7 +99,7 @@ func TestAnswersOfAHostileStorageAreBounded(t *testing.T) {
 	}
 }
 
-// neverEnds answers with a list of volumes that goes on for ever, or until nobody reads it.
+// neverEnds answers with a list of volumes that goes on for ever, or until its reader stops.
 func neverEnds(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	text := []byte(`{"volumes": [], "x": "`)
