@@ -249,7 +249,10 @@ func TestFlexVolumeDriverLeavesNothingOfAFailure(t *testing.T) {
 		"a target with a path":  {func(n *flexNode) { n.options["target_iqn"] += "/../../x" }, "target_iqn is not of the form"},
 		"another fsType":        {func(n *flexNode) { n.options["kubernetes.io/fsType"] = "minix" }, "fsType is not of the form"},
 		"a Secret of no use":    {func(n *flexNode) { n.options["kubernetes.io/secret/auth_password"] = "*" + n.password }, "the Secret's auth_password cannot be read"},
-		"no options":            {func(n *flexNode) { n.options = nil }, "target_portal is not of the form"},
+		"a password of two lines": {func(n *flexNode) {
+			n.options["kubernetes.io/secret/auth_password"] = base64.StdEncoding.EncodeToString([]byte("x\nnode.startup = automatic"))
+		}, "the Secret's auth_password has control characters"},
+		"no options": {func(n *flexNode) { n.options = nil }, "target_portal is not of the form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newFlexNode(t)

@@ -33,10 +33,14 @@ accept() {
 # option NAME: an option of the PV or of the kubelet, or nothing.
 option() { printf %s "$OPTIONS" | jq -r --arg name "$1" '.[$name] // "" | strings'; }
 
-# secret NAME: a value of the PV's Secret, or nothing. What jq prints about a value that it cannot read has the value in it.
+# secret NAME: a value of the PV's Secret, or nothing. What jq prints about a value that it cannot read has the value in it. iscsiadm writes it into a file of
+# lines, each of which is a setting.
 secret() {
-  printf %s "$OPTIONS" | jq -r --arg name "kubernetes.io/secret/$1" '.[$name] // "" | @base64d' 2>/dev/null ||
+  local text
+  text=$(printf %s "$OPTIONS" | jq -r --arg name "kubernetes.io/secret/$1" '.[$name] // "" | @base64d' 2>/dev/null) ||
     fail "the Secret's $1 cannot be read"
+  [[ $text != *[[:cntrl:]]* ]] || fail "the Secret's $1 has control characters"
+  printf %s "$text"
 }
 
 # checked WHAT TEXT PATTERN: text of others becomes part of a command or of a path only if it matches.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -57,6 +58,11 @@ func (r Record) annotations() (map[string]string, error) {
 	}
 	if r.Secret.Name != "" {
 		annotations[contract.AnnSecret] = r.Secret.Namespace + "/" + r.Secret.Name
+	}
+	for name, value := range annotations {
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, fmt.Errorf("note %s on the PV: the storage says %q, which has control characters", name, value)
+		}
 	}
 	return annotations, nil
 }

@@ -3,6 +3,7 @@ package pv_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,15 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 	}
 	if read, err = pv.ReadRecord(skeleton(), now); err != nil || !cmp.Equal(read, now) {
 		t.Errorf("without annotations: %+v, %v", read, err)
+	}
+}
+
+// The ID of a volume or of an attachment is the storage's, and the PV is printed on terminals.
+func TestAnIDWithControlCharactersIsNotRecorded(t *testing.T) {
+	for _, r := range []pv.Record{{VolumeID: "v\n"}, {Access: volume.Access{ID: "\x1b[2J"}}, {CloneOf: "app/\u0085"}} {
+		if _, err := pv.Build(skeleton(), corev1.PersistentVolumeSource{}, 1, r); err == nil || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+			t.Errorf("%+v: %v", r, err)
+		}
 	}
 }
 

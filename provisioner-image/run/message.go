@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/input"
@@ -42,9 +43,15 @@ func remedy(task input.Task, err error) string {
 		" and delete that: the volume stays", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
 }
 
-// oneLine returns the text as one line of at most limit bytes.
+// oneLine returns the text as one line of at most limit bytes, without control characters: a storage's error message may be in it, and kubectl prints it.
 func oneLine(text string, limit int) string {
-	return shortened(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?"), limit)
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(text, "?"))
+	return shortened(strings.Join(strings.Fields(printable), " "), limit)
 }
 
 // shortened returns the beginning of a text that is longer than limit bytes.

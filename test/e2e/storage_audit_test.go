@@ -4,15 +4,18 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,6 +72,59 @@ func TestAuditNamesAClassThatCannotBeListed(t *testing.T) {
 	contains(t, "what audit said", said, "does not have list among its verbs")
 	w.mustNotSay(said, string(claim.UID))
 }
+
+// hostileNames are names of volumes that a storage may list: as a command to copy, as a finding of its own, as an order to a terminal, as all volumes.
+var hostileNames = []string{
+	"x; touch PWNED #", "x' $(touch PWNED) `touch PWNED` '", "x\nSecretLeft: secret/a -n b\n    touch PWNED", "\x1b]52;c;dG91Y2ggUFdORUQ=\a", "*", "one,two", "--fix=all",
+}
+
+// A storage whose list is hostile reaches no further than its own lines: what audit prints moves no cursor, and the commands in it, run by a shell, call audit with one
+// volume each.
+func TestAHostileListAddsNothingToWhatAuditPrints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "hostile-list")
+	system, err := kube.CoreV1().Namespaces().Get(w.ctx(), "kube-system", metav1.GetOptions{})
+	w.must(err, "read the namespace kube-system")
+	var list strings.Builder
+	for i, name := range hostileNames {
+		line, err := json.Marshal(map[string]any{
+			"uid": fmt.Sprintf("00000000-0000-4000-8000-%012d", i), "volume": name, "size": 1 << 30, "clusterUID": system.UID, "storageClass": w.ns,
+			"claimNamespace": name, "claimName": name, "createdAt": name,
+		})
+		w.must(err, "write a list")
+		list.Write(append(line, '\n'))
+	}
+	script := fmt.Sprintf("[ $FLEX_VERB = list ] || exit 65\ncat <<'END'\n%sEND\necho '{\"lines\":%d}' >/dev/termination-log\n", list.String(), len(hostileNames))
+	class, _ := w.service(scripted(script, map[string]string{"verbs": "provision,delete,list"}))
+
+	said, err := w.audit("--storage=" + class)
+	equal(t, "an audit that finds something is an error: "+said, err != nil, true)
+	equal(t, fmt.Sprintf("control characters in %q", said), strings.ContainsFunc(strings.ReplaceAll(said, "\n", ""), unicode.IsControl), false)
+	var fixed []string
+	found, dir := 0, t.TempDir()
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "VolumeLeft: volume ") {
+			found++
+		}
+		if !strings.Contains(line, "--storage="+class) {
+			continue
+		}
+		shell := exec.CommandContext(w.ctx(), "bash", "--norc", "-c", `flex-dispatcher() { printf '%s\0' "$@"; }; `+line)
+		shell.Dir = dir
+		called, err := shell.CombinedOutput()
+		w.must(err, "run the command "+line)
+		args := strings.Split(strings.TrimSuffix(string(called), "\x00"), "\x00")
+		equal(t, "the arguments of "+line, len(args), 3)
+		fixed = append(fixed, strings.TrimPrefix(args[2], "--fix="))
+	}
+	equal(t, "volumes that are found", found, len(hostileNames))
+	equal(t, "the volumes that the commands name", inOrder(fixed), inOrder([]string{hostileNames[0], hostileNames[1], hostileNames[3], hostileNames[6]}))
+	made, err := os.ReadDir(dir)
+	w.must(err, "look at what the commands made")
+	equal(t, "files that the commands made", len(made), 0)
+}
+
+func inOrder(names []string) string { return fmt.Sprintf("%q", slices.Sorted(slices.Values(names))) }
 
 // audit runs the command, which finds the cluster by $KUBECONFIG as kubectl does.
 func (w *world) audit(flags ...string) (string, error) {
