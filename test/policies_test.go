@@ -19,7 +19,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	dispatcherpolicies "github.com/flex-provisioner/flex-provisioner/internal/policies"
 )
 
 // nodeDirectories is the namespace whose pods may mount directories of a node.
@@ -126,13 +126,13 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 
 var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
 
-// What the dispatcher writes in any scenario of the tests is among the annotations that its policies let it change: internal/fakecluster compares each
-// write with the same lists.
+// What the dispatcher writes in any scenario of the tests is among the annotations that its policies let it change: internal/policies compares each write
+// with the same lists.
 func TestDispatchersPoliciesListTheAnnotationsThatItWrites(t *testing.T) {
 	_, specs := policies(t)
 	for name, want := range map[string][]string{
-		"flex-dispatcher-pv":    fakecluster.AnnotationsOfPVs,
-		"flex-dispatcher-claim": fakecluster.AnnotationsOfClaims,
+		"flex-dispatcher-pv":    dispatcherpolicies.AnnotationsOfPVs,
+		"flex-dispatcher-claim": dispatcherpolicies.AnnotationsOfClaims,
 	} {
 		var listed []string
 		list := func(expression string) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/internal/policies"
 )
 
 // CheckInvariants replays all that was written and checks at every step what must hold whatever a test is about.
@@ -91,6 +92,17 @@ func (r *replay) checkWrite(change Change) {
 	case *corev1.PersistentVolumeClaim:
 		r.checkFree(obj)
 		r.checkAsked(change)
+	}
+}
+
+// checkAdmitted checks that the policies that are shipped for the dispatcher admit a write of it.
+func (r *replay) checkAdmitted(change Change) {
+	now := change.Now
+	if now == nil {
+		now = change.Old // without its last finalizer the object no longer exists
+	}
+	if why := policies.Refusal(change.Verb, r.now[change.Key], now); why != "" {
+		r.c.T.Errorf("the dispatcher's policies refuse %s", why)
 	}
 }
 

@@ -26,7 +26,7 @@ const annStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
 // try is one request of an attack.
 type try = func(context.Context, kubernetes.Interface) error
 
-// sequence sends requests that are stored, one after the other, as somebody does who goes on after a refusal. It reports an error, with every
+// sequence sends requests that are stored, one after the other, as an attacker does who goes on after a refusal. It reports an error, with every
 // refusal in it, unless the aim is reached.
 func sequence(aim func(context.Context) error, requests ...try) try {
 	return func(ctx context.Context, client kubernetes.Interface) error {
@@ -68,14 +68,14 @@ func patchClaim(claim *corev1.PersistentVolumeClaim, change string, subresource 
 	}
 }
 
-func pvIsGone(name string) func(context.Context) error {
+func pvWasDeleted(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 		return stays(err, "the PersistentVolume "+name)
 	}
 }
 
-func claimIsGone(claim *corev1.PersistentVolumeClaim) func(context.Context) error {
+func claimWasDeleted(claim *corev1.PersistentVolumeClaim) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 		return stays(err, "the claim "+claim.Name)
@@ -136,7 +136,7 @@ func (w *world) ownPV(class, name string, policy corev1.PersistentVolumeReclaimP
 }
 
 // A stolen token of the dispatcher neither deletes nor changes what is not of this project, nor what is in use, whatever it writes first, and
-// leaves the deletion to nobody else. What the dispatcher needs passes.
+// lets no other client delete it. What the dispatcher needs passes.
 func TestDispatchersTokenReachesNoOthersPVsAndClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "sequences")
@@ -165,17 +165,17 @@ func (w *world) pvSequences() []attack {
 	}
 	const noFinalizers, none = `{"metadata":{"finalizers":null}}`, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"none","uid":"` + attackUID + `"}]}}`
 	return []attack{
-		{"delete a PV of an administrator", theDispatcher, sequence(pvIsGone(w.foreignPV(w.ns+"-plain")), deletePV(w.ns+"-plain")), deletes, passes},
-		{"mark it as ours, then delete it", theDispatcher, sequence(pvIsGone(marked), patchPV(marked, claimUID("x")), deletePV(marked)), foreign, passes},
-		{"the same, of another driver, named after its claim", theDispatcher, sequence(pvIsGone(sameName), patchPV(sameName, claimUID(uid)), deletePV(sameName)), foreign, passes},
-		{"put our finalizer on, delete it, take the finalizer off", theDispatcher, sequence(pvIsGone(finalized),
+		{"delete a PV of an administrator", theDispatcher, sequence(pvWasDeleted(w.foreignPV(w.ns+"-plain")), deletePV(w.ns+"-plain")), deletes, passes},
+		{"mark it as ours, then delete it", theDispatcher, sequence(pvWasDeleted(marked), patchPV(marked, claimUID("x")), deletePV(marked)), foreign, passes},
+		{"the same, of another driver, named after its claim", theDispatcher, sequence(pvWasDeleted(sameName), patchPV(sameName, claimUID(uid)), deletePV(sameName)), foreign, passes},
+		{"put our finalizer on, delete it, take the finalizer off", theDispatcher, sequence(pvWasDeleted(finalized),
 			patchPV(finalized, `{"metadata":{"finalizers":["flex-provisioner.io/storage"]}}`), deletePV(finalized), patchPV(finalized, noFinalizers)), foreign, passes},
-		{"let the garbage collector delete it", theDispatcher, sequence(pvIsGone(owned), patchPV(owned, none)), foreign, passes},
-		{"let a retained PV of ours be deleted", theDispatcher, sequence(pvIsGone(kept.Name),
+		{"let the garbage collector delete it", theDispatcher, sequence(pvWasDeleted(owned), patchPV(owned, none)), foreign, passes},
+		{"let a retained PV of ours be deleted", theDispatcher, sequence(pvWasDeleted(kept.Name),
 			patchPV(kept.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`), deletePV(kept.Name), patchPV(kept.Name, noFinalizers)), deletes, passes},
-		{"delete a PV of ours that is in use", theDispatcher, sequence(pvIsGone(used.Name),
+		{"delete a PV of ours that is in use", theDispatcher, sequence(pvWasDeleted(used.Name),
 			patchPV(used.Name, noFinalizers), deletePV(used.Name), patchPV(used.Name, noFinalizers)), deletes, passes},
-		{"hand a PV of ours to another claim, then delete it", theDispatcher, sequence(pvIsGone(handed.Name),
+		{"hand a PV of ours to another claim, then delete it", theDispatcher, sequence(pvWasDeleted(handed.Name),
 			patchPV(handed.Name, `{"spec":{"claimRef":null}}`), deletePV(handed.Name), patchPV(handed.Name, noFinalizers)), nothing, passes},
 		{"name another config revision", theDispatcher, sequence(revised,
 			patchPV(written.Name, `{"metadata":{"annotations":{"flex-provisioner.io/config-revision":"a/b"}}}`)), "changes no other", passes},
@@ -228,9 +228,9 @@ func (w *world) claimSequences() []attack {
 		return attack{"send a claim to a node", theDispatcher, annotate(ours, selected, `"node1"`), annotations, passes}
 	}
 	return []attack{
-		{"let the garbage collector delete a claim of another driver", theDispatcher, sequence(claimIsGone(owned), patchClaim(owned, gone)), foreign, passes},
-		{"the same, by its status", theDispatcher, sequence(claimIsGone(byStatus), patchClaim(byStatus, gone, "status")), foreign, passes},
-		{"let it delete a claim of ours", theDispatcher, sequence(claimIsGone(collected), patchClaim(collected, gone)), nothing, passes},
+		{"let the garbage collector delete a claim of another driver", theDispatcher, sequence(claimWasDeleted(owned), patchClaim(owned, gone)), foreign, passes},
+		{"the same, by its status", theDispatcher, sequence(claimWasDeleted(byStatus), patchClaim(byStatus, gone, "status")), foreign, passes},
+		{"let it delete a claim of ours", theDispatcher, sequence(claimWasDeleted(collected), patchClaim(collected, gone)), nothing, passes},
 		{"write a result on a claim of another driver", theDispatcher, annotate(noted, "flex-provisioner.io/message", `"lies"`), foreign, passes},
 		{"say that it is ours, then write on it", theDispatcher, sequence(claimHas(noted, "flex-provisioner.io/result", "failed"),
 			annotate(noted, annStorageProvisioner, `"flex-provisioner.io"`), annotate(noted, "flex-provisioner.io/result", `"failed"`)), foreign, passes},

@@ -1,6 +1,7 @@
-package fakecluster
+package policies
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,12 +12,18 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
+// Annotations of Kubernetes on a claim.
+const (
+	annSelectedNode       = "volume.kubernetes.io/selected-node"
+	annStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
+)
+
 // The annotations that deploy/base/dispatcher-claim-policy.yaml and dispatcher-pv-policy.yaml let the dispatcher write. A test compares them with
 // the policies, and every scenario with what is written.
 var (
 	AnnotationsOfClaims = []string{
 		contract.AnnProvisionTS, contract.AnnAttempts, contract.AnnResult, contract.AnnExitCode, contract.AnnMessage, contract.AnnClaimCloneOf,
-		contract.AnnResizer, AnnSelectedNode,
+		contract.AnnResizer, annSelectedNode,
 	}
 	AnnotationsOfPVs = []string{contract.Domain + "rival"}
 )
@@ -27,27 +34,23 @@ var resizeConditions = []corev1.PersistentVolumeClaimConditionType{
 	corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
 }
 
-// checkAdmitted checks that the policies that are shipped for the dispatcher would admit a write of it: a rare one that they refuse would be tried
-// for ever.
-func (r *replay) checkAdmitted(change Change) {
-	old, now := r.now[change.Key], change.Now
-	if now == nil && change.Verb != "delete" {
-		now = change.Old // without its last finalizer it has gone
-	}
+// Refusal returns why the policies refuse a write of the dispatcher, or nothing if they admit it. Verb is "patch" or "delete", old what the object was.
+func Refusal(verb string, old, now any) string {
 	switch old := old.(type) {
 	case *corev1.PersistentVolume:
-		pv, stays := now.(*corev1.PersistentVolume)
+		pv, isPV := now.(*corev1.PersistentVolume)
 		switch {
-		case change.Verb == "delete":
-			r.checkMayDelete(old)
-		case stays:
-			r.checkMayChange(old, pv)
+		case verb == "delete":
+			return refusedDeletion(old)
+		case isPV:
+			return refusedChange(old, pv)
 		}
 	case *corev1.PersistentVolumeClaim:
-		if claim, stays := now.(*corev1.PersistentVolumeClaim); stays {
-			r.checkMayWrite(old, claim)
+		if claim, isClaim := now.(*corev1.PersistentVolumeClaim); isClaim {
+			return refusedWrite(old, claim)
 		}
 	}
+	return ""
 }
 
 func isNamed(pv *corev1.PersistentVolume) bool {
@@ -58,22 +61,25 @@ func isMarked(pv *corev1.PersistentVolume) bool {
 	return slices.Contains(pv.Finalizers, contract.FinalizerStorage)
 }
 
-func (r *replay) checkMayDelete(pv *corev1.PersistentVolume) {
+func refusedDeletion(pv *corev1.PersistentVolume) string {
 	ours := isNamed(pv) || isMarked(pv) && strings.HasPrefix(pv.Name, contract.PVName(""))
 	if !ours || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || pv.Status.Phase == corev1.VolumeBound {
-		r.c.T.Errorf("dispatcher-pv-policy.yaml refuses the deletion of %s, which is %s with the policy %s", pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Sprintf("the deletion of %s, which is %s with the policy %s", pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy)
 	}
+	return ""
 }
 
-func (r *replay) checkMayChange(old, pv *corev1.PersistentVolume) {
+func refusedChange(old, pv *corev1.PersistentVolume) string {
 	allowed := old.DeepCopy()
 	allowed.ResourceVersion, allowed.Finalizers, allowed.Spec.Capacity = pv.ResourceVersion, pv.Finalizers, pv.Spec.Capacity
 	setAnnotations(&allowed.Annotations, pv.Annotations, AnnotationsOfPVs)
 	switch {
 	case !isNamed(old) && !isMarked(old):
-		r.c.T.Errorf("dispatcher-pv-policy.yaml refuses a change of %s, which is not ours", old.Name)
+		return "a change of " + old.Name + ", which is not ours"
 	case !equality.Semantic.DeepEqual(allowed, pv), !slices.Equal(othersFinalizers(old), othersFinalizers(pv)), pv.Spec.Capacity.Storage().Cmp(*old.Spec.Capacity.Storage()) < 0:
-		r.c.T.Errorf("dispatcher-pv-policy.yaml refuses a change of %s, from %+v to %+v", old.Name, old, pv)
+		return fmt.Sprintf("a change of %s, from %+v to %+v", old.Name, old, pv)
+	default:
+		return ""
 	}
 }
 
@@ -81,18 +87,20 @@ func othersFinalizers(pv *corev1.PersistentVolume) []string {
 	return slices.DeleteFunc(slices.Clone(pv.Finalizers), func(f string) bool { return f == contract.FinalizerStorage })
 }
 
-func (r *replay) checkMayWrite(old, claim *corev1.PersistentVolumeClaim) {
+func refusedWrite(old, claim *corev1.PersistentVolumeClaim) string {
 	allowed := old.DeepCopy()
 	allowed.ResourceVersion = claim.ResourceVersion
 	setAnnotations(&allowed.Annotations, claim.Annotations, AnnotationsOfClaims)
 	allowed.Status.Capacity, allowed.Status.AllocatedResources = claim.Status.Capacity, claim.Status.AllocatedResources
 	allowed.Status.AllocatedResourceStatuses, allowed.Status.Conditions = claim.Status.AllocatedResourceStatuses, claim.Status.Conditions
-	node, selected := claim.Annotations[AnnSelectedNode]
-	switch by := old.Annotations[AnnStorageProvisioner]; {
+	node, selected := claim.Annotations[annSelectedNode]
+	switch by := old.Annotations[annStorageProvisioner]; {
 	case by != "" && by != contract.ProvisionerName:
-		r.c.T.Errorf("dispatcher-claim-policy.yaml refuses a write on %s, which is a claim of the provisioner %s", old.Name, by)
-	case !equality.Semantic.DeepEqual(allowed, claim), !equality.Semantic.DeepEqual(otherConditions(old), otherConditions(claim)), selected && node != old.Annotations[AnnSelectedNode]:
-		r.c.T.Errorf("dispatcher-claim-policy.yaml refuses a write on %s, from %+v to %+v", old.Name, old, claim)
+		return fmt.Sprintf("a write on %s, which is a claim of the provisioner %s", old.Name, by)
+	case !equality.Semantic.DeepEqual(allowed, claim), !equality.Semantic.DeepEqual(otherConditions(old), otherConditions(claim)), selected && node != old.Annotations[annSelectedNode]:
+		return fmt.Sprintf("a write on %s, from %+v to %+v", old.Name, old, claim)
+	default:
+		return ""
 	}
 }
 
