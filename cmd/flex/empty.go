@@ -70,26 +70,37 @@ func emptyOne(dir string) error {
 
 // remove deletes the directory name of parent.
 func remove(parent *os.Root, name, dir string) error {
-	for walked := 0; ; {
+	var w walk
+	for walks := 0; ; {
 		err := parent.Remove(name)
 		if !isNotEmpty(err) {
 			return failure(dir, err)
+		}
+		if err := w.stops(walks); err != nil {
+			return err
 		}
 		top, err := enter(parent, name)
 		if err != nil {
 			return failure(dir, err)
 		}
-		w := walk{top: top, dir: dir}
+		w = walk{top: top, dir: dir}
 		w.clear(top, "", 0)
 		_ = top.Close()
-		switch {
-		case w.moved > 0:
-		case w.first != nil && (w.removed == 0 || walked == most): // without progress, the next walk would find the same
-			return w.first
-		case walked == most:
-			return failure(dir, syscall.ENOTEMPTY)
-		default:
-			walked++
+		if w.moved == 0 {
+			walks++
 		}
 	}
+}
+
+// stops returns why no walk follows this one, after so many. There is something in the directory.
+func (w *walk) stops(walks int) error {
+	switch {
+	case w.moved > 0:
+		return nil
+	case w.first != nil && (w.removed == 0 || walks == most): // without progress, the next walk would find the same
+		return w.first
+	case walks == most:
+		return failure(w.dir, syscall.ENOTEMPTY)
+	}
+	return nil
 }
