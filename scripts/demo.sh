@@ -88,7 +88,7 @@ cinder_claim() {
   moment PV pv_of "$uid"
   moment Bound bound data
   kubectl -n "$CONFIGS" get pods -l "flex-provisioner.io/claim-uid=$uid" -o wide
-  kubectl get nodes -L flex-provisioner.io/storage-network
+  kubectl get nodes -L node-restriction.kubernetes.io/flex-storage-network
   until_ok 30 "the result on the claim" eval "kubectl -n $NS get pvc data -o yaml | grep -q 'flex-provisioner.io/result: succeeded'"
   kubectl -n "$NS" get events --field-selector involvedObject.name=data -o custom-columns=REASON:.reason,NOTE:.message
 }

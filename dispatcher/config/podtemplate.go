@@ -20,6 +20,7 @@ const systemPriority = "system-"
 
 func (p *parser) podTemplate() {
 	template, encoded := p.decodeTemplate(p.src.Data[keyPodTemplate])
+	p.scheduling(template.Spec)
 	if encoded == nil {
 		return
 	}

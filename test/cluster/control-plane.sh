@@ -35,6 +35,7 @@ start_etcd() {
 # kubelet-preferred-address-types: logs and exec would look up "node1" in a DNS that is not there.
 # enable-aggregator-routing: webhooks are called at their pods' addresses, to which this namespace has
 # routes; it has none to service addresses, which only nodes translate.
+# NodeRestriction: no kubelet labels its own node for pods that are not for it. It knows a kubelet by its name, system:node:NAME (keys.sh).
 # audit: the tests count requests by it, and compare those of a whole run with the shipped roles: nothing of it may be rotated
 # away, which the tests check. It takes 2 GB at most, and ends with the cluster.
 start_apiserver() {
@@ -42,7 +43,7 @@ start_apiserver() {
   component kube-apiserver --etcd-servers=$ETCD --cert-dir="$KUBE_DIR/pki" \
     --bind-address="$LAB_ADDR" --advertise-address="$LAB_ADDR" --secure-port=6443 \
     --service-cluster-ip-range="$KUBE_SERVICES" --allow-privileged=true \
-    --authorization-mode=Node,RBAC --token-auth-file="$KUBE_DIR/pki/tokens.csv" \
+    --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --token-auth-file="$KUBE_DIR/pki/tokens.csv" \
     --service-account-issuer=https://kubernetes.default.svc \
     --service-account-signing-key-file="$KUBE_DIR/pki/sa.key" --service-account-key-file="$KUBE_DIR/pki/sa.pub" \
     --kubelet-preferred-address-types=InternalIP --enable-aggregator-routing=true --profiling=false \

@@ -70,14 +70,9 @@ start_containerd() {
 
 start_kubelet() {
   kubelet --config "$DIR/kubelet.yaml" --kubeconfig "$KUBE_DIR/kubeconfig/node$NODE.conf" \
-    --hostname-override="node$NODE" --node-ip="$(node_addr "$NODE")" --node-labels="$(node_labels)" \
+    --hostname-override="node$NODE" --node-ip="$(node_addr "$NODE")" \
+    --node-labels="topology.kubernetes.io/region=lab,topology.kubernetes.io/zone=zone$NODE" \
     >"$KUBE_DIR/log/kubelet$NODE.log" 2>&1 &
-}
-
-node_labels() {
-  local labels="topology.kubernetes.io/region=lab,topology.kubernetes.io/zone=zone$NODE"
-  [ "$NODE" != 1 ] || labels+=",flex-provisioner.io/storage-network=true"
-  echo "$labels"
 }
 
 start_proxy() {

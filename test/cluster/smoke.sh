@@ -42,7 +42,7 @@ start() {
 
 check_jobs() {
   local terminated='{.items[0].status.containerStatuses[0].state.terminated'
-  expect 'the label flex-provisioner.io/storage-network chose node1' node1 \
+  expect 'the label node-restriction.kubernetes.io/flex-storage-network chose node1' node1 \
     kubectl get pods -l job-name=by-label -o 'jsonpath={.items[0].spec.nodeName}'
   expect 'its kubectl spoke to the API at the service address; kubectl logs shows it' pod/server \
     sh -c "'$CLUSTER/kubectl.sh' -n smoke logs job/by-label | grep server"

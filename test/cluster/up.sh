@@ -18,7 +18,7 @@ FOLDERS=(/var/lib/containerd /var/lib/kubelet /var/lib/cni /dev/disk "$KUBE_MOUN
 # wanted: the settings with which a cluster is started. A running one with others is not the one wanted.
 wanted() {
   echo "kube=$KUBE nodes=$NODES"
-  cat "$KUBE_BIN"/.*.key "$CLUSTER/audit-policy.yaml"
+  cat "$KUBE_BIN"/.*.key "$CLUSTER"/{audit-policy.yaml,control-plane.sh,node-init.sh}
   declare -p FLEX_APISERVER_FLAGS FLEX_CONTROLLERS_FLAGS FLEX_SCHEDULER_FLAGS FLEX_ETCD_SIZE
   echo "${FLEX_PROXY_MODE:-} ${FLEX_KUBELET_CONFIG:-}"
 }
@@ -53,6 +53,12 @@ usable() {
   [ "$(nodes_ready)" = "$NODES" ] && kubectl get serviceaccount default >/dev/null 2>&1
 }
 
+# label_nodes: node1 is the one that reaches the storage. A kubelet may not say that of itself (NodeRestriction), an administrator does.
+# A node that is killed and boots again finds its Node object with the label.
+label_nodes() {
+  [ "$NODES" = 0 ] || kubectl label --overwrite node node1 node-restriction.kubernetes.io/flex-storage-network=true >/dev/null
+}
+
 # make_folders: nodes mount their own over these; down.sh removes those that we made.
 make_folders() {
   local dir
@@ -82,6 +88,7 @@ start() {
   start_control_plane
   for n in $(seq "$NODES"); do "$CLUSTER/node.sh" up "$n"; done
   wait_for 120 usable || die "the nodes were not ready after 120 s: see $KUBE_DIR/log"
+  label_nodes
   wanted >"$KUBE_DIR/wanted"
   trap - EXIT
 }

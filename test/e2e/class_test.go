@@ -79,7 +79,7 @@ func cinderConfig(more map[string]string) map[string]string {
 		"image":                cinderImage,
 		"verbs":                "provision,delete",
 		"service-account-name": "cinder-provisioner",
-		"node-selector":        "flex-provisioner.io/storage-network=true",
+		"node-selector":        "node-restriction.kubernetes.io/flex-storage-network=true",
 		"files-from-secret":    "cinder",
 	}
 	maps.Copy(data, more)

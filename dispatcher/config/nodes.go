@@ -1,0 +1,55 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kubeletLabels are the labels of Kubernetes' own that a kubelet may set on its own Node, and kubeletDomains those whose labels it may set: IsKubeletLabel
+// of k8s.io/kubelet/pkg/apis/well_known_labels.go.
+var (
+	kubeletLabels = []string{
+		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+	}
+	kubeletDomains = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}
+)
+
+// mayKubeletSet reports whether the admission plugin NodeRestriction lets a kubelet set a label on its own Node, as getForbiddenLabels of
+// plugin/pkg/admission/noderestriction/admission.go does: any label outside of Kubernetes' domains, and some within.
+func mayKubeletSet(label string) bool {
+	domain, _, _ := strings.Cut(label, "/")
+	in := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
+	if !in("kubernetes.io") && !in("k8s.io") || !strings.Contains(label, "/") {
+		return true
+	}
+	return slices.Contains(kubeletLabels, label) || slices.ContainsFunc(kubeletDomains, in)
+}
+
+// scheduling notes which nodes take the pod. A template's node selector is merged into the config's, as the pod's is.
+func (p *parser) scheduling(ofTemplate corev1.PodSpec) {
+	selector := maps.Clone(ofTemplate.NodeSelector)
+	if len(p.cfg.NodeSelector) > 0 {
+		selector = maps.Clone(p.cfg.NodeSelector)
+		maps.Copy(selector, ofTemplate.NodeSelector)
+	}
+	p.cfg.Scheduling = corev1.PodSpec{NodeSelector: selector, Affinity: ofTemplate.Affinity, Tolerations: ofTemplate.Tolerations}
+	p.checkIsolation()
+}
+
+// checkIsolation warns if runs go to nodes that are selected only by labels that a kubelet may set on its own Node: root of any node of the cluster could
+// draw them there, with the storage's login. To select an operating system or an architecture isolates nothing.
+func (p *parser) checkIsolation() {
+	names := slices.Sorted(maps.Keys(p.cfg.Scheduling.NodeSelector))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == corev1.LabelOSStable || name == corev1.LabelArchStable })
+	isSafe := slices.ContainsFunc(names, func(name string) bool { return !mayKubeletSet(name) })
+	if len(names) == 0 || isSafe {
+		return
+	}
+	p.cfg.Warnings = append(p.cfg.Warnings, "the nodes are selected by "+strings.Join(names, ",")+", which every kubelet may set on its own node: whoever is root of any "+
+		"node can draw the runs there, with the Secrets that they use. Remedy: put a label of "+corev1.LabelNamespaceNodeRestriction+" on the nodes, which kubelets may "+
+		"not set, and name it in "+keyNodeSelector)
+}
