@@ -108,9 +108,10 @@ func classOfKept(obj any) ([]string, error) {
 	return classByLabel(obj)
 }
 
+// classOfRunningPod has no key for a pod that serves no claim: a mirror pod of a kubelet may bear the class's label.
 func classOfRunningPod(obj any) ([]string, error) {
 	pod := obj.(*corev1.Pod)
-	if runs.IsOver(pod) {
+	if runs.IsOver(pod) || jobs.UIDsOfPod(pod) == nil {
 		return nil, nil
 	}
 	return []string{pod.Labels[config.LabelClass]}, nil

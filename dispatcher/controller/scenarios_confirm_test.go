@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -44,5 +45,23 @@ func TestABatchOfDeletesIsConfirmedAfterAConflict(t *testing.T) {
 		if took := time.Since(begun); tried < 2 || took > time.Minute {
 			w.T.Errorf("the deletes took %s, after %d conflicts", took, tried)
 		}
+	})
+}
+
+// A kubelet may write annotations of its pods. One that wrote that its pod served other claims held their runs up for as long as it liked.
+func TestAPodDoesNotSayOfItselfWhichClaimsItServes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(nil)
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 5 * time.Minute}
+		w.Start()
+		w.CreateClaim("held")
+		w.Until("its pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
+		victim := w.CreateClaim("victim")
+		fakecluster.Update(w, fakecluster.Kubelet, fakecluster.List[*corev1.Pod](w)[0], func(pod *corev1.Pod) {
+			fakecluster.Annotate(pod, jobs.AnnUIDs, string(victim.UID))
+		})
+		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
+		w.Until("the other claim is bound", time.Minute, w.IsBound("victim"))
+		w.Until("all are bound", 10*time.Minute, w.AllBound)
 	})
 }

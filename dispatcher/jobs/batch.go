@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strings"
@@ -20,22 +22,38 @@ type VolumeList struct {
 }
 
 // UIDs returns the UIDs of the claims that a Job serves, that of the first one at the beginning. Where a webhook has taken the annotation off, its labels name them.
-func UIDs(job *batchv1.Job) []string {
-	if text := job.Annotations[AnnUIDs]; text != "" {
-		return strings.Split(text, ",")
-	}
-	first := job.Labels[contract.LabelClaimUID]
-	others := slices.DeleteFunc(membersOf(job.Labels), func(uid string) bool { return uid == first })
-	return append([]string{first}, others...)
-}
+func UIDs(job *batchv1.Job) []string { return uidsOf(job.Annotations[AnnUIDs], job.Labels) }
 
 // UIDsOfPod returns the UIDs of the claims that a Job's pod serves. A pod that is no Job's of ours has none. One that an older dispatcher made has a label
 // for each: during an upgrade it must block other runs, and its finalizer has to be removed, as with any other pod.
+//
+// A kubelet may write annotations of its pods, by pods/status, and no labels: podStatusStrategy.PrepareForUpdate in pkg/registry/core/pod/strategy.go keeps
+// spec and owners, and NodeRestriction's admitPodStatus the labels. A pod that said it served thousands of claims held them all up, so the annotation of a
+// batch counts only with the hash in its label. A kubelet may also create mirror pods with any label, but its Node is their controller (admitPodCreate).
 func UIDsOfPod(pod *corev1.Pod) []string {
-	if text := pod.Annotations[AnnUIDs]; text != "" {
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind != "Job" || pod.Labels[contract.LabelClaimUID] == "" {
+		return nil
+	}
+	text := pod.Annotations[AnnUIDs]
+	if pod.Labels[LabelUIDs] != hashOfUIDs(text) {
+		text = ""
+	}
+	return uidsOf(text, pod.Labels)
+}
+
+func uidsOf(text string, labels map[string]string) []string {
+	if text != "" {
 		return strings.Split(text, ",")
 	}
-	return membersOf(pod.Labels)
+	first := labels[contract.LabelClaimUID]
+	others := slices.DeleteFunc(membersOf(labels), func(uid string) bool { return uid == first })
+	return append([]string{first}, others...)
+}
+
+// hashOfUIDs returns the label that proves a list of UIDs.
+func hashOfUIDs(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
 }
 
 // membersOf returns the UIDs that have a label each.

@@ -81,6 +81,39 @@ func TestOneRunPerClaimBesideAPodOfAnOlderDispatcher(t *testing.T) {
 	}
 }
 
+// A kubelet may write every annotation of its pods, and create mirror pods with every label.
+func TestAKubeletLetsNoPodServeAnotherClaim(t *testing.T) {
+	single := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1")).Spec.Template.ObjectMeta
+	batch := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2", "u3")).Spec.Template.ObjectMeta
+	owned := func(kind string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: new(true)}} }
+	}
+	says := func(uids string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{jobs.AnnUIDs: uids} }
+	}
+	for what, tc := range map[string]struct {
+		of     metav1.ObjectMeta
+		change func(*corev1.Pod)
+		want   []string
+	}{
+		"its Job's":             {single, owned("Job"), []string{"u1"}},
+		"left behind":           {single, func(*corev1.Pod) {}, []string{"u1"}},
+		"another claim":         {single, says("victim"), []string{"u1"}},
+		"one more":              {single, says("u1,victim"), []string{"u1"}},
+		"a mirror pod":          {single, owned("Node"), nil},
+		"a batch's":             {batch, owned("Job"), []string{"u1", "u2", "u3"}},
+		"one more of a batch":   {batch, says("u1,u2,u3,victim"), []string{"u1"}},
+		"one less":              {batch, says("u1,u2"), []string{"u1"}},
+		"none":                  {batch, says(""), []string{"u1"}},
+		"a mirror of a batch's": {batch, owned("Node"), nil},
+	} {
+		pod := &corev1.Pod{ObjectMeta: *tc.of.DeepCopy()}
+		if tc.change(pod); !slices.Equal(jobs.UIDsOfPod(pod), tc.want) {
+			t.Errorf("%s: a pod of %q, want %q", what, jobs.UIDsOfPod(pod), tc.want)
+		}
+	}
+}
+
 func TestAnnotationsOfOneClaimChangeNoOthersRecord(t *testing.T) {
 	job := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2"))
 	set := func(uid, annotation, value string) { job.Annotations[jobs.Key(job, uid, annotation)] = value }

@@ -78,6 +78,9 @@ func labels(p Plan) map[string]string {
 		LabelVerb:              string(p.Verb),
 		config.LabelClass:      config.ClassLabel(p.Config.Source.Class),
 	}
+	if len(p.With) > 0 {
+		out[LabelUIDs] = hashOfUIDs(uidsText(p))
+	}
 	return out
 }
 

@@ -7,11 +7,13 @@ const (
 	// LabelMember and a claim's UID are a label, without a value, of every Job that serves the claim, and not of its pods: the API server's time for an
 	// object grows with each of its labels, and the pod of a batch is written six times. All Jobs of a claim are found by it.
 	LabelMember = "claim." + contract.Domain
+	// LabelUIDs is, on the pod of a batch, the hash of its AnnUIDs: a kubelet may write annotations of its pods, and no labels.
+	LabelUIDs = AnnUIDs
 	// LabelVerb holds the verb of a Job, on the Job and on its pods.
 	LabelVerb = contract.Domain + "verb"
 )
 
-// AnnUIDs lists, on a Job and on its pod, the UIDs of the claims that they serve, separated by commas.
+// AnnUIDs lists, on a Job and on the pod of a batch, the UIDs of the claims that they serve, separated by commas.
 const AnnUIDs = contract.Domain + "uids"
 
 // Annotations of a Job, read back as the record of its claim. Those of one claim of a batch have its UID before them, see Annotations.

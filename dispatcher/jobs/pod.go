@@ -193,6 +193,10 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 			{Name: tmpVolume, MountPath: homeDir},
 		},
 	}
+	annotations := map[string]string{AnnRequest: requests, AnnPV: pv}
+	if len(p.With) > 0 {
+		annotations[AnnUIDs] = uidsText(p)
+	}
 	volumes := []corev1.Volume{contractFiles(), scratch()}
 	if name := p.Config.EnvSecret; name != "" {
 		ref := corev1.LocalObjectReference{Name: name}
@@ -205,7 +209,7 @@ func contractTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      labels(p),
-			Annotations: map[string]string{AnnRequest: requests, AnnPV: pv, AnnUIDs: uidsText(p)},
+			Annotations: annotations,
 			// The pod is kept until it has been read, even if it is deleted by force. Otherwise it would be
 			// unknown whether its container ever ran, and until when it may still run.
 			Finalizers: []string{FinalizerRecord},

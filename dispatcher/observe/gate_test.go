@@ -42,8 +42,8 @@ func jobOf(annotations map[string]string) *batchv1.Job {
 func podOf(job, node string, change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: job + "-pod", UID: types.UID(job + "-pod"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-		Labels: map[string]string{batchv1.JobNameLabel: job}, Annotations: map[string]string{jobs.AnnUIDs: uid},
-		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: new(true)}},
+		Labels:          map[string]string{batchv1.JobNameLabel: job, contract.LabelClaimUID: uid},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: types.UID(job), Controller: new(true)}},
 	}}
 	pod.Spec.NodeName, pod.Spec.ActiveDeadlineSeconds = node, new(int64(600))
 	change(pod)

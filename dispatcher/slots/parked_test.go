@@ -49,10 +49,18 @@ func podOf(uid string, status corev1.PodStatus) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "home", Name: "pod-" + uid,
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Job", UID: types.UID("job-" + uid), Controller: new(true)}},
-			Labels:          map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", batchv1.JobNameLabel: "provision-" + uid + "-1"},
+			Labels: map[string]string{
+				jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x", contract.LabelClaimUID: uid, batchv1.JobNameLabel: "provision-" + uid + "-1",
+			},
 		},
 		Spec: corev1.PodSpec{NodeName: "node-1"}, Status: status,
 	}
+}
+
+// ofNode makes a pod the mirror of one that a kubelet runs by itself.
+func ofNode(pod *corev1.Pod) *corev1.Pod {
+	pod.OwnerReferences[0].Kind = "Node"
+	return pod
 }
 
 func waiting(uid string, limit int) Waiter {
@@ -78,6 +86,7 @@ func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
 		"its pod has ended":                         {[]metav1.Object{jobOf("a"), podOf("a", failed)}, false},
 		"the Job has failed, and its pod works":     {[]metav1.Object{finished(jobOf("a")), podOf("a", working)}, true},
 		"the Job is not there, and its pod works":   {[]metav1.Object{podOf("a", working)}, true},
+		"a mirror pod has the class's label":        {[]metav1.Object{ofNode(podOf("a", working))}, false},
 		"the Job has failed":                        {[]metav1.Object{finished(jobOf("a"))}, false},
 		"its node has not said that the pod ended":  {[]metav1.Object{recordedUnseen}, true},
 		"its pod has ended, and another of it runs": {[]metav1.Object{jobOf("a"), podOf("a", failed), another(podOf("a", working))}, true},
