@@ -158,6 +158,26 @@ func TestJobsThatCannotStartLeaveASlot(t *testing.T) {
 	})
 }
 
+// A user may select any node for a claim, also one that is cordoned. The Jobs that wait there leave half of the slots to other namespaces.
+func TestJobsOfOneNamespaceThatCannotStartLeaveHalfOfTheSlots(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.chosenClass(fakecluster.Works, []string{"node-1"}, "max-parallel", "6", "run-on", "selected-node")
+		w.Cordoned = "bad-"
+		for i := range 5 {
+			w.CreateNode(fmt.Sprint("bad-", i))
+		}
+		w.Start()
+		for i := range 5 {
+			w.CreateClaim(fmt.Sprint("bad-", i), fakecluster.SelectNode(fmt.Sprint("bad-", i)))
+		}
+		w.Until("all but those of the Jobs that are kept are bound", 5*time.Minute, func() bool { return len(w.Storage) == 2 })
+		w.Advance(time.Minute)
+		if n := len(w.unfinished()); n != 3 {
+			w.T.Errorf("%d Jobs that cannot start are kept, want 3", n)
+		}
+	})
+}
+
 // Deleting the claim of the probe, or correcting its config, lets the others go on.
 func TestAProbeThatIsCancelledHoldsUpNoOther(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -28,19 +28,22 @@ func (j stuckJob) sameCause() stuckJob { return stuckJob{start: j.start, cause: 
 
 // probeInsteadOf returns the Job that is kept instead of one that cannot start, or nothing if this one is kept. The
 // oldest of each cause is kept, but the Jobs that are kept leave one slot of the class to others if it has more than
-// one. Each holds a slot.
+// one, and those of one namespace leave half of them: a user may select any node for a claim. Each holds a slot.
 func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	cause := stuck.Cause()
 	if cause == "" {
 		return ""
 	}
 	own, probes := stuckJob{job, slots.StartOf(job), cause}, map[stuckJob]string{}
-	room := max(1, b.maxParallel(job)-1)
+	most := b.maxParallel(job)
+	room, half, inNamespace := max(1, most-1), (most+1)/2, map[string]int{}
 	var oldest string
 	for _, other := range b.stuckJobs(own) {
 		oldest = cmp.Or(oldest, other.Name)
-		if probes[other.sameCause()] == "" && len(probes) < room {
+		ns := other.Annotations[jobs.AnnNamespace]
+		if probes[other.sameCause()] == "" && len(probes) < room && inNamespace[ns] < half {
 			probes[other.sameCause()] = other.Name
+			inNamespace[ns]++
 		}
 	}
 	if probe := cmp.Or(probes[own.sameCause()], oldest); probe != job.Name {
