@@ -218,6 +218,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		}
 		result, err := c.actor.Do(ctx, o, action)
 		c.continueAfter(o, action)
+		c.slowReturns(o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
 		if err != nil || result.Hint == nil {
 			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err

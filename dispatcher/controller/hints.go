@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
@@ -48,11 +49,19 @@ func (h *hints) putUntil(uid types.UID, learned observe.Hint, now, until time.Ti
 	h.byUID[uid] = append(validAt(h.byUID[uid], now), hint{learned, until})
 }
 
-// cancelled notes that a run of a UID was cancelled when it was to be confirmed.
+// cancelled notes that a run of a UID was cancelled when it was to be confirmed, or that its claim was returned from an excluded node.
 func (h *hints) cancelled(uid types.UID, now time.Time) {
 	count := h.get(uid, now).Cancelled + 1
 	notBefore := now.Add(min(time.Second<<min(count-1, 8), maxCancelPause))
 	h.putUntil(uid, observe.Hint{Cancelled: count, NotBefore: notBefore}, now, notBefore.Add(hintFor))
+}
+
+// slowReturns notes that a claim was returned to the scheduler from an excluded node. The scheduler does not know the config and may select that node again and
+// again: each further return waits longer.
+func (c *Controller) slowReturns(o *observe.Observation, action decide.Action) {
+	if _, returns := action.(decide.Reschedule); returns && o.View.Provision.ExcludedNode != "" {
+		c.hints.cancelled(o.UID, c.clock.Now())
+	}
 }
 
 // prune removes the hints of every UID that are too old. It looks at all of them, so it does so only now and then.

@@ -100,7 +100,7 @@ func isPointless(v View, r Run) bool {
 	case r.Verb == contract.Expand:
 		return v.Volume.Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
 	case r.Verb == contract.Provision:
-		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && wouldDiffer(r, v.Provision)
+		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
 	default:
 		return false
 	}

@@ -15,19 +15,29 @@ func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
 	}
-	missing, full := v.Provision.MissingNode != "", v.cameBackTo(p)
+	unfit, full := v.Provision.whyNodeUnfit(), v.cameBackTo(p)
 	switch {
-	case !missing && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
+	case unfit == "" && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
 	case v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
 	case v.Unasked:
 		return Wait{Why: "the PV controller may be about to write on the claim"}
-	case missing:
-		return Reschedule{Why: v.Provision.MissingNode + " does not exist any more"}
+	case unfit != "" && v.Now.Before(v.NotBefore):
+		return Wait{Until: v.NotBefore, Why: "the claim was returned to the scheduler a moment ago"}
+	case unfit != "":
+		return Reschedule{Why: unfit}
 	default:
 		return v.returnClaim(p, full)
 	}
+}
+
+// whyNodeUnfit returns why no run can make a volume on the selected node, or nothing.
+func (t Target) whyNodeUnfit() string {
+	if t.MissingNode != "" {
+		return t.MissingNode + " does not exist any more"
+	}
+	return t.ExcludedNode
 }
 
 // isNodeUnsuitable reports whether a run's node had no room for the volume, or never started the run, while nothing

@@ -43,16 +43,17 @@ func everyNode(t *testing.T, f func(View)) {
 
 func selectedNodeTargets() []Target {
 	base := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, NodeSelected: true}
-	problem, other, updated, onNode, missing, last, roomy, occupied := base, base, base, base, base, base, base, base
+	problem, other, updated, onNode, missing, excluded, last, roomy, occupied := base, base, base, base, base, base, base, base, base
 	problem.Problem = &Problem{Reason: "WaitingForConfig"}
 	other.Node = "n2"
 	updated.Revision = "r2"
 	onNode.OnSelectedNode = true
 	missing.MissingNode = "the selected node n1"
+	excluded.ExcludedNode = "the selected node n1 is excluded"
 	last.MaxAttempts = 2
 	roomy.OtherNodes = []string{"n2", "n3"}
 	occupied.OtherNodes = []string{"n2"}
-	return []Target{problem, base, other, updated, onNode, missing, last, roomy, occupied}
+	return []Target{problem, base, other, updated, onNode, missing, excluded, last, roomy, occupied}
 }
 
 func missingNodeTargets() []Target {
@@ -123,6 +124,7 @@ func nodeLaws(out *broken, v View, a Launch) {
 	case contract.Delete, contract.List:
 	}
 	out.law("launched a run on a node that no longer exists", target.MissingNode != "" && !a.AnyNode)
+	out.law("launched a provision on a node that is excluded", a.Verb == contract.Provision && v.Provision.ExcludedNode != "")
 	out.law("launched a run on any node although its node exists", a.AnyNode && target.MissingNode == "")
 	out.law("launched a run on any node although the config forbids it", a.AnyNode && target.NodeGonePolicy != config.AnyNode)
 	for i := range v.Runs {
@@ -180,7 +182,7 @@ func returnLaws(out *broken, v View, a AnnounceReschedule) {
 
 func rescheduleLaws(out *broken, v View) {
 	p := v.Newest(contract.Provision)
-	out.law("rescheduled without an announcement", v.Provision.MissingNode == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
+	out.law("rescheduled without an announcement", v.Provision.whyNodeUnfit() == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
 	rescheduledClaimLaws(out, v)
 }
 
@@ -204,13 +206,13 @@ func (s *simulation) reschedule() {
 	}
 }
 
-// moveScheduler lets the scheduler select a node: the same one again, unless it no longer exists. A node that a run
+// moveScheduler lets the scheduler select a node: the same one again, unless it no longer exists or is excluded. A node that a run
 // waits for comes back when nothing else changes.
 func (s *simulation) moveScheduler() bool {
 	switch {
 	case s.unscheduled && s.v.Claim == ClaimNotOurs:
-		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.MissingNode != "" {
-			s.v.Provision.MissingNode, s.v.Provision.Node = "", "n3"
+		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.whyNodeUnfit() != "" {
+			s.v.Provision.MissingNode, s.v.Provision.ExcludedNode, s.v.Provision.Node = "", "", "n3"
 		}
 	case s.v.Delete.Problem == nil && s.v.Delete.MissingNode != "" && s.v.Delete.NodeGonePolicy == config.WaitForNode:
 		s.v.Delete.MissingNode = ""

@@ -42,7 +42,8 @@ type View struct {
 	OrphanPod bool
 	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer exists, or nil.
 	Left *Problem
-	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, zero for at once.
+	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, or a claim be returned again from an excluded node,
+	// zero for at once.
 	NotBefore time.Time
 }
 
@@ -212,6 +213,8 @@ type Target struct {
 	// then.
 	MissingNode    string
 	NodeGonePolicy config.NodeGone
+	// ExcludedNode is why no volume may be made on the selected node, which exists, empty if one may.
+	ExcludedNode string
 }
 
 // Problem is what an event reports to the claim's user or to the administrator.

@@ -62,6 +62,24 @@ func Unconfirmed(job string, until time.Time) string {
 		"started for the claim before", job, until.UTC().Format(time.RFC3339))
 }
 
+// OutsideOfTopologies says that a selected node is in none of the topologies that its class allows. The scheduler selects no such node.
+func OutsideOfTopologies(node, class string) string {
+	return fmt.Sprintf("the selected node %s is outside of the allowedTopologies of the class %s", node, class)
+}
+
+// NotSelected says that the config's pod selects other nodes than the selected one.
+func NotSelected(node, class string) string {
+	return fmt.Sprintf("the selected node %s takes no run of the class %s: node-selector or pod-template of its config exclude the node. "+
+		"Remedy: name the nodes that take runs in the class's allowedTopologies, which the scheduler follows", node, class)
+}
+
+// Repelled says that a selected node has a taint that the config's pod does not tolerate.
+func Repelled(node, taint, class string) string {
+	return fmt.Sprintf("the selected node %s takes no run of the class %s: the pod-template of its config does not tolerate the taint %s. Remedy: add the toleration, or "+
+		"name the nodes that take runs in the class's allowedTopologies, which the scheduler follows",
+		node, class, taint)
+}
+
 // MissingNode says that a run would have to go to a node that does not exist. policy is what the config says of that.
 func MissingNode(node, policy string) string {
 	return fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node back; or write into the ConfigMap "+

@@ -3,13 +3,17 @@ package resolve
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 )
 
 // NodeTopology is where a node is: its name, and those of its labels that say its place.
@@ -54,7 +58,7 @@ func selectedNode(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageC
 	return claim.Annotations[storagehelpers.AnnSelectedNode]
 }
 
-// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists, and where it is. The cache may not have a
+// observeSelectedNode notes if the node that the scheduler has selected for a claim no longer exists or is excluded, and where it is. The cache may not have a
 // node yet that was added a moment ago, and a claim must not be provisioned in the default zone for that.
 func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reader) error {
 	t := &r.Target
@@ -70,17 +74,44 @@ func (r *Resolved) observeSelectedNode(ctx context.Context, reader cluster.Reade
 		return nil
 	}
 	r.Node = topologyOfNode(node)
+	t.ExcludedNode = r.whyExcluded(node)
 	return nil
 }
 
-// Allows reports whether class and config allow a volume on a node. The config's node-selector is about the node of
-// the run, which is the volume's only with run-on: selected-node.
-func (r *Resolved) Allows(node *corev1.Node) bool {
-	if r.Target.OnSelectedNode && !labels.SelectorFromSet(r.Config.NodeSelector).Matches(labels.Set(node.Labels)) {
-		return false
-	}
+// Allows reports whether class and config allow a volume on a node.
+func (r *Resolved) Allows(node *corev1.Node) bool { return r.whyExcluded(node) == "" }
+
+// whyExcluded returns why class and config allow no volume on a node, or nothing. Which nodes take the config's pod is about the node of the run, which is
+// the volume's only with run-on: selected-node.
+func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	terms := r.Class.AllowedTopologies
-	return len(terms) == 0 || slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool { return isIn(node, term) })
+	if len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool { return isIn(node, term) }) {
+		return notes.OutsideOfTopologies(node.Name, r.Class.Name)
+	}
+	if !r.Target.OnSelectedNode {
+		return ""
+	}
+	pod := r.Config.Scheduling
+	if fits, err := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity).Match(node); err == nil && !fits {
+		return notes.NotSelected(node.Name, r.Class.Name)
+	}
+	if taint := r.repelledBy(node); taint != nil {
+		return notes.Repelled(node.Name, taint.ToString(), r.Class.Name)
+	}
+	return ""
+}
+
+// repelledBy returns a taint of a node that the config's pod does not tolerate, or nil. Those by which Kubernetes says how a node is at the moment do not count:
+// a node that is cordoned or not Ready is waited for.
+func (r *Resolved) repelledBy(node *corev1.Node) *corev1.Taint {
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		passes := taint.Effect == corev1.TaintEffectPreferNoSchedule || strings.HasPrefix(taint.Key, "node.kubernetes.io/")
+		if !passes && !scheduling.TolerationsTolerateTaint(klog.Background(), r.Config.Scheduling.Tolerations, taint, true) {
+			return taint
+		}
+	}
+	return nil
 }
 
 // isIn reports whether a node is in a topology.
