@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -93,6 +94,17 @@ func nodePodAttacks() []attack {
 	}
 	processes := func(p *corev1.PodTemplateSpec) { p.Spec.HostPID = true }
 	network := func(p *corev1.PodTemplateSpec) { p.Spec.HostNetwork = true }
+	kernel := func(p *corev1.PodTemplateSpec) {
+		p.Spec.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "kernel.msgmax", Value: "65536"}}
+	}
+	user := func(p *corev1.PodTemplateSpec) {
+		p.Spec.Containers[0].SecurityContext.SELinuxOptions = &corev1.SELinuxOptions{User: "system_u"}
+	}
+	metadata := func(p *corev1.PodTemplateSpec) {
+		p.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254", Port: intstr.FromInt32(80)},
+		}}
+	}
 	const path = "may mount no hostPath but"
 	return []attack{
 		{"a privileged Job", theDispatcher, createJob(privileged), "may not be privileged", passes},
@@ -105,6 +117,9 @@ func nodePodAttacks() []attack {
 		{"its pod", jobController, createPod(mounts(volumesFolder + "/link")), path, passes},
 		{"the node's processes", theDispatcher, createJob(processes), "hostPID", passes},
 		{"the node's network", theDispatcher, createJob(network), "hostNetwork", passes},
+		{"a sysctl that is not safe", theDispatcher, createJob(kernel), "no other sysctl", passes},
+		{"another SELinux user", theDispatcher, createJob(user), "no SELinux user", passes},
+		{"a probe of another host, from the node's network", theDispatcher, createJob(metadata), "may name no host", passes},
 		{"what the shipped configs launch", theDispatcher, createJob(), "", passes},
 		{"its pod", jobController, createPod(), "", passes},
 	}
