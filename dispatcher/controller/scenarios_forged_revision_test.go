@@ -95,6 +95,7 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 				claim := w.CreateClaim("data")
 				w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
 				w.MustEmitSome(aboutClaim("data"), "VolumeInDoubt", revision, w.Runs[1].PV.Annotations[contract.AnnRevision], "kubectl annotate --overwrite pv", "stolen")
+				w.Advance(time.Minute)
 				if w.IsBound("data")() {
 					fakecluster.Update(w, fakecluster.User, w.Claim("data"), func(claim *corev1.PersistentVolumeClaim) {
 						claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")

@@ -73,8 +73,9 @@ func (r *replay) follow(change Change) {
 // its PV. What anybody else writes there does not count.
 func (r *replay) followRevision(uid string, job *batchv1.Job) {
 	of := [2]string{uid, job.Annotations[contract.AnnRevision]}
-	switch {
-	case verbOf(&job.Spec.Template.Spec) == string(contract.Provision):
+	switch verb := verbOf(&job.Spec.Template.Spec); {
+	case verb == string(contract.List): // serves no claim
+	case verb == string(contract.Provision):
 		r.served[of] = true
 	case job.Annotations[contract.Domain+"audit"] == "" && !r.served[of]:
 		r.c.T.Errorf("the Job %s is launched under the config revision %s, and the claim was not served under it", job.Name, of[1])

@@ -80,7 +80,7 @@ func TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs(t *testing.T) {
 	}
 }
 
-// The config's key adopt is an administrator's word, and so are the marks in the metadata.
+// Only an administrator writes the config's key adopt, and the metadata of volumes that a run has not made.
 func TestVolumeIsTouchedOnceAnAdministratorHasConfirmedIt(t *testing.T) {
 	for how, confirm := range map[string]func(*storage, *volume.Named){
 		"metadata": func(s *storage, n *volume.Named) { s.edit(n.ID, func(v *volume.Volume) { v.Metadata = ownedBy(uid) }) },
