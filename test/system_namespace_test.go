@@ -91,7 +91,7 @@ func TestRolesAndPoliciesNameTheDispatcherInItsNamespace(t *testing.T) {
 			}
 		}
 	}
-	if bound < 6 {
+	if bound < 4 {
 		t.Errorf("the dispatcher has %d bindings: has their form changed?", bound)
 	}
 	texts, _ := policies(t)

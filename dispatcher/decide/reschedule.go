@@ -15,25 +15,25 @@ func rescheduleClaim(v View, p *Run) Action {
 	if v.Provision.Problem != nil || !v.Provision.NodeSelected {
 		return nil
 	}
-	unfit, full := v.Provision.whyNodeUnfit(), v.cameBackTo(p)
+	excluded, full := v.Provision.whyNodeExcluded(), v.cameBackTo(p)
 	switch {
-	case unfit == "" && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
+	case excluded == "" && full == nil && (p == nil || !isNodeUnsuitable(p, v.Provision)):
 		return nil
 	case v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
 	case v.Unasked:
 		return Wait{Why: "the PV controller may be about to write on the claim"}
-	case unfit != "" && v.Now.Before(v.NotBefore):
+	case excluded != "" && v.Now.Before(v.NotBefore):
 		return Wait{Until: v.NotBefore, Why: "the claim was returned to the scheduler a moment ago"}
-	case unfit != "":
-		return Reschedule{Why: unfit}
+	case excluded != "":
+		return Reschedule{Why: excluded}
 	default:
 		return v.returnClaim(p, full)
 	}
 }
 
-// whyNodeUnfit returns why no run can make a volume on the selected node, or nothing.
-func (t Target) whyNodeUnfit() string {
+// whyNodeExcluded returns why no run can make a volume on the selected node, or nothing.
+func (t Target) whyNodeExcluded() string {
 	if t.MissingNode != "" {
 		return t.MissingNode + " does not exist any more"
 	}

@@ -182,7 +182,7 @@ func returnLaws(out *broken, v View, a AnnounceReschedule) {
 
 func rescheduleLaws(out *broken, v View) {
 	p := v.Newest(contract.Provision)
-	out.law("rescheduled without an announcement", v.Provision.whyNodeUnfit() == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
+	out.law("rescheduled without an announcement", v.Provision.whyNodeExcluded() == "" && (p == nil || p.Reschedule != RescheduleAnnounced))
 	rescheduledClaimLaws(out, v)
 }
 
@@ -211,7 +211,7 @@ func (s *simulation) reschedule() {
 func (s *simulation) moveScheduler() bool {
 	switch {
 	case s.unscheduled && s.v.Claim == ClaimNotOurs:
-		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.whyNodeUnfit() != "" {
+		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.whyNodeExcluded() != "" {
 			s.v.Provision.MissingNode, s.v.Provision.ExcludedNode, s.v.Provision.Node = "", "", "n3"
 		}
 	case s.v.Delete.Problem == nil && s.v.Delete.MissingNode != "" && s.v.Delete.NodeGonePolicy == config.WaitForNode:

@@ -53,13 +53,13 @@ func TestAKubeletDoesNotJoinTheNodesOfTheStorage(t *testing.T) {
 		{"let another node leave them", kubelet("node2"), patchNode("node1", labels(storageLabel, "null")), refusal, byNodeRestriction},
 		{"a taint of its own", kubelet("node2"), patchNode("node2", `{"spec":{"taints":[{"key":"attack","effect":"NoSchedule"}]}}`), refusal, byNodeRestriction},
 		{"a login that no pod on it mounts", kubelet("node2"), getSecret(w.ns), unrelated, byNodeAuthorizer},
-		{"a token of an account that no pod on it has", kubelet("node2"), w.tokenOfNobody, unrelated, byNodeAuthorizer},
+		{"a token of an account that no pod on it has", kubelet("node2"), w.unusedToken, unrelated, byNodeAuthorizer},
 		{"a label of another domain", kubelet("node2"), patchNode("node2", labels("example.com/storage-network", `"true"`)), "", passes},
 	}, true)
 }
 
-// tokenOfNobody asks for a token of an account that no pod has.
-func (w *world) tokenOfNobody(ctx context.Context, client kubernetes.Interface) error {
+// unusedToken asks for a token of an account that no pod has.
+func (w *world) unusedToken(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	return err
 }
