@@ -94,7 +94,7 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 			}
 		}
 		if one.Record.Release {
-			byUID[uid][jobs.AnnReleased] = provenBy(one.O, one.Record.Run)
+			byUID[uid][jobs.AnnReleased] = "true"
 		}
 	}
 	annotations := jobs.Annotations(job, byUID)
@@ -106,15 +106,6 @@ func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, er
 	change := releasePatch(all[0].O, recorded, all[0].Record.Run, now)
 	change["metadata"].(patch.Fields)["annotations"] = annotations
 	return change, nil
-}
-
-// provenBy returns what is written for a claim whose record is no longer needed: which PV has proven the run. A thief of the run's token may write another one of
-// that name later.
-func provenBy(o *observe.Observation, run decide.Run) string {
-	if run.Verb == contract.Provision && o.View.Volume.Proven() {
-		return o.View.Volume.UID
-	}
-	return "true"
 }
 
 // releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
@@ -129,11 +120,9 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 // another claim, it is only marked as released by this one.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	released := map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): provenBy(o, d.Run)}
-	change := patch.Annotate(released)
+	change := patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
 	if !d.Run.Others.Held {
 		change = releasePatch(o, job, d.Run, a.Clock.Now())
-		change["metadata"].(patch.Fields)["annotations"] = released
 	}
 	how, result, err := a.patchJob(ctx, job, change)
 	if err == nil && how != patch.Changed && d.LeftBehind != "" {

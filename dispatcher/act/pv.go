@@ -84,9 +84,6 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 // noteRival writes the name of a rival on a Job of the UID or on the UID's PV, so that it is known when the rival no longer exists.
 func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.NoteRival) (Result, error) {
 	var about runtime.Object = o.PV
-	if o.View.Rival.Own && o.Claim != nil {
-		about = o.Claim
-	}
 	var how patch.Outcome
 	var result Result
 	var err error

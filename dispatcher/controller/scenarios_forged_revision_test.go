@@ -1,11 +1,9 @@
 package controller_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -83,7 +81,6 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 		"with a note of another PV":       {0, marked},
 		"retained":                        {0, retained},
 		"nothing made, without finalizer": {78, unheld},
-		"too small for its claim":         {0, tooSmall},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -113,43 +110,26 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 	}
 }
 
-// A pod that has ended has a token that works as long as the pod exists. Its run has failed, or its volume was deleted, and its record is released.
-func TestRevisionOfItsOwnIsNotWhatAPVNamesThatIsForgedLater(t *testing.T) {
-	for name, gold := range map[string]func(*fakecluster.Run) fakecluster.Exit{
-		"after a failure":             fakecluster.Always(fakecluster.Fails(78, "")),
-		"after the volume's deletion": fakecluster.Works,
-	} {
+// An administrator corrects a config under which a run has failed. The Job of that run is kept longer than the Job of the run that has made the volume, which is deleted
+// with its claim all the same. An administrator may also move the PV to the present revision.
+func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {
+	for name, code := range map[string]int32{"nothing made": 78, "failure": 75} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				revision := w.setUpVictim(gold)
+				w.SetUpGold(fakecluster.Always(fakecluster.Fails(code, "")))
+				w.Images[newer] = fakecluster.Image{Does: fakecluster.Works}
+				w.Start()
 				claim := w.CreateClaim("data")
-				w.Until("its run has ended", time.Minute, func() bool { return len(w.RunsOf(contract.Provision)) == 2 })
-				w.Advance(5 * time.Second)
+				w.Advance(20 * time.Second)
+				w.UpdateConfig("image", newer)
+				w.Until("the claim is bound", 20*time.Minute, w.IsBound("data"))
+				w.Advance(30 * time.Minute)
+				w.MustEmit(aboutClaim("data"), "VolumeInDoubt", 0)
 				fakecluster.Delete(w, fakecluster.User, claim)
-				w.Until("its record is released", time.Minute, func() bool { return w.PVOf(claim) == nil && len(w.HeldRecords()) == 0 })
-				w.forge(claim, names(&revision))
-				w.Until("the forged PV is in doubt", time.Minute, func() bool {
-					return w.Events.About("PersistentVolume/"+contract.PVName(string(claim.UID)), "VolumeInDoubt") != nil
-				})
-				w.Until("its Jobs have expired", 3*time.Hour, func() bool { return w.jobsLeft(claim) == 0 })
-				w.Advance(time.Hour)
-				w.mustSpareVictim()
-				if pv := w.PVOf(claim); pv == nil || pv.Annotations[jobs.AnnRival] != pv.Name {
-					w.T.Errorf("the forged PV is %+v", pv)
-				}
+				w.Until("its volume is deleted", 10*time.Minute, func() bool { return w.PVOf(claim) == nil && !w.Storage[string(claim.UID)] })
 			})
 		})
 	}
-}
-
-// jobsLeft returns how many Jobs of a claim there are.
-func (w *world) jobsLeft(claim *corev1.PersistentVolumeClaim) (n int) {
-	for _, job := range fakecluster.List[*batchv1.Job](w) {
-		if strings.Contains(job.Name, string(claim.UID)) {
-			n++
-		}
-	}
-	return n
 }
 
 // An image that writes a wrong revision by mistake leaves a volume of its own. Each remedy of the event works.
@@ -158,7 +138,6 @@ func TestAPVThatNamesAnotherRevisionGoesByTheRemediesOfItsEvent(t *testing.T) {
 		"its own revision is named": func(w *world, pv *corev1.PersistentVolume, own string) {
 			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
 				fakecluster.Annotate(pv, contract.AnnRevision, own)
-				delete(pv.Annotations, jobs.AnnRival)
 			})
 		},
 		"it is deleted": func(w *world, pv *corev1.PersistentVolume, _ string) { fakecluster.Delete(w, fakecluster.Admin, pv) },

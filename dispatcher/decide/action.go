@@ -100,11 +100,7 @@ type Waive struct{ Run Run }
 type RemovePodFinalizer struct{ Run Run }
 
 // NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
-type NoteRival struct {
-	Run Run
-	// NeedsLive is set if the rival is the UID's own PV, and the caches do not prove which run wrote it.
-	NeedsLive bool
-}
+type NoteRival struct{ Run Run }
 
 // FreeMisnamed removes our finalizer from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
 type FreeMisnamed struct{}
@@ -194,10 +190,8 @@ func IsSafeOnStaleFacts(a Action) bool {
 	switch a := a.(type) {
 	case RemovePodFinalizer:
 		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer:
+	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival:
 		return true
-	case NoteRival:
-		return !a.NeedsLive
 	case Launch:
 		return !a.NeedsLive // a Job that is launched on old facts is found out before its gate is removed
 	case Confirm:

@@ -33,6 +33,8 @@ func decideVolume(v View) Action {
 		return undoOrRelease(v)
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
+	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}}
 	default:
 		return Wait{Why: "the claim asks for nothing now"}
 	}
@@ -293,7 +295,7 @@ func undoOrRelease(v View) Action {
 // possible.
 func undoProvision(v View, p *Run) Action {
 	switch {
-	case v.madeNothing(p):
+	case v.madeNothing(p) && !v.Volume.Exists: // a PV says otherwise, and is believed once no record says whose it is
 		return ReleaseRecord{Run: *p}
 	case v.whyNotUndone(p) != "":
 		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}

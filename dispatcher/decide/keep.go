@@ -50,7 +50,7 @@ func releaseUnproven(v View) Action {
 		return nil
 	case !vol.PolicyDelete:
 		return releaseRetained(v)
-	case vol.Terminating && (vol.Unbound || vol.Released) && (v.Claim.Abandoned() || v.Rival.Own && vol.NeverBound) && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
+	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return RemoveFinalizer{LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil
@@ -61,6 +61,8 @@ func releaseUnproven(v View) Action {
 func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.Volume.Unreleased:
+		return nil
+	case p != nil && v.Claim == ClaimBound && v.Volume.Unproven != "": // the claim would be served as the PV says, which no record contradicts any more
 		return nil
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}

@@ -74,9 +74,7 @@ func laws(out *broken, v View, action Action) {
 
 func noteRivalLaws(out *broken, v View, a NoteRival) {
 	out.law("noted a rival that there is not", !v.Rival.Exists())
-	noPV := !v.Volume.Proven() && !v.Rival.Own
-	out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || noPV))
-	out.law("noted the UID's own PV on a record, or on facts of caches", v.Rival.Own && (a.Run.Name != "" || !a.NeedsLive))
+	out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || !v.Volume.Proven()))
 }
 
 func createPVLaws(out *broken, v View, a CreatePV) {

@@ -60,8 +60,6 @@ func (v View) reportUnclaimed(why string) Action {
 		return Wait{Why: why}
 	case vol.Unclaimed != "":
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
-	case v.Rival.Own && vol.Released:
-		return ReportProblem{Problem: *v.Rival.Problem()}
 	case vol.Unproven != "" && vol.Released:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + notes.Unproven}}
 	default:

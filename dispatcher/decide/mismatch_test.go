@@ -81,30 +81,6 @@ func everyRival(t *testing.T, f func(View)) {
 			}
 		}
 	}
-	everyOwnRival(t, f)
-}
-
-// everyOwnRival calls f with PVs that were written with another config revision than their runs', noted, or with a note of another PV.
-func everyOwnRival(t *testing.T, f func(View)) {
-	t.Helper()
-	histories, rival := buildOnce(t, histories), aRival
-	rival.Own, rival.Name = true, "the UID's own"
-	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBound} {
-		for _, volume := range mismatchedVolumes(claim == ClaimPending) {
-			if volume.Unproven == "" || !volume.HasFinalizer {
-				continue
-			}
-			if claim == ClaimBound {
-				volume.Unbound = false
-			}
-			for _, noted := range []string{aRival.Name, rival.Name} {
-				volume.Unproven, volume.NotedRival = rival.Why, noted
-				for _, runs := range histories {
-					f(View{Now: now, Claim: claim, Volume: volume, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: runs, Rival: rival})
-				}
-			}
-		}
-	}
 }
 
 // everyAttached calls f with released PVs whose volume a node has attached.
@@ -158,10 +134,6 @@ func rivalLaws(out *broken, v View, action Action) {
 		return
 	}
 	unnoted := v.Volume.Proven() && v.Volume.NotedRival == "" && !isDone(v.reclaimRun())
-	if v.Rival.Own {
-		unnoted = v.Volume.NotedRival != v.Rival.Name
-		out.law("took a PV for the run's that names another revision", writesResize(action))
-	}
 	switch a := action.(type) { //nolint:gochecksumtype // no other action loses or writes a note
 	case ReleaseRecord:
 		out.law("released the record that is to say that there is a rival", a.Run.Verb == contract.Provision && !a.Run.Forget && unnoted)

@@ -9,12 +9,10 @@ import (
 // that PV, too, and the volume stays, as Kubernetes says of the policy Retain.
 
 // noteRival notes a rival on the newest provision whose record is held, then on the UID's PV. A volume that a done run has deleted needs no note.
-// A rival that is to go is freed after that. The UID's own PV is noted on itself only: once it has been deleted, what its run has made is undone.
+// A rival that is to go is freed after that.
 func noteRival(v View) Action {
-	p, needed := v.NewestHeld(contract.Provision), v.Rival.Exists() && !v.Rival.Own && !isDone(v.reclaimRun())
+	p, needed := v.NewestHeld(contract.Provision), v.Rival.Exists() && !isDone(v.reclaimRun())
 	switch {
-	case v.Rival.Own && v.Volume.NotedRival != v.Rival.Name:
-		return NoteRival{NeedsLive: true} // the caches may not show the run that wrote the PV yet
 	case needed && p != nil && p.NotedRival == "":
 		return NoteRival{Run: *p}
 	case needed && v.Volume.Proven() && v.Volume.NotedRival == "":

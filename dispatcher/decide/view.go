@@ -106,8 +106,6 @@ type Volume struct {
 
 // Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
 type Rival struct {
-	// Own is set if it is the UID's own PV, which was written with another config revision than its run's.
-	Own bool
 	// Why it may stand for the volume, as a sentence that names it, and what an administrator can do.
 	Name, Why, Remedy string
 }

@@ -44,7 +44,7 @@ const (
 	AnnOutcome = contract.Domain + "outcome"
 	// AnnWaived is "true" for a claim that no longer needs the Job of its batch, which has not started.
 	AnnWaived = contract.Domain + "waived"
-	// AnnReleased says that the record of a claim is no longer needed. It is the UID of the PV that has proven the provision, else "true".
+	// AnnReleased is "true" for a claim whose record in a batch is no longer needed, while another claim's is.
 	AnnReleased = contract.Domain + "released"
 )
 
@@ -60,8 +60,7 @@ const AnnDescribed = contract.Domain + "described-pv"
 const AnnForget = contract.Domain + "forget"
 
 // AnnRival names, on the newest provision Job of a claim and on the claim's PV, another PV that may stand for the same volume. The volume is
-// not deleted by itself any more, also when that other PV no longer exists, until an administrator removes the annotation. A PV that names
-// itself was written under another config revision than its run's.
+// not deleted by itself any more, also when that other PV no longer exists, until an administrator removes the annotation.
 const AnnRival = contract.Domain + "rival"
 
 // AnnAudit is, on a delete Job that an administrator's audit has made, the storage's name of the volume that stands for nothing.

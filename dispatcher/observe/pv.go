@@ -72,24 +72,18 @@ func (b *Observer) unproven(o *Observation) string {
 	return cmp.Or(pvs.Unproven(pv, string(o.UID)), o.otherRevision())
 }
 
-// otherRevision returns that a PV was written with another config revision than that of its run, or nothing. The run's pod writes the PV, and whoever has its token
-// could have a volume deleted or grown with the login of any other class. Only administrators change the annotation of a PV that has proven a run. A note on the PV
-// says what was found, since the run's Job expires.
+// otherRevision returns that a PV was written with another config revision than those under which its claim was served, or nothing. The run's pod writes the PV, and
+// whoever has its token could have a volume deleted or grown with the login of another class. As long as no PV has proven the run its record is held, and says so.
+// After that only administrators change the annotation. Jobs that are released say nothing: one that failed is kept longer than the one that followed it.
 func (o *Observation) otherRevision() string {
-	if o.PV.Annotations[jobs.AnnRival] == o.PV.Name {
-		return "the PersistentVolume " + o.PV.Name + " was written with another config revision than its run's"
-	}
 	var served []string
+	held := false
 	for _, r := range o.View.Runs {
-		switch {
-		case r.Verb != contract.Provision:
-		case r.ProvenBy == string(o.PV.UID):
-			return ""
-		default:
-			served = append(served, r.Revision)
+		if r.Verb == contract.Provision {
+			served, held = append(served, r.Revision), held || r.Held
 		}
 	}
-	if served == nil {
+	if !held {
 		return ""
 	}
 	slices.Sort(served)

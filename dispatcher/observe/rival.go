@@ -25,9 +25,6 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	if err != nil {
 		return err
 	}
-	if o.PV != nil && o.View.Volume.Unproven != "" && o.View.Volume.Unproven == o.otherRevision() {
-		rival = decide.Rival{Own: true, Name: o.PV.Name, Why: o.View.Volume.Unproven}
-	}
 	since := o.mayHaveMadeSince()
 	for _, pv := range others {
 		if isGivenUp(pv, string(o.UID)) && !pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
@@ -70,9 +67,6 @@ func (o *Observation) remedyFor(rival decide.Rival) string {
 	if !rival.Exists() {
 		return ""
 	}
-	if rival.Own {
-		return o.remedyForOwn()
-	}
 	unneeded := "if no pod needs the volume, delete the PersistentVolume " + rival.Name
 	if o.View.Volume.Proven() {
 		return "set the policy of the PersistentVolume " + o.PV.Name + " to Retain, and its volume is kept. Or, " + unneeded +
@@ -85,16 +79,6 @@ func (o *Observation) remedyFor(rival decide.Rival) string {
 	job := o.Jobs[held.Name]
 	return "to keep the volume, annotate the Job " + job.Namespace + "/" + job.Name + " with " + jobs.AnnForget + "=" + string(o.UID) + ". Or, " + unneeded +
 		", wait for it to go and remove the Job's annotation " + jobs.Key(job, string(o.UID), jobs.AnnRival) + ", and the volume is deleted"
-}
-
-// remedyForOwn returns what an administrator can do about a PV that was written with another config revision than its run's.
-func (o *Observation) remedyForOwn() string {
-	revision := "NAMESPACE/REVISION"
-	if made := o.View.MayHaveMade(); made != nil {
-		revision = made.Revision
-	}
-	return "if its volume is the claim's, name the revision of the run that made it: kubectl annotate --overwrite pv " + o.PV.Name + " " +
-		contract.AnnRevision + "=" + revision + " " + jobs.AnnRival + "-. If not, the token of a provisioner may have been stolen: delete the PersistentVolume"
 }
 
 // otherPVs returns the PVs that carry the UID, name the claim or have the volume source of the UID's PV, that PV among them. The one that the

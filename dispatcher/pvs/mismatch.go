@@ -56,13 +56,16 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// OtherRevision returns that a PV names none of the config revisions under which its claim was served, or nothing. A PV that names none at all has the run's.
+// OtherRevision returns that a PV names none of the config revisions under which its claim was served, and what to do about it, or nothing. A PV that names none at
+// all has the run's.
 func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	named := pv.Annotations[contract.AnnRevision]
 	if named == "" || slices.Contains(served, named) {
 		return ""
 	}
-	return fmt.Sprintf("the PersistentVolume %s names the config revision %s, and its claim was served under %s", pv.Name, named, strings.Join(served, " and "))
+	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, and its claim was served under %s. If its volume is the claim's, name that revision:"+
+		" kubectl annotate --overwrite pv %s %s=%s. If not, a token of a provisioner may have been stolen",
+		pv.Name, named, strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
 }
 
 // IsUnbound reports whether the phase of a PV says that no claim is or was bound to it.

@@ -41,8 +41,6 @@ type Record struct {
 	Recorded *Outcome
 	// Held is set if the Job still carries the claim's record.
 	Held bool
-	// ProvenBy is the UID of the PV that proved a provision, once the record is released.
-	ProvenBy string
 	// Waived is set if the claim no longer needs the run.
 	Waived bool
 	// Returns is how often the claim has been returned to the scheduler since the run.
@@ -114,7 +112,6 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 		Described:     job.Annotations[jobs.AnnDescribed],
 		NothingBefore: own(jobs.AnnClean) == "true",
 		Held:          IsRecord(job) && own(jobs.AnnReleased) == "",
-		ProvenBy:      own(jobs.AnnReleased),
 		Waived:        own(jobs.AnnWaived) != "",
 		Returns:       jobs.ReturnsOf(job, uid),
 		Others:        othersOf(job, uids, uid),
