@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -223,5 +224,26 @@ func TestTheSameSwapsDeleteOtherVolumesWithoutFlexEmpty(t *testing.T) {
 			w := newWorld(t, s, "flex empty ", "rm -rf -- ")
 			w.attackUntil(w.link, func(bool) bool { return w.lost() > 0 })
 		})
+	}
+}
+
+func TestEveryScriptThatDeletesIsAttacked(t *testing.T) {
+	scripts, err := filepath.Glob("../../scripts/*-provisioner.sh")
+	must(t, err)
+	var found []string
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		if strings.Contains(string(text), "delete)") {
+			found = append(found, strings.TrimSuffix(filepath.Base(path), "-provisioner.sh"))
+		}
+	}
+	var attacked []string
+	for _, s := range deleting {
+		attacked = append(attacked, s.name)
+	}
+	slices.Sort(attacked)
+	if !slices.Equal(found, attacked) {
+		t.Errorf("scripts that delete: %q, attacked: %q", found, attacked)
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -54,6 +56,9 @@ func emptyOne(dir string) error {
 		return err
 	}
 	parent, err := os.OpenRoot(above)
+	if errors.Is(err, fs.ErrNotExist) { // an export that is not mounted is no deleted volume
+		return fmt.Errorf("%q does not exist, so that it is unknown whether %q is deleted. Mount the export, or correct the path", above, name)
+	}
 	if err != nil {
 		return failure(above, err)
 	}

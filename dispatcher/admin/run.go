@@ -18,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -120,7 +121,7 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 // whyGone returns why a Job does not exist any more, by the event of the dispatcher that has cancelled it.
 func (a *Auditor) whyGone(ctx context.Context, job *batchv1.Job) error {
 	if w := a.warning(ctx, job.Namespace, string(job.UID)); w != nil {
-		return fmt.Errorf("the dispatcher has cancelled the Job %s/%s: %s", job.Namespace, job.Name, w.Note)
+		return fmt.Errorf("the dispatcher has cancelled the Job %s/%s: %s", job.Namespace, job.Name, quote.Line(w.Note))
 	}
 	return fmt.Errorf("the Job %s/%s was deleted, and no event says why", job.Namespace, job.Name)
 }
@@ -135,11 +136,11 @@ func (a *Auditor) whyNot(ctx context.Context, s seen) string {
 	switch {
 	case runs.GatedPod(s.pods) != nil:
 		if w := a.warning(ctx, s.job.Namespace, string(s.job.UID)); w != nil {
-			return w.Note
+			return quote.Line(w.Note)
 		}
 		return "no dispatcher has confirmed it. Remedy: see whether one leads (kubectl get lease -A), serves the namespace " + s.job.Namespace + ", and is of this version"
 	case stuck != nil && stuck.Note != "":
-		return stuck.Note
+		return quote.Line(stuck.Note)
 	default:
 		return "its container is at work. Remedy: give it more time with --timeout, and see that the storage answers"
 	}

@@ -53,8 +53,8 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	return &found
 }
 
-// isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates two, "*" stands for all, and a flag's value in quotes is read
-// as a field of CSV.
+// isArgument reports whether --fix takes a volume's name for that of one volume. A comma separates two, "*" stands for all, and a value in quotes is read as a
+// field of CSV.
 func isArgument(volume string) bool { return volume != "*" && !strings.ContainsAny(volume, ",\"\r\n") }
 
 // mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the volume by it.

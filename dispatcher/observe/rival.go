@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // observeRival looks for a PV under another name that may stand for the UID's volume, now or by a note on a record or on the UID's PV. Such a
@@ -35,7 +36,7 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 		}
 	}
 	if name := o.notedRival(); name != "" && !rival.Exists() {
-		rival.Name, rival.Why = name, "the PersistentVolume "+name+" was found before, and may have stood for the volume"
+		rival.Name, rival.Why = name, "the PersistentVolume "+quote.Name(name)+" was found before, and may have stood for the volume"
 	}
 	rival.Remedy = o.remedyFor(rival)
 	o.View.Rival = rival
@@ -67,7 +68,7 @@ func (o *Observation) remedyFor(rival decide.Rival) string {
 	if !rival.Exists() {
 		return ""
 	}
-	unneeded := "if no pod needs the volume, delete the PersistentVolume " + rival.Name
+	unneeded := "if no pod needs the volume, delete the PersistentVolume " + quote.Name(rival.Name)
 	if o.View.Volume.Proven() {
 		return "set the policy of the PersistentVolume " + o.PV.Name + " to Retain, and its volume is kept. Or, " + unneeded +
 			", wait for it to go and remove the annotation " + jobs.AnnRival + " of " + o.PV.Name + ", and the volume is deleted"

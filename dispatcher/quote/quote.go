@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 var (
@@ -24,8 +25,36 @@ func Name(name string) string {
 	return strconv.QuoteToASCII(name)
 }
 
-// Line returns a text of several words as a part of one line: line breaks become blanks. Every other control character is for the caller to remove.
-func Line(text string) string { return strings.Join(strings.Fields(text), " ") }
+// Line returns a text of several words as a part of one line: line breaks become blanks, and what a terminal would not show is left out.
+func Line(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, strings.Join(strings.Fields(text), " "))
+}
+
+// ControlIn returns a text in a value, which was read from JSON, that has control characters, and false if none has.
+func ControlIn(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, strings.ContainsFunc(v, unicode.IsControl)
+	case []any:
+		for _, one := range v {
+			if text, found := ControlIn(one); found {
+				return text, true
+			}
+		}
+	case map[string]any:
+		for name, one := range v {
+			if text, found := ControlIn([]any{name, one}); found {
+				return text, true
+			}
+		}
+	}
+	return "", false
+}
 
 // Command returns a command that a shell runs with exactly these arguments.
 func Command(args ...string) string {

@@ -34,7 +34,7 @@ func TestANameOfOthersCannotLeaveItsPlaceInALine(t *testing.T) {
 			t.Errorf("%s is printed as %s", plain, got)
 		}
 	}
-	if got := quote.Line("first\nsecond\r\n\tthird"); got != "first second third" {
+	if got := quote.Line("first\nsecond\r\n\tthird\x1b\u009b…"); got != "first second third…" {
 		t.Errorf("several lines become %q", got)
 	}
 }

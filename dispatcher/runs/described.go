@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 // DescribedPV is what a container of a config with write-pv: dispatcher writes into its termination message: the part
@@ -55,40 +54,17 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 	return described, nil
 }
 
-// checkPrintable returns an error if a text in a description, which is JSON, has control characters. They would stand in the arguments of a node's programs, and on the
-// terminals of all who look at the PV.
+// checkPrintable returns an error if a text in a description, which is JSON, has control characters. They would stand in the arguments of a node's
+// programs, and on the terminals of all who look at the PV.
 func checkPrintable(description string) error {
 	var all any
 	if err := json.NewDecoder(strings.NewReader(description)).Decode(&all); err != nil {
 		return err
 	}
-	if text, found := unprintable(all); found {
-		return fmt.Errorf("the text %s has control characters", strconv.QuoteToASCII(text))
+	if text, found := quote.ControlIn(all); found {
+		return fmt.Errorf("the text %s has control characters", quote.Name(text))
 	}
 	return nil
-}
-
-// unprintable returns a text in a value, which was read from JSON, that has control characters.
-func unprintable(value any) (string, bool) {
-	switch v := value.(type) {
-	case string:
-		return v, strings.ContainsFunc(v, unicode.IsControl)
-	case []any:
-		for _, one := range v {
-			if text, found := unprintable(one); found {
-				return text, true
-			}
-		}
-	case map[string]any:
-		for name, one := range v {
-			for _, text := range []any{name, one} {
-				if text, found := unprintable(text); found {
-					return text, true
-				}
-			}
-		}
-	}
-	return "", false
 }
 
 // Complete returns the PV: its request's skeleton, completed by what the container described. It rejects what the

@@ -232,49 +232,6 @@ func TestRemoveKeepsAttachmentsOtherThanTheRecordedOne(t *testing.T) {
 	}
 }
 
-// A PV may name the attachment of another volume, by mistake or by forgery. That volume keeps its export, and so does the PV's own, until the name is taken away.
-func TestAttachmentOfAnotherVolumeIsNotDeleted(t *testing.T) {
-	for _, release := range cindertest.Releases() {
-		for _, status := range []string{"attached", "attaching", "error_attaching"} {
-			keeper, server := start(t)
-			server.SetRelease(release)
-			id, other := server.AddNamed(wanted.Name, "available", owned(uid)), server.Add("available", owned("other"))
-			server.Attach(id, "attached")
-			server.Attach(other, status)
-			ours, theirs := server.Attachments()[0], server.Attachments()[1]
-			held := attach
-			held.ID = theirs
-			err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: held})
-			if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "attachment "+theirs+" is one of volume "+other) || len(server.Attachments()) != 2 {
-				t.Errorf("Cinder %d, %s: %v, attached %v", release, status, err, server.Attachments())
-			}
-			held.ID = ours
-			if err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: held}); err != nil || !slices.Equal(server.Attachments(), []string{theirs}) {
-				t.Errorf("Cinder %d, %s: %v, attached %v", release, status, err, server.Attachments())
-			}
-		}
-	}
-}
-
-// Most attachments are shown by their volumes, and need no request of their own.
-func TestAttachmentThatItsVolumeShowsIsNotAskedFor(t *testing.T) {
-	keeper, server := start(t)
-	_, held, err := keeper.Export(t.Context(), ensured(t, keeper), attach)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var asked []string
-	server.Gate = func(r *http.Request) cindertest.Fate {
-		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/attachments") {
-			asked = append(asked, r.URL.Path)
-		}
-		return cindertest.Answer
-	}
-	if err := removeErr(t, keeper, volume.Target{UID: uid, ID: server.Volumes()[0].ID, Noted: true, Access: held}); err != nil || len(asked) > 0 {
-		t.Errorf("%v, asked for %v", err, asked)
-	}
-}
-
 // Reach returns the connection of the recorded export, and an error if the export no longer exists.
 func TestReachReturnsTheRecordedExport(t *testing.T) {
 	keeper, _ := start(t)

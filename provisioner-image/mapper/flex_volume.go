@@ -109,7 +109,7 @@ func optionText(name string, value any) (string, error) {
 		return "", unsupported("the storage describes the volume by a detail %q, which no Secret can hold: %s", name, problems[0])
 	}
 	if !arePrintable(value) {
-		return "", unsupported("the storage's detail %q of the volume: %s", name, errUnprintable)
+		return "", unsupported("the storage describes the volume by a detail %q with control characters", name)
 	}
 	switch v := value.(type) {
 	case nil:

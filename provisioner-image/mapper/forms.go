@@ -16,7 +16,7 @@ import (
 // What a storage says of a connection becomes a part of paths, and of the arguments of programs that run as root on the nodes. Kubernetes checks little
 // of it: of a portal only that there is one, and in an IQN it allows "/" (validateISCSIVolumeSource in pkg/apis/core/validation), while the kubelet joins both
 // to a path (makePDNameInternal in pkg/volume/iscsi), and csi-driver-nvmf joins its attributes by commas. So every text of a connection has a type of this
-// file, which reads it only if it has that form. No text is empty by mistake: backends send "" or null for what they do not have.
+// file, which reads it only if it has that form. An empty text and null have every form: backends send them for what a volume does not have.
 
 // The kinds of text in a connection.
 type (
@@ -49,7 +49,7 @@ var (
 	hostName     = regexp.MustCompile(`^[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?)*$`)
 	scsiNameForm = regexp.MustCompile(`^(?i:iqn|eui|naa)\.[0-9A-Za-z.:_-]+$`)
 	wwnForm      = regexp.MustCompile(`^[0-9a-f]{16}$`)
-	wwidForm     = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
+	wwidForm     = regexp.MustCompile(`^(naa\.|eui\.|[23])[0-9A-Fa-f]{16}([0-9A-Fa-f]{16})?$`)
 	nqnForm      = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.:_-]*$`)
 	deviceForm   = regexp.MustCompile(`^[[:xdigit:]]{8}[[:xdigit:]-]{8,32}$`)
 	cephForm     = regexp.MustCompile(`^[0-9A-Za-z_.+=:][0-9A-Za-z_.+=:-]*$`)
@@ -126,13 +126,11 @@ func (w *word) UnmarshalJSON(data []byte) error {
 func (l *login) UnmarshalJSON(data []byte) error {
 	text, err := textOf(data)
 	if err == nil && !isPrintable(text) {
-		err = errUnprintable
+		err = errors.New("a user name or a password has control characters")
 	}
 	*l = login(text)
 	return err
 }
-
-var errUnprintable = errors.New("a text has control characters, or is no text")
 
 // read reads a text that, changed to the spelling of Kubernetes, has a form. Its error shows the text.
 func read[T ~string](into *T, data []byte, spell func(string) string, hasForm func(string) bool, form string) error {

@@ -70,15 +70,22 @@ func (r Record) annotations() (map[string]string, error) {
 // idForm matches the IDs of a storage. They become parts of URLs, in which "../volumes/ID" would be another resource.
 var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
+func checkIDs(of *corev1.PersistentVolume) error {
+	for _, key := range []string{AnnVolumeID, AnnAttachment} {
+		if id := of.Annotations[key]; id != "" && !idForm.MatchString(id) {
+			return fmt.Errorf("read annotation %s of PV %s: %q is no ID", key, of.Name, id)
+		}
+	}
+	return nil
+}
+
 // ReadRecord reads the record of a PV. What is not recorded keeps the value that a run would use now: the skeleton of
 // an undo has no record.
 func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 	r := now
 	annotations := of.GetAnnotations()
-	for _, key := range []string{AnnVolumeID, AnnAttachment} {
-		if id := annotations[key]; id != "" && !idForm.MatchString(id) {
-			return r, fmt.Errorf("read annotation %s of PV %s: %q is no ID", key, of.Name, id)
-		}
+	if err := checkIDs(of); err != nil {
+		return r, err
 	}
 	r.VolumeID, r.CloneOf = annotations[AnnVolumeID], annotations[contract.AnnCloneOf]
 	r.Access.ID = annotations[AnnAttachment]

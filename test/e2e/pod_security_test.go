@@ -77,7 +77,7 @@ func (w *world) judged(file, name string, want bool, counts map[string]int) {
 	for kind, err := range map[string]error{"pod": ofPod, "Job": ofJob} {
 		by := refusedBy(err)
 		counts[by]++
-		if (by == "nobody") != want || by == "another" {
+		if (by == "none") != want || by == "another" {
 			w.t.Errorf("the %s %s: refused by %s, should pass: %t: %v", kind, name, by, want, err)
 		}
 	}
@@ -87,7 +87,7 @@ func (w *world) judged(file, name string, want bool, counts map[string]int) {
 func refusedBy(err error) string {
 	switch {
 	case err == nil:
-		return "nobody"
+		return "none"
 	case strings.Contains(err.Error(), fmt.Sprintf("ValidatingAdmissionPolicy '%s'", nodePods)):
 		return "the policy"
 	case apierrors.IsInvalid(err):

@@ -27,7 +27,7 @@ until begun; do :; done
 mv d .d || { echo swapped too late; exit 0; }
 ln -s .. d
 if [ -d ".d/$VICTIM" ]; then echo swapped in time; else echo swapped too late; fi
-while sleep 0.1; do [ -L d ] || ln -s .. d || true; done
+while sleep 0.1; do [ -L d ] || ln -s .. d 2>/dev/null || true; done
 `
 
 // victim makes a claim on node1 whose volume has a file, and returns its PV's name and the file as the node has it.
