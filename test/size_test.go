@@ -27,7 +27,6 @@ const (
 var tooLarge = map[string]int{
 	"dispatcher/decide":    1460, // its rules are methods of one View
 	"dispatcher/observe":   1400, // its facts are of one Observation
-	"dispatcher/runs":      1280, // what is read of a run
 	"internal/fakecluster": 2820, // code of tests only
 
 	"provisioner-image/cinder": 1320, // its steps are methods of one Backend

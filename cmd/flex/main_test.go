@@ -58,7 +58,8 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 		"no directory":  {[]string{"empty"}, contract.ExitUsage, "no directory is named"},
 		"help":          {[]string{"--help"}, contract.ExitDone, "usage:\n  flex empty DIR..."},
 		"version":       {[]string{"--version"}, contract.ExitDone, "flex "},
-		"nothing there": {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitDone, ""},
+		"nothing there": {[]string{"empty", t.TempDir() + "/such"}, contract.ExitDone, ""},
+		"no parent":     {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitTempFail, "unknown whether"},
 		"a mount point": {[]string{"empty", "/proc"}, contract.ExitTempFail, "Unmount what is mounted there"},
 	} {
 		t.Run(name, func(t *testing.T) {
