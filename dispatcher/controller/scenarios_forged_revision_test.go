@@ -12,11 +12,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
-// The image of another class, with another login. A thief of a token of the class gold wants it to run for a PV of the thief's.
-const (
-	victimImage = "localhost/silver:v1"
-	thief       = "thief"
-)
+// The image of another class, with another login. A thief of a token of the class gold wants it to run for a PV of the thief\'s.
+const victimImage = "localhost/silver:v1"
 
 // setUpVictim leaves a volume of the class silver, and returns the config revision that its PV names.
 func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit, keys ...string) string {
@@ -44,22 +41,6 @@ func (w *world) mustSpareVictim() {
 // names returns a change of a PV: it names a config revision.
 func names(revision *string) func(*corev1.PersistentVolume) {
 	return func(pv *corev1.PersistentVolume) { fakecluster.Annotate(pv, contract.AnnRevision, *revision) }
-}
-
-// forge writes a PV for a claim with the token of its run's pod, as it might have been written by the run.
-func (w *world) forge(claim *corev1.PersistentVolumeClaim, changes ...func(*corev1.PersistentVolume)) {
-	pv := w.Runs[len(w.Runs)-1].PV.DeepCopy()
-	for _, r := range w.RunsOf(contract.Provision) {
-		if r.Request.UID == string(claim.UID) {
-			pv = r.PV.DeepCopy()
-		}
-	}
-	pv.UID, pv.ResourceVersion = "", ""
-	pv.Spec.NFS = &corev1.NFSVolumeSource{Server: "10.10.2.4", Path: "/forged"}
-	for _, change := range changes {
-		change(pv)
-	}
-	fakecluster.Create(w, thief, pv)
 }
 
 // The run's own pod writes the PV, or whoever has its token. The claim is bound, since Kubernetes looks at no annotation; it is deleted, asks for more, and everything

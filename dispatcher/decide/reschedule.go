@@ -23,13 +23,19 @@ func rescheduleClaim(v View, p *Run) Action {
 		return launchDelete(v, v.undoRun(p), true)
 	case v.Unasked:
 		return Wait{Why: "the PV controller may be about to write on the claim"}
-	case excluded != "" && v.Now.Before(v.NotBefore):
-		return Wait{Until: v.NotBefore, Why: "the claim was returned to the scheduler a moment ago"}
 	case excluded != "":
-		return Reschedule{Why: excluded}
+		return v.returnUnserved(excluded)
 	default:
 		return v.returnClaim(p, full)
 	}
+}
+
+// returnUnserved returns a claim to the scheduler whose node no run can serve. The scheduler may select that node again and again: each further return waits longer.
+func (v View) returnUnserved(why string) Action {
+	if v.Now.Before(v.NotBefore) {
+		return Wait{Until: v.NotBefore, Why: "the claim was returned to the scheduler a moment ago"}
+	}
+	return Reschedule{Why: why}
 }
 
 // whyNodeExcluded returns why no run can make a volume on the selected node, or nothing.

@@ -10,7 +10,7 @@ import (
 
 var (
 	// shown has no blank, no quote and no character that a shell or a terminal reads as more than itself.
-	shown = regexp.MustCompile("^[!#%()*+,./0-9:=?@A-Z\\[\\]^_a-z{}~-]+$")
+	shown = regexp.MustCompile(`^[!#%()*+,./0-9:=?@A-Z\[\]^_a-z{}~-]+$`)
 	// bare is what a shell takes as one word that is only itself.
 	bare = regexp.MustCompile(`^[0-9A-Za-z_./:=@%+,-]+$`)
 	// printed is ASCII that a terminal shows as it is.

@@ -30,13 +30,13 @@ func TestNothingButCoordinatesLeavesTheSecret(t *testing.T) {
 	for name, connection := range fixtures(t) {
 		for path, changed := range planted(connection.details) {
 			for _, driver := range []string{"", "example.com/any"} {
-				checkCanary(t, fmt.Sprintf("%s, %s, %q", name, path, driver), connection.kind, path, driver, changed)
+				t.Run(fmt.Sprintf("%s, %s, %q", name, path, driver), func(t *testing.T) { checkCanary(t, connection.kind, path, driver, changed) })
 			}
 		}
 	}
 }
 
-func checkCanary(t *testing.T, name, kind, path, driver string, details any) {
+func checkCanary(t *testing.T, kind, path, driver string, details any) {
 	t.Helper()
 	w := want()
 	ceph(&w)
@@ -51,7 +51,7 @@ func checkCanary(t *testing.T, name, kind, path, driver string, details any) {
 	public := slices.Contains(places, first) && (!nested || driver == "" && !strings.Contains(rest, "."))
 	printed := mappedTo(t, kind, details, w)
 	if !public && strings.Contains(strings.ToUpper(printed), canary) {
-		t.Errorf("%s: %s", name, printed)
+		t.Error(printed)
 	}
 }
 
