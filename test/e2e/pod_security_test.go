@@ -68,6 +68,7 @@ func (w *world) judged(file, name string, want bool, counts map[string]int) {
 	w.must(err, "read an example")
 	pod := &corev1.Pod{}
 	w.must(yaml.UnmarshalStrict(text, pod), "decode "+file)
+	pod.Name = strings.ReplaceAll(pod.Name, "_", "-") // which the API server asks for
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	_, ofPod := kube.CoreV1().Pods(nodeNamespace).Create(w.ctx(), pod, dry)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "example"}}
