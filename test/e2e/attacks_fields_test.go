@@ -101,13 +101,13 @@ func fieldsOf(t reflect.Type, path ...string) []field {
 		return append([]field{own}, fieldsOf(t.Elem(), append(path, "e2e.example.com/attack")...)...)
 	case t.Kind() == reflect.Struct:
 		all := []field{own}
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		for part := range t.Fields() {
+			name, _, _ := strings.Cut(part.Tag.Get("json"), ",")
 			below := path
 			if name != "" { // else its own fields stand here
 				below = append(slices.Clone(path), name)
 			}
-			all = append(all, fieldsOf(t.Field(i).Type, below...)...)
+			all = append(all, fieldsOf(part.Type, below...)...)
 		}
 		return all
 	case known:

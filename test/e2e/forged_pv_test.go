@@ -41,7 +41,7 @@ func TestForgedPVReachesNoVolumeOfAnotherClass(t *testing.T) {
 	w.whenDone(func() {
 		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), "pvc-"+string(claim.UID), metav1.DeleteOptions{}), "the forged PV")
 	})
-	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return phase(ctx, claim, corev1.ClaimBound) })
+	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return isBound(ctx, claim) })
 	equal(t, "the revision on the forged PV", w.pv(claim).Annotations["flex-provisioner.io/config-revision"], revision)
 	w.event(claim, "VolumeInDoubt", revision, "kubectl annotate --overwrite pv pvc-"+string(claim.UID), "stolen")
 

@@ -12,14 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// volumesOfNodes is a directory of each node that volumes are made in.
-const volumesOfNodes = "/var/lib/flex-volumes"
-
-// fullNode1 is a script that offers a directory of the selected node, except that node1 has no room.
-const fullNode1 = deletes + `[ "$FLEX_SELECTED_NODE" != node1 ] || { echo "claim: node1 has no room" >/dev/termination-log; exit 73; }
-echo '{"source": {"hostPath": {"path": "` + volumesOfNodes + `/'"$FLEX_PV_NAME"'", "type": "DirectoryOrCreate"}}}' >/dev/termination-log
-`
-
 // within makes a pod that goes only to nodes with the test's label, and of these to node1, if it can.
 func (w *world) within(claim *corev1.PersistentVolumeClaim) *corev1.Pod {
 	pod := shell("consumer", "", "echo it is here", claim)

@@ -117,7 +117,7 @@ func TestRetainedVolumeIsKeptWhenItsPVWasDeletedDuringAnOutage(t *testing.T) {
 	class := w.directoryService(makesDirectories+writesPV("")+hold, onNode1, retain)
 	claim := w.claim(class, "data")
 	w.reached(gate)
-	w.eventually(toBind, "the claim to be bound while its run goes on", func(ctx context.Context) error { return phase(ctx, claim, corev1.ClaimBound) })
+	w.eventually(toBind, "the claim to be bound while its run goes on", func(ctx context.Context) error { return isBound(ctx, claim) })
 	_ = w.stop(p, syscall.SIGKILL) // Wait's error names the signal
 	w.whenDone(func() { w.forget(claim) })
 	holders := w.holders(claim)
@@ -142,9 +142,10 @@ func TestRetainedVolumeIsKeptWhenItsPVWasDeletedDuringAnOutage(t *testing.T) {
 	equal(t, "there is a directory", holders != "[]", true)
 }
 
-func phase(ctx context.Context, claim *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimPhase) error {
+// isBound returns an error unless a claim is bound.
+func isBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	now, err := lookClaim(ctx, claim)
-	if err == nil && now.Status.Phase != want {
+	if err == nil && now.Status.Phase != corev1.ClaimBound {
 		err = fmt.Errorf("its phase is %s", now.Status.Phase)
 	}
 	return err
@@ -173,7 +174,7 @@ func TestUnprovenPVGoesByTheRemedyOfItsEvent(t *testing.T) {
 	w.directoriesOfNodes()
 	class := w.directoryService(makesDirectories+writesPV(`,"metadata":{"annotations":{"flex-provisioner.io/claim-uid":null}}`), onNode1)
 	claim := w.claim(class, "data")
-	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return phase(ctx, claim, corev1.ClaimBound) })
+	w.eventually(toBind, "the claim to be bound", func(ctx context.Context) error { return isBound(ctx, claim) })
 	w.failed(claim, 1, toBind)
 	w.whenDone(func() { w.forget(claim) })
 	pv := w.pv(claim)

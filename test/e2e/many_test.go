@@ -24,7 +24,7 @@ func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 		w.claim(cinderClass, fmt.Sprintf("data-%02d", i))
 	}
 	w.allClaims(6*time.Minute, "to be bound", func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-		return phase(ctx, claim, corev1.ClaimBound)
+		return isBound(ctx, claim)
 	})
 	made := w.jobsOfAll("provision", w.claims)
 	t.Logf("%d claims bound in %.1f s by Jobs for %v", many, time.Since(started).Seconds(), sizes(made))

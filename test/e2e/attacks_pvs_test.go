@@ -1,0 +1,179 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// attackPV is a PV of a claim, with a source and changes.
+func attackPV(name, uid, class string, source corev1.PersistentVolumeSource, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"flex-provisioner.io/claim-uid": uid}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName:       class,
+			PersistentVolumeSource: source,
+			ClaimRef:               &corev1.ObjectReference{Namespace: "default", Name: "attacked", UID: types.UID(uid)},
+		},
+	}
+	for _, c := range change {
+		c(pv)
+	}
+	return pv
+}
+
+// annotatedPV gives a PV an annotation.
+func annotatedPV(key, value string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Annotations[key] = value }
+}
+
+func reclaimed(policy corev1.PersistentVolumeReclaimPolicy) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy }
+}
+
+func ownedByNode(pv *corev1.PersistentVolume) { pv.OwnerReferences = ownedBy("Node") }
+
+func finalizedBy(finalizers ...string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Finalizers = finalizers }
+}
+
+func aDirectory(path string, kind corev1.HostPathType) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind}}
+}
+
+// aDisk is a disk that a kubelet mounts with a file system, aDiskNamed one that it finds by its identifier.
+func aDisk(fsType string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", FSType: fsType}}
+}
+
+func aDiskNamed(wwid string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{wwid}}}
+}
+
+func anExport() corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "192.0.2.10", Path: "/a"}}
+}
+
+// createPV tries it without storing it: every policy judges a dry run as well.
+func createPV(pv *corev1.PersistentVolume) func(context.Context, kubernetes.Interface) error {
+	return func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
+
+// A stolen token of a provisioner, or of the dispatcher, creates no PV on a directory of a node but that of the volume, and none that another
+// driver, Kubernetes or the dispatcher takes for something else later. What both need passes.
+func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "steal-pvs")
+	w.run(w.pvAttacks(), true)
+}
+
+// pvAttacks returns the attacks by new PVs. They change nothing: every policy judges a dry run as well.
+func (w *world) pvAttacks() []attack {
+	const name, own, path = "pvc-" + attackUID, volumesFolder + "/pvc-" + attackUID, "must be " + volumesFolder + "/pvc-UID"
+	const batchOwn, filesystem = "may write only the PersistentVolume of its own claim", "must be ext3, ext4, xfs or btrfs"
+	directory := corev1.HostPathDirectory
+	pv := func(source corev1.PersistentVolumeSource) func(context.Context, kubernetes.Interface) error {
+		return createPV(attackPV(name, attackUID, batchClass, source))
+	}
+	return []attack{
+		{"a PV with hostPath /", theDispatcher, pv(aDirectory("/", directory)), path, passes},
+		{"a PV with hostPath /", directoryPod, pv(aDirectory("/", directory)), path, passes},
+		{"a path below a link in the volume", directoryPod, pv(aDirectory(own+"/link", directory)), path, passes},
+		{"a path below a link in the volume", theDispatcher, pv(aDirectory(own+"/link", directory)), path, passes},
+		{"a link beside the volumes", directoryPod, pv(aDirectory(volumesFolder+"/link", directory)), path, passes},
+		{"all volumes of the node", directoryPod, pv(aDirectory(volumesFolder, directory)), path, passes},
+		{"another claim's directory", theDispatcher, pv(aDirectory(volumesFolder+"/pvc-"+victimUID, directory)), "name of its PersistentVolume", passes},
+		{"a socket", directoryPod, pv(aDirectory(own, corev1.HostPathSocket)), "hostPath type Directory", passes},
+		{"a PV by a list", cinderList, createPV(attackPV(name, attackUID, w.ns, anExport())), batchOwn, passes},
+		{"a PV by a token of no pod", cinderUnbound, createPV(attackPV(name, attackUID, w.ns, anExport())), "only a token that is bound to a provisioning pod", passes},
+		{"a PV of any name", theDispatcher, createPV(attackPV(w.ns+"-2", attackUID, w.ns, anExport())), "the dispatcher creates only", passes},
+		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},
+		{"a file system that is directories of the node", cinderPod, pv(aDisk("overlay")), filesystem, passes},
+		{"the same", theDispatcher, pv(aDisk("overlay")), filesystem, passes},
+		{"a disk of the node", cinderPod, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), filesystem, passes},
+		{"the same", theDispatcher, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), filesystem, passes},
+		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn, passes},
+		{"its own PV, a disk", cinderPod, pv(aDisk("xfs")), "", passes},
+		{"its own PV, a disk by its identifier", cinderPod, pv(aDiskNamed("3624a93709714b5cb91634c470002b2c8")), "", passes},
+		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), "", passes},
+		{"a PV that a container describes", theDispatcher, pv(aDirectory(own, corev1.HostPathDirectoryOrCreate)), "", passes},
+		{"the same, not on a node", theDispatcher, pv(anExport()), "", passes},
+		{"a batch's PV for a claim of any class, which no policy knows", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, batchClass, anExport())), "", passes},
+	}
+}
+
+// A stolen token of a provisioner, or of the dispatcher, marks no PV as something that another driver, Kubernetes or the dispatcher acts upon later.
+func TestTokensMarkNoPVForOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "mark-pvs")
+	w.run(w.markAttacks(), true)
+}
+
+// markAttacks returns the attacks by what stands on a new PV. They change nothing, as those of pvAttacks.
+func (w *world) markAttacks() []attack {
+	const revision, by, migrated = "flex-provisioner.io/config-revision", "pv.kubernetes.io/provisioned-by", "pv.kubernetes.io/migrated-to"
+	pv := func(change ...func(*corev1.PersistentVolume)) func(context.Context, kubernetes.Interface) error {
+		return createPV(attackPV("pvc-"+attackUID, attackUID, w.ns, anExport(), change...))
+	}
+	whole := []func(*corev1.PersistentVolume){
+		annotatedPV(by, "flex-provisioner.io"), finalizedBy("flex-provisioner.io/storage"), reclaimed(corev1.PersistentVolumeReclaimDelete),
+	}
+	const foreign, owner = "of Kubernetes' annotations", "with no owner"
+	return []attack{
+		{"a config of another namespace", cinderPod, pv(annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef")), "must be of the namespace", passes},
+		{"the same", directoryPod, pv(annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef")), "must be of the namespace", passes},
+		{"a PV that another driver deletes", cinderPod, pv(annotatedPV(by, "csi.example.com")), foreign, passes},
+		{"the same, by its migration", cinderPod, pv(annotatedPV(migrated, "csi.example.com")), foreign, passes},
+		{"a PV that says that another is a second one of its volume", cinderPod, pv(annotatedPV("flex-provisioner.io/rival", "pvc-"+victimUID)), "only the dispatcher notes", passes},
+		{"a PV that Kubernetes empties", cinderPod, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), "must be Delete or Retain", passes},
+		{"a PV that the garbage collector deletes", cinderPod, pv(ownedByNode), owner, passes},
+		{"a PV that another controller keeps", cinderPod, pv(finalizedBy("example.com/kept")), owner, passes},
+		{"a PV that another driver deletes", theDispatcher, pv(annotatedPV(by, "csi.example.com")), owner, passes},
+		{"the same, by its migration", theDispatcher, pv(annotatedPV(migrated, "csi.example.com")), owner, passes},
+		{"a PV that Kubernetes empties", theDispatcher, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), owner, passes},
+		{"a PV that the garbage collector deletes", theDispatcher, pv(ownedByNode), owner, passes},
+		{"a PV that another controller keeps", theDispatcher, pv(finalizedBy("example.com/kept")), owner, passes},
+		{"its own PV, of the skeleton", cinderPod, pv(append(whole, annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef"))...), "", passes},
+		{"the same", directoryPod, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
+		{"a described PV, of the skeleton", theDispatcher, pv(append(whole, annotatedPV(revision, nodeNamespace+"/node-directory-0123456789abcdef"))...), "", passes},
+	}
+}
+
+// No policy knows which namespace and name the claim with a UID has. A PV that names another claim, with the UID of its own,
+// is bound to neither: Kubernetes compares UIDs.
+func TestPVThatNamesAnotherClaimBindsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "misdirect")
+	w.class(w.ns, w.oursAlone) // and no dispatcher serves it
+	victim := w.claim(w.ns, "victim")
+	const uid = "11111111-2222-3333-4444-888888888888"
+	pv := attackPV("pvc-"+uid, uid, w.ns, anExport())
+	pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name = victim.Namespace, victim.Name
+	thief := account(ownNamespace, "cinder-provisioner", "provision-"+uid+"-1-abcde")
+	_, err := w.as(thief).CoreV1().PersistentVolumes().Create(w.ctx(), pv, metav1.CreateOptions{})
+	w.must(err, "write a PV for another claim with the UID of its own")
+	w.remove(func() {
+		w.gone(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "the PV "+pv.Name)
+	})
+	w.always(5*time.Second, "the claim to be left alone", func(ctx context.Context) error {
+		now, err := kube.CoreV1().PersistentVolumeClaims(w.ns).Get(ctx, victim.Name, metav1.GetOptions{})
+		if err == nil && (now.Spec.VolumeName != "" || now.Status.Phase != corev1.ClaimPending) {
+			err = errors.New("it is bound to " + now.Spec.VolumeName)
+		}
+		return err
+	})
+}
