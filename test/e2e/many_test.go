@@ -23,9 +23,7 @@ func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
 	for i := range many {
 		w.claim(cinderClass, fmt.Sprintf("data-%02d", i))
 	}
-	w.allClaims(6*time.Minute, "to be bound", func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-		return isBound(ctx, claim)
-	})
+	w.allClaims(6*time.Minute, "to be bound", isBound)
 	made := w.jobsOfAll("provision", w.claims)
 	t.Logf("%d claims bound in %.1f s by Jobs for %v", many, time.Since(started).Seconds(), sizes(made))
 	if len(made) > many/3 {
