@@ -24,11 +24,12 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
 		}
 	}
-	if launch.Verb == contract.Provision && !t.RevisionStored {
-		return StoreRevision{}
-	}
 	if !t.mayLaunch(await) {
 		return await
+	}
+	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim that waits sees every edit of its config.
+	if launch.Verb == contract.Provision && !t.RevisionStored {
+		return StoreRevision{}
 	}
 	return launch
 }

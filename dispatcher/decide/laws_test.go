@@ -61,7 +61,9 @@ func laws(out *broken, v View, action Action) {
 		out.law("waited for a stuck Job without a time to recheck", hasStuckRun(v) && a.Until.IsZero())
 	case AwaitSlot:
 		awaitSlotLaws(out, v, a)
-	case ReportProblem, StoreRevision, Waive:
+	case StoreRevision:
+		out.law("stored a revision under which no run starts now", !v.Provision.HasSlot || v.Provision.RevisionStored)
+	case ReportProblem, Waive:
 	}
 	fixLaws(out, v, action)
 	rivalLaws(out, v, action)
@@ -202,7 +204,6 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	switch a.Verb {
 	case contract.Provision:
 		target = v.Provision
-		out.law("awaited a slot before the revision is stored", !target.RevisionStored)
 	case contract.Expand:
 		target = v.Expand
 	case contract.Delete, contract.List:
