@@ -62,7 +62,7 @@ func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	b.use(ns, contract.LabelProvisioner+"=true")
 	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)
-	s.revisions = b.add(b.factory.Apps().V1().ControllerRevisions().Informer(), onChange(h.Revision), revisionIndexers)
+	s.revisions = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
 	jobs := b.factory.Batch().V1().Jobs().Informer()
 	s.jobs, s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
 	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,25 +37,39 @@ func (b *builder) volumes() cache.SharedIndexInformer {
 	})
 }
 
-// configsOfAPage is how many ConfigMaps a page has: each may have 1 MiB.
-const configsOfAPage = 20
+// largeOfAPage is how many ConfigMaps a page has, or revisions, which hold what is in one: each may have 1 MiB.
+const largeOfAPage = 20
 
 // configs returns the informer of a namespace's ConfigMaps that a selector selects.
 func (b *builder) configs(namespace, selector string) cache.SharedIndexInformer {
 	return b.factory.InformerFor(&corev1.ConfigMap{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		api := client.CoreV1().ConfigMaps(namespace)
-		watcher := &cache.ListWatch{
-			ListWithContextFunc: inPages(func(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
-				o.LabelSelector, o.Limit = selector, min(o.Limit, configsOfAPage)
-				return api.List(ctx, o)
-			}),
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = selector
-				return api.Watch(ctx, o)
-			},
-		}
-		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(watcher, client), &corev1.ConfigMap{}, resync, cache.Indexers{})
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(large(api.List, api.Watch, selector), client), &corev1.ConfigMap{}, resync, cache.Indexers{})
 	})
+}
+
+// revisions returns the informer of a namespace's config revisions that a selector selects.
+func (b *builder) revisions(namespace, selector string) cache.SharedIndexInformer {
+	return b.factory.InformerFor(&appsv1.ControllerRevision{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		api := client.AppsV1().ControllerRevisions(namespace)
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(large(api.List, api.Watch, selector), client), &appsv1.ControllerRevision{}, resync, cache.Indexers{})
+	})
+}
+
+// large lists large objects that a selector selects, in small pages.
+func large[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error), watched func(context.Context, metav1.ListOptions) (watch.Interface, error), selector string,
+) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: inPages(func(ctx context.Context, o metav1.ListOptions) (L, error) {
+			o.LabelSelector, o.Limit = selector, min(o.Limit, largeOfAPage)
+			return list(ctx, o)
+		}),
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return watched(ctx, o)
+		},
+	}
 }
 
 // inPages returns a function that keeps of each page of a list only what is read. Asked for any version, an API server ignores how many objects a
