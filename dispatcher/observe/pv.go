@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
 func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
@@ -67,7 +68,7 @@ func (b *Observer) unproven(o *Observation) string {
 	pv := o.PV
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
-			pv.Name, pv.Annotations[contract.AnnProvisionedBy], contract.AnnProvisionedBy, b.Provisioner)
+			pv.Name, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), contract.AnnProvisionedBy, b.Provisioner)
 	}
 	return cmp.Or(pvs.Unproven(pv, string(o.UID)), o.otherRevision())
 }
