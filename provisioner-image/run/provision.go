@@ -114,7 +114,7 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	r.log.WarnContext(ctx, "Another run created the PV first, removing the volume of this run", "kept", kept.VolumeID, "removed", ours.ID)
 	c, err := r.keeper.Reach(ctx, named(task, kept))
 	if err != nil {
-		return err
+		return &leftoverError{cause: err, err: fmt.Errorf("volume %s of this run stays", ours.ID)} // a thief of the token may have written the PV
 	}
 	if _, err := r.source(ctx, task, kept.VolumeID, c); err != nil {
 		return err

@@ -255,7 +255,7 @@ func TestVolumeOfAForgedPVIsNotReached(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		if result := w.provision(t); result.Code != contract.ExitConfig || !strings.Contains(result.Message, "do not say that it belongs to a claim") {
+		if result := w.provision(t); result.Code != contract.ExitTempFail || !strings.Contains(result.Message, "do not say that it belongs to a claim") {
 			t.Errorf("%s: %+v", api, result)
 		}
 		for _, secret := range w.secrets(t) {
