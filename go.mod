@@ -1,6 +1,6 @@
 module github.com/flex-provisioner/flex-provisioner
 
-go 1.26.0
+go 1.26.8 // os.Root.Chmod of earlier versions follows a link that replaces a directory
 
 require (
 	github.com/google/go-cmp v0.7.0
