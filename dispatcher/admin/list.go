@@ -78,7 +78,7 @@ func (a *Auditor) readLog(ctx context.Context, pod *corev1.Pod) ([]audit.Volume,
 		return nil, fmt.Errorf("read the log of the pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	defer log.Close()
-	volumes, err := readLines(log, func(string) error { return nil })
+	volumes, err := readLines(io.LimitReader(log, maxLog), func(string) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read the log of the pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -94,8 +94,10 @@ func ReadVolumes(from io.Reader) ([]audit.Volume, error) {
 	return readLines(from, func(line string) error { return fmt.Errorf("read a list: the line %q is no volume", line) })
 }
 
-// maxLine is the longest line of a list, in bytes.
-const maxLine = 1 << 20
+const (
+	maxLine = 1 << 20 // bytes of the longest line of a list
+	maxLog  = 1 << 28 // bytes of a list that are read: a run of a class may write without an end, and the audit's memory is an administrator's
+)
 
 // readLines reads the volumes of a list. other is called with each line that is not one of them: a log has the container's messages, too.
 func readLines(from io.Reader, other func(line string) error) ([]audit.Volume, error) {

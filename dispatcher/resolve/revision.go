@@ -1,7 +1,9 @@
 package resolve
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -33,17 +35,13 @@ func NewestNumber(revisions []*appsv1.ControllerRevision) int64 {
 // lastGood returns the newest stored revision of a config whose ConfigMap is faulty now. It skips the revisions of a
 // class that was recreated with other parameters, since that is another request.
 func (f *Resolver) lastGood(src config.Source) (config.Config, bool) {
-	var good config.Config
-	last, found := int64(0), false
-	for _, r := range f.Siblings(src) {
+	newestFirst := slices.SortedFunc(slices.Values(f.Siblings(src)), func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
+	for _, r := range newestFirst {
 		judged := f.JudgeStored(r)
 		old := judged.Source
-		if judged.Damaged != nil || r.Revision <= last || old.Class != src.Class || old.Reclaim != src.Reclaim || !maps.Equal(old.Parameters, src.Parameters) {
-			continue
-		}
-		if f.problemWith(judged) == nil {
-			good, last, found = judged.Config, r.Revision, true
+		if judged.Damaged == nil && old.Class == src.Class && old.Reclaim == src.Reclaim && maps.Equal(old.Parameters, src.Parameters) && f.problemWith(judged) == nil {
+			return judged.Config, true
 		}
 	}
-	return good, found
+	return config.Config{}, false
 }

@@ -1,6 +1,7 @@
 package cinder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -54,8 +55,9 @@ func (c *Cinder) ListFirst(ctx context.Context, clusterUID string, most int) (fo
 func (c *Cinder) list(
 	ctx context.Context, doing string, opts volumes.ListOpts, wanted func(volume.Volume) bool,
 ) (found []volume.Volume, areAll bool, err error) {
-	areAll = true // there may be no page
-	asked := transport.Pages{}
+	one, asked := opts.Limit != 0, transport.Pages{}
+	// There may be no page. Cinder's default is 1000 (osapi_max_limit), and much larger pages would be more than what is read of an answer.
+	areAll, opts.Limit = true, cmp.Or(opts.Limit, 1000)
 	err = c.pages(opts).EachPage(ctx, func(_ context.Context, p pagination.Page) (bool, error) {
 		all, err := volumes.ExtractVolumes(p.(page).VolumePage)
 		for i := range all {
@@ -64,10 +66,10 @@ func (c *Cinder) list(
 			}
 		}
 		next, linkErr := p.NextPageURL()
-		if areAll = next == ""; !areAll && opts.Limit == 0 {
+		if areAll = next == ""; !areAll && !one {
 			linkErr = errors.Join(linkErr, asked.Add(next, doing))
 		}
-		return opts.Limit == 0, errors.Join(err, linkErr)
+		return !one, errors.Join(err, linkErr)
 	})
 	if err != nil {
 		// This is the first request of every run: it fails if endpoint, project or version are wrong.
