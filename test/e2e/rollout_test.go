@@ -25,14 +25,14 @@ echo "$HOSTNAME $FLEX_CLAIM_UID $FLEX_VERB begin $EPOCHREALTIME" >>$log
 sleep 1
 `
 
-// The dispatchers are replaced, twice while fifty claims are provisioned and once while they are deleted. Every claim is bound, nothing is
+// The dispatchers are replaced, twice while thirty claims are provisioned and once while they are deleted. Every claim is bound, nothing is
 // left, and by the containers' own log no two containers of one claim ran at once. No other test runs: the dispatchers are those of all.
 func TestRollingUpdateRunsNoTwoContainersOfOneClaimAtOnce(t *testing.T) {
 	w := newWorld(t, "rollout")
 	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
 	w.config(nodeNamespace, w.ns, scripted(logsRun+deletes+offer, map[string]string{"e2e": w.ns}, mountsDirectories))
 	w.remove(w.removeRunLogs)
-	const many = 50
+	const many = 30
 	started := time.Now()
 	claims := w.crowd(w.ns, nodeNamespace, many)
 	w.rollOut()
