@@ -30,6 +30,9 @@ provision() {
 
 case $1 in
   provision) provision ;;
-  delete) flex empty "/export/$place" ;; # its pods may still write there
+  delete)
+    mkdir -p "/export/$below"   # what a run has left is also deleted where none has come so far
+    flex empty "/export/$place" # its pods may still write there
+    ;;
   *) echo "this image serves provision and delete, not $1"; exit 64 ;;
 esac

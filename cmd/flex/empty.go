@@ -68,7 +68,7 @@ func emptyOne(dir string) error {
 		return failure(dir, err)
 	}
 	if !info.IsDir() {
-		return misused("%q is not a directory, and was not deleted. No pod can replace its volume's directory: find out who did, and remove it by hand", dir)
+		return misused("%q is not a directory, and was not deleted. No pod can have put it there. Remedy: find out what did, then run unlink %[1]q", dir)
 	}
 	return remove(parent, name, dir)
 }

@@ -50,6 +50,6 @@ func (p *parser) checkIsolation() {
 		return
 	}
 	p.cfg.Warnings = append(p.cfg.Warnings, "the nodes are selected by "+strings.Join(names, ",")+", which every kubelet may set on its own node: whoever is root of any "+
-		"node can draw the runs there, with the Secrets that they use. Remedy: put a label of "+corev1.LabelNamespaceNodeRestriction+" on the nodes, which kubelets may "+
-		"not set, and name it in "+keyNodeSelector)
+		"node can draw the runs there, with the Secrets that they use. Remedy: put a label on the nodes whose key begins with "+
+		corev1.LabelNamespaceNodeRestriction+"/, which kubelets may not set, and name it in "+keyNodeSelector)
 }

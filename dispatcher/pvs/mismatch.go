@@ -63,8 +63,9 @@ func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	if named == "" || slices.Contains(served, named) {
 		return ""
 	}
-	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, and its claim was served under %s. If its volume is the claim's, name that revision:"+
-		" kubectl annotate --overwrite pv %s %s=%s. If not, a token of a provisioner may have been stolen",
+	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, and its claim was served under %s. If its volume is the claim's, name "+
+		"the revision that made it, such as by kubectl annotate --overwrite pv %s %s=%s. If not, the PersistentVolume "+
+		"may be forged, with a stolen token of a provisioner",
 		pv.Name, named, strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
 }
 

@@ -65,7 +65,7 @@ const (
 	aPort   = "the number of a port"
 	aTarget = "the name of an iSCSI target (iqn, eui or naa)"
 	aWWN    = "a port's name of 16 hexadecimal digits"
-	aWWID   = "the name of a disk"
+	aWWID   = "the NAA or EUI identifier of a disk"
 	anNQN   = "the name of an NVMe subsystem"
 	aDevice = "a UUID or NGUID"
 	anImage = "POOL/IMAGE of Ceph"

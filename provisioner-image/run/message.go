@@ -40,7 +40,7 @@ func remedy(task input.Task, err error) string {
 		return ""
 	}
 	return fmt.Sprintf("; if it is this claim's, confirm it: openstack volume set --property %s=%s %s; if not, set the policy of the PersistentVolume %s to Retain,"+
-		" and delete that: the volume stays", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
+		" and delete the PersistentVolume once its claim no longer exists: the volume stays", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
 }
 
 // oneLine returns the text as one line of at most limit bytes, without control characters: a storage's error message may be in it, and kubectl prints it.

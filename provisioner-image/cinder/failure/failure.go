@@ -73,7 +73,7 @@ func Of(err error, doing string, special Kinds) error {
 	if to := redirect(answer); to != "" {
 		return &volume.Error{
 			Kind: volume.Misconfigured, Doing: doing, Said: "it answers with a redirect, which is not followed since the login would be sent there",
-			Err: fmt.Errorf("HTTP %d to %q. Remedy: if that is where it is, name it so where the endpoint comes from: the login (auth-url, cinder-endpoint) or keystone's catalog",
+			Err: fmt.Errorf("HTTP %d to %q. Remedy: if that address is right, write it where the present one comes from: the login (auth-url, cinder-endpoint) or keystone's catalog",
 				answer.Actual, to),
 		}
 	}
