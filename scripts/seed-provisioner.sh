@@ -10,8 +10,9 @@ dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 copy() {
   [ ! -d "$dir" ] || return 0 # an earlier run has done it
   local part=$dir.part.$HOSTNAME # a pod's own: two of one Job may overlap for a moment
+  mkdir -p "$FLEX_BASE_DIR" # where none has come so far
   flex empty "$part"
-  mkdir -p "$part"
+  mkdir "$part"
   cp -L /seed/* "$part/" # a mounted ConfigMap is made of links
   chmod a+rwX "$part" "$part"/*
   sync

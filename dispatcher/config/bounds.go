@@ -76,7 +76,7 @@ func few(faults field.ErrorList) field.ErrorList {
 	if len(faults) <= mostFaults {
 		return faults
 	}
-	more := field.Invalid(field.NewPath("data"), len(faults), fmt.Sprintf("has more faults: only the first %d are listed", mostFaults))
+	more := field.Invalid(field.NewPath("data"), len(faults), fmt.Sprintf("faults were found, and only the first %d are listed", mostFaults))
 	return append(slices.Clip(faults[:mostFaults]), more)
 }
 

@@ -76,7 +76,7 @@ func TestWhatIsNotTooLargeIsAccepted(t *testing.T) {
 
 func TestFaultsAreFew(t *testing.T) {
 	faults := faultsOf(source(set("node-selector", strings.Repeat("x,", 1000))))
-	if last := faults[len(faults)-1]; len(faults) != 51 || !strings.Contains(last.Error(), "only the first 50 are shown") {
+	if last := faults[len(faults)-1]; len(faults) != 51 || !strings.Contains(last.Error(), "only the first 50 are listed") {
 		t.Errorf("%d faults, the last is %v", len(faults), last)
 	}
 }
