@@ -95,7 +95,7 @@ func TestEveryPolicyIsAppliedBoundAndFailsClosed(t *testing.T) {
 // The policies that guard what provisioning pods do name all config namespaces.
 func TestPoliciesOfProvisionersNameEveryConfigNamespace(t *testing.T) {
 	texts, _ := policies(t)
-	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-node-directory", "flex-provisioner-gate"} {
+	for _, name := range []string{"flex-provisioner-pv", "flex-provisioner-secret", "flex-pv-source", "flex-provisioner-gate"} {
 		if !strings.Contains(texts[name], "['flex-provisioner', '"+nodeDirectories+"'") && !strings.Contains(texts[name], "[flex-provisioner, "+nodeDirectories+"]") {
 			t.Errorf("the policy %s does not name the config namespaces", name)
 		}
@@ -114,7 +114,7 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 			"\"'" + contract.ProvisionerName + "'\"",
 		},
 		"flex-provisioner-secret": {"['" + contract.LabelClaimUID + "', '" + contract.LabelStorageClass + "']"},
-		"flex-node-directory":     {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
+		"flex-pv-source":          {"'" + contract.AnnClaimUID + "'", "'" + contract.ProvisionerName + "'"},
 	} {
 		for _, word := range words {
 			if !strings.Contains(texts[name], word) {
@@ -184,8 +184,8 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 		}
 	}
 	for _, path := range values["host-path"] {
-		if !strings.Contains(texts["flex-node-directory"], "'"+path+"/' + object.metadata.name") {
-			t.Errorf("deploy/base/node-directory-policy.yaml lacks the prefix %s", path)
+		if !strings.Contains(texts["flex-pv-source"], "'"+path+"/' + object.metadata.name") {
+			t.Errorf("deploy/base/pv-source-policy.yaml lacks the prefix %s", path)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestRolesAndPoliciesNameTheDispatcherInItsNamespace(t *testing.T) {
 	if named == 0 {
 		t.Error("no policy names the dispatcher")
 	}
-	if !strings.Contains(texts["flex-node-directory"], "'"+systemNamespace+"'") {
+	if !strings.Contains(texts["flex-pv-source"], "'"+systemNamespace+"'") {
 		t.Error("the policy on node directories does not judge the dispatcher")
 	}
 }

@@ -89,7 +89,7 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 	return pv, nil
 }
 
-// checkNode returns why the volume may not be in a directory of a node. The rule is that of deploy/base/node-directory-policy.yaml, which
+// checkNode returns why the volume may not be in a directory of a node. The rule is that of deploy/base/pv-source-policy.yaml, which
 // judges the dispatcher, too: so the event of the claim says what the image must change.
 func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
 	want := allowed.VolumePaths(name)

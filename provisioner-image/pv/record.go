@@ -103,12 +103,5 @@ func ReadRecord(of *corev1.PersistentVolume, now Record) (Record, error) {
 			return r, fmt.Errorf("read annotation %s of PV %s: %w", AnnPlace, of.Name, err)
 		}
 	}
-	if recorded := annotations[contract.AnnSecret]; recorded != "" {
-		namespace, name, ok := strings.Cut(recorded, "/")
-		if !ok {
-			return r, fmt.Errorf("read annotation %s of PV %s: %q is not namespace/name", contract.AnnSecret, of.Name, recorded)
-		}
-		r.Secret = corev1.SecretReference{Namespace: namespace, Name: name}
-	}
 	return r, nil
 }

@@ -46,7 +46,7 @@ func (r *Runner) checkNoPV(ctx context.Context, given *corev1.PersistentVolume) 
 // remove deletes what provision made: the volume with its export, then the Secret. The dispatcher deletes the PV. On
 // an undo and on a rollback there is no record on a PV. It returns what to report.
 func (r *Runner) remove(ctx context.Context, task input.Task, what removal) (string, error) {
-	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access, Secret: task.Secret})
+	record, err := pv.ReadRecord(task.PV, pv.Record{Access: task.Volume.Access})
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func (r *Runner) remove(ctx context.Context, task input.Task, what removal) (str
 		return "", err
 	}
 	r.log.InfoContext(ctx, "Volume was deleted", "volume", record.VolumeID, "claim", task.Request.UID)
-	return message, r.store.DeleteSecret(ctx, record.Secret)
+	return message, r.store.DeleteSecret(ctx, task.Secret) // and not the one that the PV names, which may be another claim's
 }
 
 func target(task input.Task, record pv.Record, what removal) volume.Target {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -299,7 +300,15 @@ func TestForgedRecordReachesNothingOfOthers(t *testing.T) {
 	refuse("cinder-attachment-id", theirs, theirs+" is one of volume "+other)
 	refuse("cinder-attachment-id", "../volumes/"+disk, "is no ID")
 	delete(object.Annotations, "flex-provisioner.io/cinder-attachment-id")
+	victims := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.secrets(t)[0].Namespace, Name: contract.PVName(otherUID)}}
+	if err := w.kube.Tracker().Add(victims); err != nil {
+		t.Fatal(err)
+	}
+	object.Annotations[contract.AnnSecret] = victims.Namespace + "/" + victims.Name
 	w.wantCode(t, w.run(t, w.request(contract.Delete, nil), &object), contract.ExitDone)
+	if left := w.secrets(t); len(left) != 1 || left[0].Name != victims.Name {
+		t.Errorf("the Secrets that are left: %+v", left)
+	}
 	if len(w.cinder.Volumes()) != 2 || !slices.Equal(w.cinder.Attachments(), []string{theirs}) {
 		t.Errorf("left %+v, attached %v", w.cinder.Volumes(), w.cinder.Attachments())
 	}

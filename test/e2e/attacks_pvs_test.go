@@ -61,9 +61,29 @@ func aDiskNamed(wwid string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{wwid}}}
 }
 
-func anExport() corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "192.0.2.10", Path: "/a"}}
+// aTarget is a disk of iSCSI with an interface, portsOf one of Fibre Channel by the names of its ports.
+func aTarget(iface string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "192.0.2.10:3260", IQN: "iqn.2010-10.org.openstack:a", ISCSIInterface: iface}}
 }
+
+func portsOf(port string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{port}, Lun: new(int32)}}
+}
+
+// migrated is a source that Kubernetes hands to a CSI driver with every text that it has.
+func migrated() corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: attackUID, FSType: "overlay"}}
+}
+
+func exportOf(server string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: server, Path: "/a"}}
+}
+
+func mounted(options ...string) func(*corev1.PersistentVolume) {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.MountOptions = options }
+}
+
+func anExport() corev1.PersistentVolumeSource { return exportOf("192.0.2.10") }
 
 // createPV tries it without storing it: every policy judges a dry run as well.
 func createPV(pv *corev1.PersistentVolume) func(context.Context, kubernetes.Interface) error {
@@ -85,9 +105,13 @@ func TestTokensWriteNoPVOfAnotherPathOrClaim(t *testing.T) {
 func (w *world) pvAttacks() []attack {
 	const name, own, path = "pvc-" + attackUID, volumesFolder + "/pvc-" + attackUID, "must be " + volumesFolder + "/pvc-UID"
 	const batchOwn, filesystem = "may write only the PersistentVolume of its own claim", "must be ext3, ext4, xfs or btrfs"
+	const identifier = "must be 16 hexadecimal digits, and a WWID in fc.wwids an NAA or EUI identifier"
 	directory := corev1.HostPathDirectory
 	pv := func(source corev1.PersistentVolumeSource) func(context.Context, kubernetes.Interface) error {
 		return createPV(attackPV(name, attackUID, batchClass, source))
+	}
+	optioned := func(option string) func(context.Context, kubernetes.Interface) error {
+		return createPV(attackPV(name, attackUID, batchClass, anExport(), mounted(option)))
 	}
 	return []attack{
 		{"a PV with hostPath /", theDispatcher, pv(aDirectory("/", directory)), path, passes},
@@ -104,10 +128,23 @@ func (w *world) pvAttacks() []attack {
 		{"a PV of another claim", theDispatcher, createPV(attackPV(name, victimUID, w.ns, anExport())), "the dispatcher creates only", passes},
 		{"a file system that is directories of the node", cinderPod, pv(aDisk("overlay")), filesystem, passes},
 		{"the same", theDispatcher, pv(aDisk("overlay")), filesystem, passes},
-		{"a disk of the node", cinderPod, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), filesystem, passes},
-		{"the same", theDispatcher, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), filesystem, passes},
+		{"the same, by a source that is migrated", cinderPod, pv(migrated()), "volume source of a PersistentVolume must be", passes},
+		{"a disk of the node", cinderPod, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), identifier, passes},
+		{"the same", theDispatcher, pv(aDiskNamed("0QEMU_QEMU_HARDDISK_drive-scsi0-part1")), identifier, passes},
+		{"any disk of the node, by a pattern", cinderPod, pv(portsOf("z|^pci-0000.*|z")), identifier, passes},
+		{"the same", theDispatcher, pv(portsOf("z|^pci-0000.*|z")), identifier, passes},
+		{"a file of the node, by the name of an interface", cinderPod, pv(aTarget("../../../etc/a")), "names without a slash", passes},
+		{"a directory of a pod, as the server of an export", cinderPod, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
+		{"the same", theDispatcher, pv(exportOf("/var/lib/kubelet/pods/x")), "an address or a DNS name", passes},
+		{"a bind mount", cinderPod, optioned("ro,bind"), "none may be bind", passes},
+		{"the same", theDispatcher, optioned("rbind"), "none may be bind", passes},
+		{"a disk of the node, as a log", cinderPod, optioned("logdev=/dev/sda"), "must name no path", passes},
+		{"a link in the volume, as what is mounted of it", cinderPod, optioned("X-mount.subdir=link"), "begin with x-", passes},
 		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn, passes},
 		{"its own PV, a disk", cinderPod, pv(aDisk("xfs")), "", passes},
+		{"its own PV, a disk by its ports", cinderPod, pv(portsOf("500a0981891b8dc5")), "", passes},
+		{"its own PV, by IPv6", cinderPod, pv(exportOf("2001:db8::10")), "", passes},
+		{"its own PV, with mount options", cinderPod, optioned("nfsvers=4.1,hard"), "", passes},
 		{"its own PV, a disk by its identifier", cinderPod, pv(aDiskNamed("3624a93709714b5cb91634c470002b2c8")), "", passes},
 		{"its own PV, a directory", directoryPod, pv(aDirectory(own, directory)), "", passes},
 		{"a PV that a container describes", theDispatcher, pv(aDirectory(own, corev1.HostPathDirectoryOrCreate)), "", passes},
