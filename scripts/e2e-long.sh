@@ -1,7 +1,7 @@
 #!/bin/bash
 # e2e-long.sh: everything that is too long for make e2e (make e2e-long). Each stage brings up what it needs from nothing,
 # takes it down, and must leave nothing; what each took is printed at the end.
-#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz, storms or attacks
+#   PART=NAME  only this stage: docs, noauth, keystone, credential, cinder17, cinder26, cinder28, kube (the oldest Kubernetes), sim, mutants, fuzz, storms, attacks or scale
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 # shellcheck source=../test/lab.sh
@@ -15,6 +15,8 @@ OF_LOGINS='Cinder|Clone|Reserve|Portal|Thirty|Leak|Ceph|GrownDisk'
 OF_RELEASES='CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
+# Those that count requests and make thousands of claims.
+OF_SCALE='RequestsPerClaim|ThousandsOfWaiting'
 DONE=()
 
 # docs: the commands of docs/cinder.md.
@@ -40,8 +42,8 @@ take_down() {
   test/cinder/down.sh
 }
 
-# noauth: all of e2e, with the tests of every backend, and all suites.
-noauth() { MODE=noauth BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_SUITES=long scripts/e2e.sh; }
+# noauth: the tests of every backend, and all suites.
+noauth() { MODE=noauth BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN="$OF_LOGINS|$OF_RELEASES" E2E_SUITES=long scripts/e2e.sh; }
 
 # keystone: as a member with a password. The suites go through both logins.
 keystone() { MODE=keystone BACKENDS=$EVERYTHING E2E_TAGS=e2e,long E2E_RUN=$OF_LOGINS E2E_SUITES=long scripts/e2e.sh; }
@@ -90,8 +92,11 @@ storms() {
     E2E_TAGS=e2e,storms E2E_RUN=InAStorm scripts/e2e.sh
 }
 
-# attacks: every attack, with the policies and without them. noauth has them, too, so this stage runs only when it is named.
+# attacks: every attack, with the policies and without them.
 attacks() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_ATTACKS scripts/e2e.sh; }
+
+# scale: the requests of a claim, and thousands of claims.
+scale() { MODE=noauth BACKENDS=lvm E2E_TAGS=e2e,long E2E_RUN=$OF_SCALE scripts/e2e.sh; }
 
 results() {
   { printf 'Cinder\tlogin\tbackends\tsuite\ttests\tseconds\n'; cat "$FLEX_RESULTS"; } | column -t -s $'\t'
@@ -106,7 +111,7 @@ finish() {
   [ $status = 0 ] || echo "e2e-long: FAILED in ${stage:-the beginning}"
 }
 
-[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
+[[ " docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks scale " == *" ${PART:-docs} "* ]] || die "PART=$PART: the parts are named in $0"
 scripts/deps.sh
 lab_lock
 if [ -e "$LAB_KUBECONFIG" ] || [ -e "$LAB_STATE/cinder/settings" ]; then
@@ -116,7 +121,7 @@ FLEX_RESULTS=$(mktemp)
 export FLEX_RESULTS
 trap finish EXIT
 trap 'exit 130' INT TERM
-for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms}; do
+for stage in ${PART:-docs noauth keystone credential cinder17 cinder26 cinder28 kube sim mutants fuzz storms attacks scale}; do
   start=$SECONDS
   say "=== $stage"
   "$stage"

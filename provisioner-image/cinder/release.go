@@ -50,8 +50,7 @@ func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id strin
 		Doing: "detach volume " + v.ID,
 		Said:  "the attachment that is noted on the PV is another volume's",
 		Err: fmt.Errorf("attachment %s is one of volume %s, and stays. Remove the PV's annotation flex-provisioner.io/cinder-attachment-id: "+
-			"then the attachments of volume %s itself"+
-			" are ended", id, of, v.ID),
+			"then the attachments of volume %s itself are ended", id, of, v.ID),
 	}
 }
 
