@@ -143,3 +143,46 @@ func TestAPVThatNamesAnotherRevisionGoesByTheRemediesOfItsEvent(t *testing.T) {
 		})
 	}
 }
+
+// A PV that its claim cannot be bound to is retained, and an administrator follows the remedies of its event. None of them has the other login delete anything.
+func TestRevisionOfItsOwnIsThatOfARetainedPVThatIsTakenBack(t *testing.T) {
+	takeBack := func(w *world, pv *corev1.PersistentVolume) {
+		fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) {
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		})
+	}
+	remove := func(w *world, pv *corev1.PersistentVolume) { fakecluster.Delete(w, fakecluster.Admin, pv) }
+	for name, test := range map[string]struct {
+		abandoned bool
+		remedy    func(*world, *corev1.PersistentVolume)
+		verbs     []string
+	}{
+		"its policy is Delete":                  {false, takeBack, []string{"provision", "provision", "delete", "provision"}},
+		"it is deleted":                         {false, remove, []string{"provision", "provision", "provision"}},
+		"without a claim, its policy is Delete": {true, takeBack, []string{"provision", "provision"}},
+		"without a claim, it is deleted":        {true, remove, []string{"provision", "provision"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var revision string
+				forges := spoils(func(pv *corev1.PersistentVolume) {
+					tooSmall(pv)
+					pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+					fakecluster.Annotate(pv, contract.AnnRevision, revision)
+				})
+				revision = w.setUpVictim(fakecluster.Script(forges))
+				claim := w.CreateClaim("data")
+				w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
+				w.Advance(time.Hour)
+				if test.abandoned {
+					fakecluster.Delete(w, fakecluster.User, claim)
+					w.Advance(time.Hour)
+				}
+				test.remedy(w, w.PVOf(claim))
+				w.Advance(3 * time.Hour)
+				w.MustRun(test.verbs...)
+				w.mustSpareVictim()
+			})
+		})
+	}
+}

@@ -62,8 +62,8 @@ func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.Volume.Unreleased:
 		return nil
-	case p != nil && v.Claim == ClaimBound && v.Volume.Unproven != "": // the claim would be served as the PV says, which no record contradicts any more
-		return nil
+	case p != nil && v.Volume.Unproven != "" && (v.Claim == ClaimBound || !v.Volume.Terminating):
+		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	default:

@@ -109,7 +109,7 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	for name, change := range map[string]func(*Volume){
 		"it is proven":              func(*Volume) {},
 		"it does not fit its claim": func(vol *Volume) { vol.Mismatch = "it is too small" },
-		"it proves nothing":         func(vol *Volume) { vol.Unproven = "it lacks our annotation" },
+		"it proves nothing":         func(vol *Volume) { vol.Unproven, vol.Terminating = "it lacks our annotation", true },
 	} {
 		vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true}
 		change(&vol)
@@ -126,6 +126,22 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 			v.Volume.ReleasedHere = here
 			if free, frees := Decide(v).(RemoveFinalizer); !frees || free.NeedsLive == here {
 				t.Errorf("%s, and the record is released, by this dispatcher %t: %#v", name, here, Decide(v))
+			}
+		}
+	}
+}
+
+// Once its record is released, a PV that proves nothing is believed. An administrator who sets its policy to Delete, as its event says, would have its volume deleted
+// under the config revision that whoever wrote the PV chose.
+func TestRecordStaysAsLongAsARetainedPVContradictsIt(t *testing.T) {
+	p := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
+	p.Published = true
+	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
+		for _, terminating := range []bool{false, true} {
+			vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true, Unproven: "it names another revision", Terminating: terminating}
+			v := View{Now: now, Claim: claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{p}}
+			if _, releases := Decide(v).(ReleaseRecord); releases != (terminating && claim != ClaimBound) {
+				t.Errorf("claim %d, terminating %t: %#v", claim, terminating, Decide(v))
 			}
 		}
 	}
