@@ -70,6 +70,28 @@ func TestADeleteRunsOnTheVolumesNode(t *testing.T) {
 	})
 }
 
+// A kubelet may label its own node as another node, and would have the deletes of that node's volumes: each would report success, and the data would stay. As long as two
+// nodes have the hostname nothing runs. A run that waits for its node already goes to no other.
+func TestADeleteRunsOnNoNodeThatTakesTheHostnameOfAnother(t *testing.T) {
+	inWorld(t, func(w *world) {
+		claim, _ := w.onNodeThree()
+		pv := "PersistentVolume/" + w.PVOf(claim).Name
+		thief := w.CreateNode("a-thief", "three")
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(time.Hour)
+		if len(w.CreatedJobs(contract.Delete)) != 0 || w.PVOf(claim) == nil {
+			w.T.Error("a delete runs although two nodes have the hostname")
+		}
+		w.MustEmitSome(pv, "VolumeInDoubt", "kubernetes.io/hostname=three", "a-thief and node-3", "kubectl label --overwrite node")
+		fakecluster.Update(w, fakecluster.Admin, thief, func(n *corev1.Node) { n.Labels[corev1.LabelHostname] = "a-thief" })
+		w.Until("nothing is left", time.Minute, w.Empty)
+		w.MustRun("provision", "delete")
+		if job := w.CreatedJobs(contract.Delete)[0]; required(job).NodeSelectorTerms[0].MatchFields[0].Values[0] != "node-3" || w.Runs[1].Pod.Spec.NodeName != "node-3" {
+			w.T.Errorf("the delete demands %v", required(job))
+		}
+	})
+}
+
 func TestADeleteWaitsForANodeThatNoLongerExists(t *testing.T) {
 	inWorld(t, func(w *world) {
 		claim, node := w.onNodeThree()

@@ -20,17 +20,29 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 	}
 	if p.PV != nil {
 		if need := pvs.NodesOf(p.PV); need != nil {
-			return need
+			return pinned(need, pvs.NodeOf(p.PV) != "", p.Request.SelectedNode)
 		}
 	}
 	if p.Request.SelectedNode == "" {
 		return nil
 	}
-	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{p.Request.SelectedNode}},
-		},
-	}}}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{nodeNamed(p.Request.SelectedNode)}}
+}
+
+// pinned returns the nodes of a volume, where that is one node, by its name as well. While the run waits for it, the kubelet of another node may
+// label its own with the hostname, and nobody changes a node's name.
+func pinned(need *corev1.NodeSelector, isOne bool, node string) *corev1.NodeSelector {
+	if !isOne || node == "" {
+		return need
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{bothTerms(need.NodeSelectorTerms[0], nodeNamed(node))}}
+}
+
+// nodeNamed returns a term that holds for one node.
+func nodeNamed(name string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+	}}
 }
 
 // Nodes returns a hash of the nodes that a plan's run must go to, empty if it may go to any. Two runs of one config

@@ -2,6 +2,7 @@ package notes
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,13 @@ func Repelled(node, taint, class string) string {
 func MissingNode(node, policy string) string {
 	return fmt.Sprintf("%s does not exist any more, and the config says node-gone: %s. Remedy: bring the node back; or write into the ConfigMap "+
 		"node-gone: any-node, if the storage can be reached from other nodes, or node-gone: forget, to give up what is on it", node, policy)
+}
+
+// SharedHostname says that several nodes have the hostname by which a PV names the node of its volume.
+func SharedHostname(pv, host string, nodes []string) string {
+	return fmt.Sprintf("the PersistentVolume %s names the node of its volume by the label %s=%s, and the nodes %s all have it: nothing runs for the volume, since it might run on "+
+		"the wrong node. Remedy: correct that label of the node that does not have the volume (kubectl label --overwrite node NODE %s=NODE). A kubelet may have set it itself",
+		pv, corev1.LabelHostname, host, strings.Join(nodes, " and "), corev1.LabelHostname)
 }
 
 // Stalled says that nothing is launched after the last attempt.

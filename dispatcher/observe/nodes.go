@@ -7,17 +7,19 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer exists.
+// observeMissingNode notes if a volume that was made, or may have been, is on a node that no longer exists, or on one whose hostname another node has.
 func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
 	t := &o.Delete.Target
 	if t.Problem != nil || o.Delete.Config.RunOn != config.RunOnSelected {
 		return nil
 	}
-	if o.View.Volume.Proven() {
-		t.MissingNode, err = missingVolumeNodes(ctx, reader, o)
+	if vol := o.View.Volume; vol.Proven() || vol.Mismatch != "" {
+		err = observeVolumeNodes(ctx, reader, o)
 	} else {
 		t.MissingNode, err = missingRunNode(ctx, reader, o.View)
 	}
@@ -25,23 +27,31 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 	return err
 }
 
-// missingVolumeNodes names the nodes from which a volume was reachable, if none of them exists any more. It reads
-// them only if a run would have to go there.
-func missingVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) (string, error) {
-	vol, grows := o.View.Volume, o.Claim != nil && WantsMore(o.Claim)
-	deletedUnbound := vol.Terminating && vol.Unbound
+// observeVolumeNodes names the nodes from which a volume was reachable, if none of them exists any more. A kubelet may give its own node any hostname, and would have
+// the runs for another node's volumes: where two nodes have it, nothing runs. It reads the nodes only if a run would have to go there.
+func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) error {
+	vol, t, grows := o.View.Volume, &o.Delete.Target, o.Claim != nil && WantsMore(o.Claim)
+	deletedUnbound := vol.Unbound && (vol.Terminating || vol.Mismatch != "")
 	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !deletedUnbound {
-		return "", nil
+		return nil
 	}
-	nodes, err := reader.Nodes(ctx)
+	all, err := reader.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := pvs.Reachable(o.PV, all)
+	if host, sharing := pvs.SharedHostname(o.PV, nodes); host != "" {
+		t.Problem = &decide.Problem{Reason: reason.VolumeInDoubt, Note: notes.SharedHostname(o.PV.Name, host, sharing)}
+		return nil
+	}
 	switch node := pvs.NodeOf(o.PV); {
-	case err != nil || pvs.ReachableFrom(o.PV, nodes):
-		return "", err
+	case len(nodes) > 0:
 	case node != "":
-		return "the volume's node " + node, nil
+		t.MissingNode = "the volume's node " + node
 	default:
-		return "every node that the volume's node affinity allows", nil
+		t.MissingNode = "every node that the volume's node affinity allows"
 	}
+	return nil
 }
 
 // missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.

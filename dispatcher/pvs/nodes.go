@@ -31,15 +31,49 @@ func NodeOf(pv *corev1.PersistentVolume) string {
 	return ""
 }
 
-// ReachableFrom reports whether a PV's volume is reachable from any of these nodes.
-func ReachableFrom(pv *corev1.PersistentVolume, nodes []*corev1.Node) bool {
+// Reachable returns those of these nodes from which a PV's volume is reachable.
+func Reachable(pv *corev1.PersistentVolume, nodes []*corev1.Node) []*corev1.Node {
 	need := NodesOf(pv)
 	if need == nil {
-		return true
+		return nodes
 	}
 	selector := nodeaffinity.NewLazyErrorNodeSelector(need)
-	return slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
-		fits, err := selector.Match(n)
-		return fits && err == nil
-	})
+	var out []*corev1.Node
+	for _, n := range nodes {
+		if fits, err := selector.Match(n); fits && err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// SharedHostname returns a hostname by which a PV names the node of its volume, and the names of the nodes that all have it, of those from which the volume is
+// reachable. It returns nothing if each hostname is that of one node.
+func SharedHostname(pv *corev1.PersistentVolume, reachable []*corev1.Node) (hostname string, nodes []string) {
+	having := map[string][]string{}
+	for _, n := range reachable {
+		host := n.Labels[corev1.LabelHostname]
+		having[host] = append(having[host], n.Name)
+	}
+	for _, host := range hostnames(NodesOf(pv)) {
+		if len(having[host]) > 1 {
+			return host, having[host]
+		}
+	}
+	return "", nil
+}
+
+// hostnames returns the hostnames that a selector, which may be nil, names.
+func hostnames(need *corev1.NodeSelector) (out []string) {
+	if need == nil {
+		return nil
+	}
+	for _, term := range need.NodeSelectorTerms {
+		for _, r := range term.MatchExpressions {
+			if r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn {
+				out = append(out, r.Values...)
+			}
+		}
+	}
+	return out
 }

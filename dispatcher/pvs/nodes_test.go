@@ -44,9 +44,39 @@ func TestNodeOfAVolumeIsTheOneThatItsAffinityNames(t *testing.T) {
 			if got := pvs.NodeOf(pv); got != tt.node {
 				t.Errorf("its node is %q, want %q", got, tt.node)
 			}
-			if got := pvs.ReachableFrom(pv, []*corev1.Node{node}); got != tt.reaches {
+			if got := len(pvs.Reachable(pv, []*corev1.Node{node})) > 0; got != tt.reaches {
 				t.Errorf("reached: %t, want %t", got, tt.reaches)
 			}
 		})
+	}
+}
+
+func TestSharedHostnameIsOneByWhichTheAffinityNamesANode(t *testing.T) {
+	node := func(name, host string) *corev1.Node {
+		n := &corev1.Node{}
+		n.Name, n.Labels = name, map[string]string{corev1.LabelHostname: host, corev1.LabelTopologyZone: "west"}
+		return n
+	}
+	in := func(key string, values ...string) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{}
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}},
+		}}}}
+		return pv
+	}
+	all := []*corev1.Node{node("a", "a"), node("b", "a"), node("c", "c")}
+	for name, tt := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		host string
+	}{
+		"of two nodes":         {in(corev1.LabelHostname, "a"), "a"},
+		"one of several":       {in(corev1.LabelHostname, "c", "a"), "a"},
+		"of one node":          {in(corev1.LabelHostname, "c"), ""},
+		"nodes by their zone":  {in(corev1.LabelTopologyZone, "west"), ""},
+		"without any affinity": {&corev1.PersistentVolume{}, ""},
+	} {
+		if host, nodes := pvs.SharedHostname(tt.pv, pvs.Reachable(tt.pv, all)); host != tt.host || host != "" && len(nodes) != 2 {
+			t.Errorf("%s: %q of %v", name, host, nodes)
+		}
 	}
 }

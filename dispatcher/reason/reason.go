@@ -55,7 +55,8 @@ const (
 	// LeftBehind: something stays in the storage, and the event says why: the image does not support delete, the node no longer exists and the config says
 	// node-gone: forget, the PV had the policy Retain or was removed by hand, or an administrator has given the record up.
 	LeftBehind = "LeftBehind"
-	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted while it exists.
+	// VolumeInDoubt: a PV does not prove the provision, or has a wrong name, or cannot be bound and is retained or in use: nothing is deleted while it exists. Or several nodes have
+	// the hostname by which it names the node of its volume: nothing runs for it.
 	VolumeInDoubt = "VolumeInDoubt"
 	// ResultNotShown: a webhook, a policy or RBAC refuses the annotations of a result on the claim; everything else continues.
 	ResultNotShown = "ResultNotShown"
