@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	Properties map[string]string
 	// Scheduling is what of the pod says which nodes take it: the node selector, with that of the template, affinity and tolerations.
 	Scheduling corev1.PodSpec
+	// MemoryLimit is what the template says of the container's memory limit, zero if nothing. For a volume of an older revision it is what the present template says.
+	MemoryLimit resource.Quantity
 	// Warnings are not faults: the config is used, but its administrator should know them.
 	Warnings []string
 }

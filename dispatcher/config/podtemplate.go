@@ -157,6 +157,7 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
 				"or terminationMessagePolicy of the container %s: its exit is the verdict", contract.Container)
 		}
+		p.cfg.MemoryLimit = c.Resources.Limits[corev1.ResourceMemory]
 		for _, env := range c.Env {
 			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
 				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are the dispatcher's", contract.EnvPrefix)

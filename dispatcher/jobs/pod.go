@@ -37,7 +37,7 @@ func podTemplate(p Plan) (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return merged, err
 	}
-	defaultMemory(&merged.Spec)
+	defaultMemory(&merged.Spec, p.Config.MemoryLimit)
 	b, err := json.Marshal(fixed)
 	if err != nil {
 		return merged, fmt.Errorf("encode the contract's part of the pod: %w", err)
@@ -142,13 +142,14 @@ const MemoryLimit = "256Mi"
 const memoryRequest = "32Mi"
 
 // defaultMemory adds what a template does not say of the container's memory. The API server refuses a request above the limit, and a container that may have more than
-// its pod, so where a template says something, the defaults give way.
-func defaultMemory(spec *corev1.PodSpec) {
+// its pod, so where a template says something, the defaults give way. present is the limit that the present template sets, zero for none.
+func defaultMemory(spec *corev1.PodSpec, present resource.Quantity) {
 	if all := spec.Resources; all != nil && (!all.Requests.Memory().IsZero() || !all.Limits.Memory().IsZero()) {
 		return
 	}
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == contract.Container })
 	r := &spec.Containers[i].Resources
+	limitMemory(r, present)
 	request, asks := r.Requests[corev1.ResourceMemory]
 	limit, ends := r.Limits[corev1.ResourceMemory]
 	if !asks {
@@ -164,6 +165,18 @@ func defaultMemory(spec *corev1.PodSpec) {
 		limit = request
 	}
 	r.Requests, r.Limits = withMemory(r.Requests, request), withMemory(r.Limits, limit)
+}
+
+// limitMemory replaces the limit of an older revision's template by the present one.
+func limitMemory(r *corev1.ResourceRequirements, present resource.Quantity) {
+	own := r.Limits[corev1.ResourceMemory]
+	if present.IsZero() || own.Cmp(present) == 0 {
+		return
+	}
+	r.Limits = withMemory(r.Limits, present)
+	if request := r.Requests[corev1.ResourceMemory]; request.Cmp(present) > 0 {
+		r.Requests = withMemory(r.Requests, present)
+	}
 }
 
 func withMemory(list corev1.ResourceList, size resource.Quantity) corev1.ResourceList {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -149,7 +150,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if r.Target.Problem = f.problemWith(judged); r.Target.Problem != nil {
 		return r
 	}
-	r.Config.MaxParallel = f.ParallelToday(r.Config)
+	r.Config.MaxParallel, r.Config.MemoryLimit = f.ParallelToday(r.Config), f.memoryToday(r.Config)
 	r.Target = decide.Target{Revision: name, HasSlot: f.Slots.IsAssigned(uid, r.Config), RevisionStored: true, Supported: r.Config.Supports(contract.Delete)}
 	return r
 }
@@ -157,15 +158,29 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 // ParallelToday returns how many Jobs the class of a revision may run now. Who lowers max-parallel spares a storage that
 // old revisions use as well. Without one present config that can be read the revision's own number holds.
 func (f *Resolver) ParallelToday(old config.Config) int {
+	if today, found := f.presentOf(old); found {
+		return today.MaxParallel
+	}
+	return old.MaxParallel
+}
+
+// memoryToday returns the memory limit of a revision's runs. The event about one that needed more says to raise the limit in the ConfigMap, and a volume stays with
+// the revision that made it: so the limit that the same ConfigMap sets now holds for its older revisions. Where it sets none, the revision's own holds.
+func (f *Resolver) memoryToday(old config.Config) resource.Quantity {
+	if today, found := f.presentOf(old); found && today.Source.Name == old.Source.Name && !today.MemoryLimit.IsZero() {
+		return today.MemoryLimit
+	}
+	return old.MemoryLimit
+}
+
+// presentOf returns the one present config of a revision's class, if it has no faults.
+func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 	found := f.Caches.ConfigsOf(old.Source.Namespace, old.Source.Class)
 	if len(found) != 1 {
-		return old.MaxParallel
+		return config.Config{}, false
 	}
 	today := f.judgeMoved(found[0], old.Source)
-	if len(today.Faults) > 0 {
-		return old.MaxParallel
-	}
-	return today.Config.MaxParallel
+	return today.Config, len(today.Faults) == 0
 }
 
 // configFor finds the one ConfigMap of a class.
