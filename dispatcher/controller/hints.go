@@ -16,8 +16,8 @@ import (
 // tried again, in case the policy that refused it has changed.
 const hintFor = time.Minute
 
-// maxCancelPause is the longest pause after a run that was cancelled when it was to be confirmed.
-const maxCancelPause = 5 * time.Minute
+// maxPause is the longest pause after a run that was cancelled when it was to be confirmed, and between two returns of a claim to the scheduler.
+const maxPause = 5 * time.Minute
 
 // hints holds what actions have learned for the next observations of a UID. Hints may be lost at any time.
 type hints struct {
@@ -49,18 +49,28 @@ func (h *hints) putUntil(uid types.UID, learned observe.Hint, now, until time.Ti
 	h.byUID[uid] = append(validAt(h.byUID[uid], now), hint{learned, until})
 }
 
-// cancelled notes that a run of a UID was cancelled when it was to be confirmed, or that its claim was returned from an excluded node.
+// pauseAfter returns how long the pause is after something has happened for the count-th time.
+func pauseAfter(count int) time.Duration { return min(time.Second<<min(count-1, 8), maxPause) }
+
+// cancelled notes that a run of a UID was cancelled when it was to be confirmed.
 func (h *hints) cancelled(uid types.UID, now time.Time) {
 	count := h.get(uid, now).Cancelled + 1
-	notBefore := now.Add(min(time.Second<<min(count-1, 8), maxCancelPause))
+	notBefore := now.Add(pauseAfter(count))
 	h.putUntil(uid, observe.Hint{Cancelled: count, NotBefore: notBefore}, now, notBefore.Add(hintFor))
 }
 
+// returned notes that a claim was returned to the scheduler from an excluded node.
+func (h *hints) returned(uid types.UID, now time.Time) {
+	count := h.get(uid, now).Returned + 1
+	notBefore := now.Add(pauseAfter(count))
+	h.putUntil(uid, observe.Hint{Returned: count, NoReturnBefore: notBefore}, now, notBefore.Add(hintFor))
+}
+
 // slowReturns notes that a claim was returned to the scheduler from an excluded node. The scheduler does not know the config and may select that node again and
-// again: each further return waits longer.
+// again: each further return waits longer. A launch on another node does not.
 func (c *Controller) slowReturns(o *observe.Observation, action decide.Action) {
 	if _, returns := action.(decide.Reschedule); returns && o.View.Provision.ExcludedNode != "" {
-		c.hints.cancelled(o.UID, c.clock.Now())
+		c.hints.returned(o.UID, c.clock.Now())
 	}
 }
 

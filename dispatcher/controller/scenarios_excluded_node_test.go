@@ -87,7 +87,9 @@ func TestAnExcludedNodeThatIsSelectedAgainIsReturnedMoreAndMoreRarely(t *testing
 			w.T.Errorf("the node was taken off %d times, and %d Jobs were created", n, len(w.CreatedJobs("")))
 		}
 		w.Choices = []string{"node-2"}
-		w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
+		before := len(w.returns())
+		w.Until("it is returned once more", 10*time.Minute, func() bool { return len(w.returns()) > before })
+		w.Until("the claim is bound, without the pause before a further return", 10*time.Second, w.IsBound("data"))
 	})
 }
 

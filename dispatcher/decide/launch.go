@@ -41,7 +41,7 @@ func (v View) holdLaunches() Action {
 		return v.reportUnconfirmed(*r)
 	}
 	if v.Now.Before(v.NotBefore) {
-		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started, or the claim was returned to the scheduler, a moment ago"}
+		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started, a moment ago"}
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ func rescheduleClaim(v View, p *Run) Action {
 
 // returnUnserved returns a claim to the scheduler whose node no run can serve. The scheduler may select that node again and again: each further return waits longer.
 func (v View) returnUnserved(why string) Action {
-	if v.Now.Before(v.NotBefore) {
-		return Wait{Until: v.NotBefore, Why: "the claim was returned to the scheduler a moment ago"}
+	if v.Now.Before(v.NoReturnBefore) {
+		return Wait{Until: v.NoReturnBefore, Why: "the claim was returned to the scheduler a moment ago"}
 	}
 	return Reschedule{Why: why}
 }

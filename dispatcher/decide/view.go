@@ -42,9 +42,9 @@ type View struct {
 	OrphanPod bool
 	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer exists, or nil.
 	Left *Problem
-	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, or a claim be returned again from an excluded node,
-	// zero for at once.
-	NotBefore time.Time
+	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, NoReturnBefore when the claim may be returned again to the
+	// scheduler from an excluded node, each zero for at once.
+	NotBefore, NoReturnBefore time.Time
 }
 
 // Claim is the state of the claim with the UID.

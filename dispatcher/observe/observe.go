@@ -76,6 +76,9 @@ type Hint struct {
 	// Cancelled counts the runs that were cancelled, one after the other, when they were to be confirmed, NotBefore is when the next may be launched.
 	Cancelled int
 	NotBefore time.Time
+	// Returned counts the returns of the claim from excluded nodes, NoReturnBefore is when the next may follow.
+	Returned       int
+	NoReturnBefore time.Time
 	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
 	UnseenRevision string
 	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a provision.
@@ -125,7 +128,7 @@ func (o *Observation) apply(hint Hint) {
 	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
 		target.Problem = unseenRevision(target.Revision)
 	}
-	o.View.NotBefore = hint.NotBefore
+	o.View.NotBefore, o.View.NoReturnBefore = hint.NotBefore, hint.NoReturnBefore
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]

@@ -68,6 +68,9 @@ func (h Hint) Merge(later Hint) Hint {
 	if later.Cancelled > 0 {
 		h.Cancelled, h.NotBefore = later.Cancelled, later.NotBefore
 	}
+	if later.Returned > 0 {
+		h.Returned, h.NoReturnBefore = later.Returned, later.NoReturnBefore
+	}
 	h.ReleasedFor = cmp.Or(later.ReleasedFor, h.ReleasedFor)
 	h.Refused = append(slices.Clip(h.Refused), later.Refused...)
 	return h
