@@ -30,7 +30,7 @@ func nodesFor(p Plan) *corev1.NodeSelector {
 }
 
 // pinned returns the nodes of a volume, where that is one node, by its name as well. While the run waits for it, the kubelet of another node may
-// label its own with the hostname, and nobody changes a node's name.
+// label its own with the hostname, and a node's name never changes.
 func pinned(need *corev1.NodeSelector, isOne bool, node string) *corev1.NodeSelector {
 	if !isOne || node == "" {
 		return need
