@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Thirty claims at once become thirty PVs over thirty volumes with thirty passwords, by few Jobs. Cinder's quota counts
+// Twenty claims at once become twenty PVs over twenty volumes with twenty passwords, by few Jobs. Cinder's quota counts
 // exactly these, and all are deleted again. No other test runs meanwhile, since the time is measured.
-func TestThirtyClaimsAtOnceGetThirtyVolumes(t *testing.T) {
+func TestTwentyClaimsAtOnceGetTwentyVolumes(t *testing.T) {
 	w := newWorld(t, "many")
 	before, err := cinderVolumes(w.ctx())
 	w.must(err, "look at Cinder's volumes")
-	const many = 30
+	const many = 20
 	started := time.Now()
 	for i := range many {
 		w.claim(cinderClass, fmt.Sprintf("data-%02d", i))
