@@ -30,6 +30,7 @@ func TestManyClaimsShareFewJobs(t *testing.T) {
 		good = append(good, w.claim(batchClass, fmt.Sprintf("good-%02d", i)))
 	}
 	started := time.Now()
+	w.all(good, 4*time.Minute, "to be bound, with the result of the whole batch", succeeded)
 	for _, claim := range good {
 		pv := w.bound(claim)
 		equal(t, "the export of "+claim.Name, pv.Spec.NFS.Path, "/exports/"+pv.Name)

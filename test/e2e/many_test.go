@@ -71,7 +71,15 @@ func (w *world) checkQuota(project string, want int) {
 // allClaims waits until something holds for every claim of the test.
 func (w *world) allClaims(timeout time.Duration, what string, look func(context.Context, *corev1.PersistentVolumeClaim) error) {
 	w.t.Helper()
-	waiting := w.claims
+	w.all(w.claims, timeout, what, look)
+}
+
+// all waits until something holds for every one of some claims.
+func (w *world) all(
+	claims []*corev1.PersistentVolumeClaim, timeout time.Duration, what string, look func(context.Context, *corev1.PersistentVolumeClaim) error,
+) {
+	w.t.Helper()
+	waiting := claims
 	w.eventually(timeout, fmt.Sprintf("all %d claims %s", len(waiting), what), func(ctx context.Context) error {
 		var rest []*corev1.PersistentVolumeClaim
 		var complaints []error
