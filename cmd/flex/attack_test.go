@@ -57,7 +57,7 @@ type script struct {
 var deleting = []script{
 	{"directory", func(string) []string { return nil }},
 	{"seed", func(string) []string { return nil }},
-	{"nfs", func(base string) []string { return []string{"/export/$place", base + "/$FLEX_PV_NAME"} }},
+	{"nfs", func(base string) []string { return []string{"/export/$place", base + "/$FLEX_PV_NAME", "/export/$below", base} }},
 	{"isolated", func(base string) []string { return []string{"/export/", base + "/"} }},
 	{"file-server", func(base string) []string { return []string{"/dev/termination-log", base + "/../termination-log"} }},
 }
@@ -109,7 +109,7 @@ func (w *world) delete(out *bytes.Buffer) *exec.Cmd {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "bash", "-c", w.text, "provision", "delete")
 	cmd.Env = []string{
-		"PATH=" + w.bin, "FLEX_BASE_DIR=" + w.base, "FLEX_PV_NAME=pvc-" + attackerUID, "KUBECTL_SAYS=pvc-" + attackerUID + " Filesystem {}",
+		"PATH=" + w.bin + ":/usr/bin:/bin", "FLEX_BASE_DIR=" + w.base, "FLEX_PV_NAME=pvc-" + attackerUID, "KUBECTL_SAYS=pvc-" + attackerUID + " Filesystem {}",
 	}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that all of it can be stopped
