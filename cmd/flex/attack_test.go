@@ -57,7 +57,9 @@ type script struct {
 var deleting = []script{
 	{"directory", func(string) []string { return nil }},
 	{"seed", func(string) []string { return nil }},
-	{"nfs", func(base string) []string { return []string{"/export/$place", base + "/$FLEX_PV_NAME", "/export/$below", base} }},
+	{"nfs", func(base string) []string {
+		return []string{"/export/$place", base + "/$FLEX_PV_NAME", "/export/$below", base}
+	}},
 	{"isolated", func(base string) []string { return []string{"/export/", base + "/"} }},
 	{"file-server", func(base string) []string { return []string{"/dev/termination-log", base + "/../termination-log"} }},
 }

@@ -313,28 +313,3 @@ func TestWhatABatchLeavesOnARemovedNodeIsReportedForEachClaim(t *testing.T) {
 		}
 	})
 }
-
-// A PV that is taken back lies on a node that goes before its volume is deleted.
-func TestAnUnboundPVKeepsToThePolicyOfItsNode(t *testing.T) {
-	inWorld(t, func(w *world) {
-		small := func(r *fakecluster.Run) fakecluster.Exit {
-			r.CreateVolume()
-			r.WritePV(func(pv *corev1.PersistentVolume) {
-				tooSmall(pv)
-				pv.Spec.NodeAffinity = onHost("three")
-			})
-			return fakecluster.Exit{}
-		}
-		w.chosenClass(fakecluster.Script(small), []string{"node-3"}, "run-on", "selected-node", "node-gone", "any-node")
-		node := w.CreateNode("node-3", "three")
-		w.Start()
-		claim := w.CreateClaim("data")
-		w.Until("the PV is replaced", time.Minute, func() bool {
-			pv := w.PVOf(claim)
-			return pv != nil && pv.DeletionTimestamp != nil
-		})
-		w.Choices = []string{"node-1"}
-		fakecluster.Delete(w, fakecluster.Admin, node)
-		w.Until("the claim is bound", 10*time.Minute, w.IsBound("data"))
-	})
-}

@@ -93,7 +93,8 @@ func everyRetained(t *testing.T, f func(View)) {
 
 func volumes() []Volume {
 	out := []Volume{
-		{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true},
+		{},
+		{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true},
 		{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true},
 	}
 	bools := []bool{false, true}

@@ -30,11 +30,10 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 // observeVolumeNodes names the nodes from which a volume was reachable, if none of them exists any more. A kubelet may give its own node any hostname, and would have
 // the runs for another node's volumes: where two nodes have it, nothing runs. It reads the nodes only if a run would have to go there.
 func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observation) error {
-	vol, t, grows := o.View.Volume, &o.Delete.Target, o.Claim != nil && WantsMore(o.Claim)
-	deletedUnbound := vol.Unbound && (vol.Terminating || vol.Mismatch != "")
-	if pvs.NodesOf(o.PV) == nil || !vol.Released && !grows && !deletedUnbound {
+	if pvs.NodesOf(o.PV) == nil || !needsItsNodes(o) {
 		return nil
 	}
+	t := &o.Delete.Target
 	all, err := reader.Nodes(ctx)
 	if err != nil {
 		return err
@@ -52,6 +51,13 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 		t.MissingNode = "every node that the volume's node affinity allows"
 	}
 	return nil
+}
+
+// needsItsNodes reports whether a volume may have to be deleted or grown.
+func needsItsNodes(o *Observation) bool {
+	vol := o.View.Volume
+	grows, deletedUnbound := o.Claim != nil && WantsMore(o.Claim), vol.Unbound && (vol.Terminating || vol.Mismatch != "")
+	return vol.Released || grows || deletedUnbound
 }
 
 // missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.
