@@ -60,8 +60,7 @@ func TestAPodDoesNotSayOfItselfWhichClaimsItServes(t *testing.T) {
 		fakecluster.Update(w, fakecluster.Kubelet, fakecluster.List[*corev1.Pod](w)[0], func(pod *corev1.Pod) {
 			fakecluster.Annotate(pod, jobs.AnnUIDs, string(victim.UID))
 		})
-		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
-		w.Until("the other claim is bound", time.Minute, w.IsBound("victim"))
+		w.Until("the pod of the other claim runs beside it", time.Minute, func() bool { return len(w.RunningPods()) == 2 })
 		w.Until("all are bound", 10*time.Minute, w.AllBound)
 	})
 }
