@@ -13,7 +13,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -37,8 +36,6 @@ type Actor struct {
 	TrustUsername bool
 	// Writes are what the caches may not show yet.
 	Writes *writes.Log
-	// Latency measures the writes.
-	Latency *latency.Tracker
 	// Allowed is what PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }

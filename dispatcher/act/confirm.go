@@ -29,7 +29,6 @@ const recheckChanged = 200 * time.Millisecond
 
 func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.Run, members []*observe.Observation) (Result, error) {
 	pod := runs.GatedPod(o.Pods[run.Name])
-	a.Latency.ShowsGate(o.Jobs[run.Name].UID) // the caches may show it before a handler is called
 	if run.Verb == contract.Delete && !run.IsUndo() {
 		for _, member := range members {
 			if how, err := a.deleteJudgedPV(ctx, member); err != nil || how != patch.Written {
@@ -38,15 +37,11 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Confirming run", "claim", o.At, "uid", o.UID, "pod", klog.KObj(pod))
-	how, err := a.removeGate(ctx, pod)
-	if how == patch.Written && err == nil {
-		a.Latency.Confirmed(o.Jobs[run.Name].UID, kindOf(run))
-	}
-	return Result{}, err
+	return Result{}, a.removeGate(ctx, pod)
 }
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
-func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) (patch.Outcome, error) {
+func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
 	gate := patch.Fields{"$patch": "delete", "name": jobs.GateConfirm}
 	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
 		patch.Fields{"spec": patch.Fields{"schedulingGates": []any{gate}}})
@@ -54,5 +49,5 @@ func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) (patch.Outcome,
 	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)
 	}
-	return how, err
+	return err
 }

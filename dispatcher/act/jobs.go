@@ -17,7 +17,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -50,7 +49,6 @@ type Ended struct {
 func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error) {
 	first := all[0]
 	job := first.O.Jobs[first.Record.Run.Name]
-	a.Latency.ShowsEnd(job.UID) // the caches may show it before a handler is called
 	change, err := recordPatch(job, all, a.Clock.Now())
 	if err != nil {
 		return Result{}, err
@@ -59,7 +57,6 @@ func (a *Actor) RecordOutcomes(ctx context.Context, all ...Ended) (Result, error
 	if how == patch.Changed || err != nil {
 		return a.unlessRefused(ctx, first.O, first.Record, result, err)
 	}
-	a.Latency.Recorded(job.UID, kindOf(first.Record.Run))
 	for _, one := range all {
 		a.emitOutput(one.O, one.Record)
 		klog.FromContext(ctx).Info("Run ended", "claim", one.O.At, "uid", one.O.UID, "job", klog.KObj(job), "verdict", one.Record.Run.Outcome.Verdict, "success", one.Record.Success)
@@ -188,13 +185,8 @@ func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation,
 			a.Writes.Wrote(answer)
 		}
 	}
-	if job := o.Jobs[run.Name]; job != nil {
-		a.Latency.Released(job.UID, kindOf(run))
-	}
 	return nil
 }
-
-func kindOf(run decide.Run) latency.Kind { return latency.Kind{Verb: run.Verb, Undo: run.IsUndo()} }
 
 // countedRun returns what the series count of a run.
 func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {

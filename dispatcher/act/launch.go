@@ -16,7 +16,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
@@ -54,7 +53,6 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 		return err
 	}
 	a.Writes.CreatedJob(job)
-	a.Latency.Launched(first.O.UID, latency.Kind{Verb: first.Launch.Verb, Undo: first.Launch.Undo})
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/latency"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/queue"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
@@ -74,7 +73,6 @@ type Controller struct {
 	slots    *slots.Slots
 	observer *observe.Observer
 	actor    *act.Actor
-	latency  *latency.Tracker
 
 	queue queue.Queue[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
@@ -98,19 +96,18 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		queue:     queue.New[types.UID]("claims", 50*time.Millisecond, clk, opts.Steps),
 		revisions: queue.New[string]("revisions", time.Second, clk, opts.Steps),
 	}
-	c.latency = latency.New(clk, c.series)
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
 		return nil, fmt.Errorf("set up the watches: %w", err)
 	}
 	c.caches = caches
-	c.slots = slots.New(caches, clk, c.add)
+	c.slots = slots.New(caches, clk, c.queue.Add)
 	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
 		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Writes: writes.New(clk), Latency: c.latency, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
+		Writes: writes.New(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
 		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
@@ -167,8 +164,6 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(uid)
-	c.latency.Begin(uid)
-	defer c.latency.End(uid)
 	var requeueAfter time.Duration
 	var waiting bool
 	err := c.recovering(ctx, string(uid), func() (err error) {
@@ -182,7 +177,6 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to reconcile claim", "uid", uid)
 		}
-		c.continueAfterError(uid, err)
 		c.queue.AddRateLimited(uid)
 	case requeueAfter > 0:
 		c.queue.Forget(uid)
@@ -217,7 +211,6 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 			return c.record(ctx, act.Ended{O: o, Record: a})
 		}
 		result, err := c.actor.Do(ctx, o, action)
-		c.continueAfter(o, action)
 		c.slowReturns(o, action)
 		c.hints.put(uid, result.Hint, c.clock.Now())
 		if err != nil || result.Hint == nil {
@@ -237,7 +230,6 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	}
 	assume(&o.View)
 	if unseen := c.actor.Writes.Unseen(o, mark); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
-		c.latency.Continue(uid)
 		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
 	} else if unseen.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {

@@ -19,14 +19,8 @@ const firstLooks = 100
 // added there. A Job that has lost its labels and annotations names no claim: to list the Jobs of none would fail again and again.
 func (c *Controller) enqueue(uid types.UID) {
 	if c.leading.Load() && uid != "" {
-		c.add(uid)
+		c.queue.Add(uid)
 	}
-}
-
-// add adds a UID to the queue.
-func (c *Controller) add(uid types.UID) {
-	c.latency.Enqueued(uid)
-	c.queue.Add(uid)
 }
 
 // quietAfter is how long a change waits that asks for nothing at once, so that what follows is looked at with it. Of a burst each claim was looked at

@@ -100,10 +100,8 @@ func (c *Controller) jobChanged(job *batchv1.Job) {
 	exists := c.caches.JobNamed(job.Namespace, job.Name) != nil
 	if exists {
 		c.slots.Observe(job)
-		c.jobShown(job)
 	} else {
 		c.slots.Forget(job)
-		c.latency.Forget(job.UID)
 	}
 	c.enqueueRevision(job.Annotations[contract.AnnRevision])
 	c.enqueueMembers(jobs.UIDs(job), job.Labels[contract.LabelClaimUID])
@@ -179,7 +177,6 @@ func changedKeys(old, now map[string]string) (keys []string) {
 
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.
 func (c *Controller) podChanged(pod *corev1.Pod) {
-	c.podShown(pod)
 	c.enqueueMembers(jobs.UIDsOfPod(pod), pod.Labels[contract.LabelClaimUID])
 	if runs.IsOver(pod) || runs.HaveContainersEnded(pod) || pod.DeletionTimestamp != nil {
 		c.slots.Assign(slots.KeyOfPod(pod))

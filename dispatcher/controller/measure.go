@@ -4,15 +4,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -68,40 +63,6 @@ func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1
 		}
 	}
 	return last
-}
-
-// podShown begins to measure how soon the gate of a pod is removed, once no other controller's gate is in the way.
-func (c *Controller) podShown(pod *corev1.Pod) {
-	owner, gated := metav1.GetControllerOf(pod), runs.GatedPod([]*corev1.Pod{pod}) != nil
-	if owner != nil && gated && len(pod.Spec.SchedulingGates) == 1 && c.leading.Load() {
-		c.latency.ShowsGate(owner.UID)
-	}
-}
-
-// jobShown begins to measure how soon the outcome of a Job is recorded.
-func (c *Controller) jobShown(job *batchv1.Job) {
-	if runs.IsFinished(job) && !runs.AnyRecorded(job) && c.leading.Load() {
-		c.latency.ShowsEnd(job.UID)
-	}
-}
-
-// continueAfter goes on measuring a launch after an action that it had to wait for, and that was the dispatcher's own.
-func (c *Controller) continueAfter(o *observe.Observation, action decide.Action) {
-	switch a := action.(type) { //nolint:gochecksumtype // the others lead to no launch, or are waited for
-	case decide.StoreRevision, decide.SetResizeStatus:
-		c.latency.Continue(o.UID)
-	case decide.AwaitSlot:
-		if c.slots.IsAssigned(o.UID, act.ConfigFor(o, a.Verb).Config) {
-			c.latency.Continue(o.UID)
-		}
-	}
-}
-
-// continueAfterError goes on measuring a launch whose request has failed, and is repeated. One that was refused waits until a policy accepts it.
-func (c *Controller) continueAfterError(uid types.UID, err error) {
-	if !patch.IsRefused(err) {
-		c.latency.Continue(uid)
-	}
 }
 
 // backlog counts the UIDs that wait for a slot and the Jobs that have not ended.

@@ -15,7 +15,7 @@ const (
 	labelSource  = "source"  // empty, or PersistentVolumeClaim for a clone
 	labelVerb    = "verb"    // contract.Verbs, and verbUndo
 	labelVerdict = "verdict" // contract's verdicts
-	labelPhase   = "phase"   // of a claim, or of the dispatcher's own share of a run
+	labelPhase   = "phase"   // of a claim
 	labelType    = "type"    // Normal, Warning: of an event
 	labelState   = "state"   // stateRunning, stateStuck
 	labelKind    = "kind"    // the kinds of findings of an audit
@@ -28,9 +28,6 @@ const verbUndo = "undo"
 // buckets range from the time that a quick storage takes to the longest timeouts, in seconds.
 var buckets = []float64{0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600}
 
-// ownBuckets are close around the 50 ms that a write of the dispatcher's is to take, with what leads to it.
-var ownBuckets = []float64{0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.075, 0.1, 0.15, 0.2, 0.35, 0.5, 1, 2, 5, 10}
-
 // attemptBuckets end with the attempts of some hours at a backoff of five minutes.
 var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 
@@ -38,7 +35,7 @@ var attemptBuckets = []float64{1, 2, 3, 5, 10, 20, 50}
 // are read from the objects, so that a restart neither loses a duration nor counts anything twice.
 type Series struct {
 	provisions, provisionsFailed, deletes, deletesFailed, runs, spares, droppedEvents *metrics.CounterVec
-	provisionSeconds, deleteSeconds, attempts, bound, own                             *metrics.HistogramVec
+	provisionSeconds, deleteSeconds, attempts, bound                                  *metrics.HistogramVec
 	panics                                                                            *metrics.Counter
 }
 
@@ -68,9 +65,6 @@ func New() Series {
 			"Counted runs that a success took, itself included", attemptBuckets, labelClass, labelVerb),
 		bound: histogramVec("flex_dispatcher_claim_to_bound_seconds",
 			"From the creation of a claim until it is bound, by phase", buckets, labelClass, labelPhase),
-		own: histogramVec("flex_dispatcher_own_seconds",
-			"The dispatcher's own share of a run, by its own clock: from what its caches show, or the slot or end of a pause that allows a launch, "+
-				"to the API server's answer to its write", ownBuckets, labelPhase, labelVerb),
 		panics: metrics.NewCounter(&metrics.CounterOpts{
 			Name: "flex_dispatcher_panics_total", Help: "Panics while an item of a queue was reconciled. Each is a bug",
 		}),
@@ -95,7 +89,7 @@ type Registry interface {
 // counted.
 func (s Series) Register(r Registry, backlog func() Backlog) {
 	r.MustRegister(s.provisions, s.provisionsFailed, s.provisionSeconds, s.deletes, s.deletesFailed, s.deleteSeconds,
-		s.runs, s.spares, s.droppedEvents, s.attempts, s.bound, s.own, s.panics)
+		s.runs, s.spares, s.droppedEvents, s.attempts, s.bound, s.panics)
 	r.CustomMustRegister(&collector{count: backlog})
 }
 
@@ -153,19 +147,6 @@ const (
 // ObservePhase counts the length of one phase of a claim.
 func (s Series) ObservePhase(class, phase string, took time.Duration) {
 	observeSeconds(s.bound.WithLabelValues(class, phase), took)
-}
-
-// The phases of a run that are the dispatcher's own. What others do between them is in none.
-const (
-	PhaseLaunch  = "launch"  // from the claim's or PV's change, the free slot or the end of a pause until the Job's creation is answered
-	PhaseConfirm = "confirm" // from the pod until its gate is removed
-	PhaseRecord  = "record"  // from the Job's end until its outcome is written
-	PhaseRelease = "release" // from that until the pod's finalizer is removed
-)
-
-// ObserveOwn counts the length of one phase that is the dispatcher's own.
-func (s Series) ObserveOwn(phase string, verb contract.Verb, undo bool, took time.Duration) {
-	observeSeconds(s.own.WithLabelValues(phase, verbOf(verb, undo)), took)
 }
 
 // verbOf returns the label value of a run's verb.

@@ -53,7 +53,7 @@ func configOf(row plan.Row) *corev1.ConfigMap {
 
 // ourFlags returns the dispatcher's flags: for a tuned row, with limits that do not bind.
 func ourFlags(row plan.Row, kubeconfig string) []string {
-	out := []string{"--kubeconfig=" + kubeconfig, "--listen=" + listen}
+	out := []string{"--kubeconfig=" + kubeconfig, "--listen=127.0.0.1:0"}
 	if row.Tuned {
 		out = append(out, "--kube-api-qps=2000", "--kube-api-burst=4000", "--workers=20")
 	}

@@ -19,8 +19,6 @@ type Result struct {
 	// Bound and Deleted are the rates of every run, if there were several. The phases are those of the run with the median rate.
 	Bound   []float64 `json:"bound,omitempty"`
 	Deleted []float64 `json:"deleted,omitempty"`
-	// Own is what our dispatcher's own share was, of all runs of the cell.
-	Own []Share `json:"own,omitempty"`
 	// Error is why the cell was not measured to its end.
 	Error string `json:"error,omitempty"`
 }

@@ -150,19 +150,6 @@ func oneClaim(r Results, row plan.Row) Target {
 	return t.judged(p != nil)
 }
 
-// mostOwn is how many seconds of a claim may be the dispatcher's own.
-const mostOwn = 0.05
-
-func ownOfOne(r Results) Target {
-	one := r.Find(plan.One, plan.Singles[0].Name)
-	t := Target{What: "one claim on a real node: the dispatcher's own share, the sum of the phases' p50 ≤ " + number(mostOwn) + " s", AtMost: true, Want: mostOwn}
-	if one == nil || len(one.Own) == 0 {
-		return t.judged(false)
-	}
-	t.Measured = one.ownShare("provision")
-	return t.judged(true)
-}
-
 // Targets judges a run, those that have to be met first.
 func Targets(r Results) []Target {
 	var must, aims []Target
@@ -184,6 +171,5 @@ func Targets(r Results) []Target {
 			add(oneClaim(r, row))
 		}
 	}
-	add(ownOfOne(r))
 	return append(must, aims...)
 }

@@ -45,7 +45,7 @@ func table(title string, rows [][]string) string {
 
 // Text formats a run for people.
 func Text(r Results) string {
-	return rates(r) + spreads(r) + targets(Targets(r)) + times(r) + shares(r) + requests(r) + usage(r) + failures(r)
+	return rates(r) + spreads(r) + targets(Targets(r)) + times(r) + requests(r) + usage(r) + failures(r)
 }
 
 // rates is the table of all rows: claims a second, bound and deleted.
