@@ -1,7 +1,6 @@
 package test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -190,9 +189,9 @@ func TestPodPolicyMirrorsTheDispatchersAllowances(t *testing.T) {
 	}
 }
 
-// What only a newer Kubernetes has is in components: kubectl applies the rest of a kustomization without it, so the base must be
+// What only a newer Kubernetes has is in a component: kubectl applies the rest of a kustomization without it, so the base must be
 // safe alone.
-func TestOnlyTheComponentsForClaimsNeedMutatingPolicies(t *testing.T) {
+func TestOnlyTheComponentForClaimCreatorsNeedsMutatingPolicies(t *testing.T) {
 	for _, file := range tracked(t, ".yaml") {
 		short, is := strings.CutPrefix(file, "deploy/")
 		if !is || strings.HasPrefix(short, "claim-creator/") {
@@ -200,36 +199,9 @@ func TestOnlyTheComponentsForClaimsNeedMutatingPolicies(t *testing.T) {
 		}
 		for line := range strings.Lines(read(t, short)) {
 			text, _, _ := strings.Cut(line, "#")
-			mutating := strings.Contains(text, "MutatingAdmissionPolicy") && !strings.HasPrefix(short, "stamp/")
-			if mutating || strings.Contains(text, "--trust-username") {
+			if strings.Contains(text, "MutatingAdmissionPolicy") || strings.Contains(text, "--trust-username") {
 				t.Errorf("%s has the line %q, which belongs to a component of its own", file, strings.TrimSpace(line))
 			}
-		}
-	}
-}
-
-// The stamp is the PV controller's annotation on claims of every class of ours. A claim without it is served as well, so an error of the policy refuses none.
-func TestStampIsThePVControllersAndRefusesNoClaim(t *testing.T) {
-	docs := strings.Split(read(t, "stamp", "policy.yaml"), "\n---\n")
-	var policy admissionregistrationv1.MutatingAdmissionPolicy
-	var binding admissionregistrationv1.MutatingAdmissionPolicyBinding
-	if err := errors.Join(yaml.UnmarshalStrict([]byte(docs[0]), &policy), yaml.UnmarshalStrict([]byte(docs[1]), &binding)); err != nil {
-		t.Fatal(err)
-	}
-	if *policy.Spec.FailurePolicy != admissionregistrationv1.Ignore || *binding.Spec.ParamRef.ParameterNotFoundAction != admissionregistrationv1.AllowAction {
-		t.Error("an error of the stamp would refuse claims")
-	}
-	if kind := policy.Spec.ParamKind; kind.Kind != "StorageClass" || binding.Spec.ParamRef.Selector == nil || binding.Spec.PolicyName != policy.Name {
-		t.Errorf("the stamp is not bound to every class, but to %v of %v", binding.Spec.ParamRef, kind)
-	}
-	for _, want := range []string{
-		"params.provisioner == '" + contract.ProvisionerName + "'",
-		"annotations: {'" + storagehelpers.AnnStorageProvisioner + "': params.provisioner}",
-		"'" + storagehelpers.AnnStorageProvisioner + "', '" + storagehelpers.AnnBetaStorageProvisioner + "'",
-		"'" + corev1.BetaStorageClassAnnotation + "'",
-	} {
-		if !strings.Contains(docs[0], want) {
-			t.Errorf("the stamp lacks %s", want)
 		}
 	}
 }

@@ -50,7 +50,6 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 		}
 	}
 	switch {
-	case p.Reason == "": // nothing to report yet
 	case o.Holder != nil:
 		a.emit(o.Holder, related, corev1.EventTypeWarning, p.Reason, p.Note)
 	case o.Claim != nil:

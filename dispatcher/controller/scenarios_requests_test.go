@@ -47,15 +47,11 @@ var costs = map[string]cost{
 // delete a volume are two more: its PV is deleted before, and its finalizer is removed after. It is the same whenever the PV controller asks for the
 // volume, and nothing is written on a claim before it is bound.
 func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
-	for mode, tt := range map[string]struct {
-		prepare func(*world)
-		claim   func(*corev1.PersistentVolumeClaim)
-	}{
-		"asked for before":             {prepare: func(w *world) { w.options.AheadOfBinder = false }},
-		"ahead, and asked for at once": {},
-		"ahead, and asked for late":    {prepare: func(w *world) { w.AnnotatesAfter = 5 * time.Second }},
-		"ahead, and never asked for":   {prepare: func(w *world) { w.BinderLooksAfter = time.Minute }},
-		"stamped":                      {claim: stamped},
+	for mode, prepare := range map[string]func(*world){
+		"asked for before":             func(w *world) { w.options.AheadOfBinder = false },
+		"ahead, and asked for at once": func(*world) {},
+		"ahead, and asked for late":    func(w *world) { w.AnnotatesAfter = 5 * time.Second },
+		"ahead, and never asked for":   func(w *world) { w.BinderLooksAfter = time.Minute },
 	} {
 		for name, l := range costs {
 			t.Run(name+", "+mode, func(t *testing.T) {
@@ -64,14 +60,12 @@ func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
 					w.CreateClass("gold", cmp.Or(l.policy, corev1.PersistentVolumeReclaimDelete))
 					w.CreateServiceAccount("true")
 					w.CreateConfig("gold", "gold", "max-parallel", "1", "batch-size", fmt.Sprint(l.batch))
-					if tt.prepare != nil {
-						tt.prepare(w)
-					}
+					prepare(w)
 					w.Start()
 					w.CreateClaim("before") // its config revision is stored
 					w.Until("it is bound", 3*time.Minute, func() bool { return w.AllBound() && len(w.HeldRecords()) == 0 })
 					w.Advance(time.Minute)
-					w.mustCost(l, tt.claim)
+					w.mustCost(l)
 					w.mustWriteOnBoundClaimsOnly()
 				})
 			})
@@ -79,12 +73,8 @@ func TestRequestsAndEventsPerClaimAreExact(t *testing.T) {
 	}
 }
 
-func (w *world) mustCost(l cost, change func(*corev1.PersistentVolumeClaim)) {
+func (w *world) mustCost(l cost) {
 	w.T.Helper()
-	var changes []func(*corev1.PersistentVolumeClaim)
-	if change != nil {
-		changes = append(changes, change)
-	}
 	each := func(do func(name string)) {
 		before := len(w.CreatedJobs(""))
 		do("data-0")
@@ -94,7 +84,7 @@ func (w *world) mustCost(l cost, change func(*corev1.PersistentVolumeClaim)) {
 		}
 	}
 	asked := w.asked(func() {
-		each(func(name string) { w.CreateClaim(name, changes...) })
+		each(func(name string) { w.CreateClaim(name) })
 		w.Until("all are bound", 5*time.Minute, func() bool { return w.AllBound() && len(w.HeldRecords()) == 0 })
 	})
 	w.mustAsk("provision", asked, l.provision)

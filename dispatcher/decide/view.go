@@ -217,7 +217,7 @@ type Target struct {
 
 // Problem is what an event reports to the claim's user or to the administrator.
 type Problem struct {
-	Reason string // of the event, in CamelCase; empty as long as there is nothing to report
+	Reason string // of the event, in CamelCase
 	Note   string // cause and remedy
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.

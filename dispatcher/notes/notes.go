@@ -39,12 +39,6 @@ const (
 		"Remedy: if nobody needs it, delete it, and then its volume in the storage"
 )
 
-// Binding says that a claim waits to be bound to a PV that exists.
-func Binding(pv string) string {
-	return "Kubernetes may bind the claim to the PersistentVolume " + pv + ", so no volume is made for it yet. Remedy: if kube-controller-manager does not bind it, " +
-		"delete that PersistentVolume, or give it another class"
-}
-
 // BehindProbe says that a run waits behind a Job that cannot start.
 func BehindProbe(job, why string) string {
 	return "its run waits, since the Job " + job + ", with the same config and nodes, cannot start: " + why +

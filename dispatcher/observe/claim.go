@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -26,9 +27,6 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	}
 	o.View.Provision = o.Provision.Target
 	o.SelectedNode = o.Provision.Node
-	if o.View.Provision.Problem == nil {
-		o.View.Provision.Problem = b.observeBinding(o)
-	}
 	if o.View.Provision.Problem != nil {
 		return nil
 	}
@@ -74,6 +72,27 @@ func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 		return asked == b.Provisioner
 	}
 	return b.AheadOfBinder && !pvs.MayGetOther(claim, b.pvsFor(claim), delayed)
+}
+
+// pvsFor returns the PVs that Kubernetes may bind a claim to, as far as their class and their claimRef say.
+func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
+	all := b.Caches.PVsOfUID(string(claim.UID))
+	for _, claimant := range pvs.ClaimantsOf(claim) {
+		all = append(all, b.Caches.UnclaimedPVs(claimant)...)
+	}
+	return all
+}
+
+// reportedAfter is how long no problem of a claim is reported before the PV controller has asked for its volume: that controller's annotation makes another
+// event of the same problem.
+const reportedAfter = time.Minute
+
+// ReportedFrom returns from when a problem is reported, zero for at once. The PV controller's annotation enqueues the claim.
+func (o *Observation) ReportedFrom() time.Time {
+	if o.Claim == nil || !o.View.Unasked {
+		return time.Time{}
+	}
+	return o.Claim.CreationTimestamp.Add(reportedAfter)
 }
 
 // IsAsExpected reports whether a success is worth no event: the first run of a claim in a batch has done what it was to do, as the claim

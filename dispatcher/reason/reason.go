@@ -70,8 +70,6 @@ const (
 	VolumeWithdrawn = "VolumeWithdrawn"
 	// VolumeDiffers: the claim can use the PV, but it is not what was asked for.
 	VolumeDiffers = "VolumeDiffers"
-	// WaitingForBinding: a PV exists that Kubernetes may bind to the claim, and has not for a while.
-	WaitingForBinding = "WaitingForBinding"
 	// Deleting: a Job has deleted the volume, or was launched to, as Provisioning says of a provision.
 	Deleting = "Deleting"
 	// VolumeFailedDelete: the delete failed; it is tried again.

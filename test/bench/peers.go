@@ -38,7 +38,7 @@ func (p peer) subject(c *cluster, programs ...*process.Program) *subject {
 
 // startCSI starts the csi external-provisioner and a driver whose volumes are instant.
 func startCSI(ctx context.Context, s settings, c *cluster) (*subject, error) {
-	one := peer{user: "csi", provisioner: csiDriver, binding: storagev1.VolumeBindingImmediate, annotations: stamp(s.cell.Row, csiDriver)}
+	one := peer{user: "csi", provisioner: csiDriver, binding: storagev1.VolumeBindingImmediate}
 	kubeconfig, err := one.prepare(ctx, c)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/test/bench/process"
 )
 
-// Annotations of claims that Kubernetes writes. The benchmark writes them itself on claims that are stamped, and on those of a provisioner
-// that needs a node.
+// Annotations of claims that Kubernetes writes. The benchmark writes the node itself on the claims of a provisioner that needs one.
 const (
 	annProvisioner  = "volume.kubernetes.io/storage-provisioner"
 	annSelectedNode = "volume.kubernetes.io/selected-node"
@@ -76,14 +75,6 @@ func (c *cluster) claims(annotations map[string]string) func(context.Context, st
 		_, err := c.client.CoreV1().PersistentVolumeClaims(benchNamespace).Create(ctx, claimOf(name, className, annotations), metav1.CreateOptions{})
 		return err
 	}
-}
-
-// stamp returns the annotations of claims that are stamped for a provisioner.
-func stamp(row plan.Row, provisioner string) map[string]string {
-	if !row.Stamped {
-		return nil
-	}
-	return map[string]string{annProvisioner: provisioner}
 }
 
 // deleteClaim deletes a claim.

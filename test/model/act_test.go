@@ -54,7 +54,7 @@ func number(r decide.Run) uint8 { return uint8(r.Number) }
 
 // sameClaim reports whether the claim has not changed since it was seen.
 func sameClaim(s, seen *state) bool {
-	return s.claim == seen.claim && s.request == seen.request && s.node == seen.node && s.published == seen.published && s.size == seen.size && s.asked == seen.asked
+	return s.claim == seen.claim && s.request == seen.request && s.node == seen.node && s.published == seen.published && s.size == seen.size && s.unasked == seen.unasked
 }
 
 func publish(s *state, seen state, a decide.PublishResult) {

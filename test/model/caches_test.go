@@ -26,7 +26,7 @@ func (s *state) shown(k cacheOf) state {
 }
 
 func (s *state) shownClaims() state {
-	out := state{claim: s.claim, request: s.request, node: s.node, published: s.published, size: s.size, asked: s.asked}
+	out := state{claim: s.claim, request: s.request, node: s.node, published: s.published, size: s.size, unasked: s.unasked}
 	out.pv.ref = s.pv.ref // another claim is bound to it
 	if i := s.find(provision, s.published/2); s.published != 0 && i >= 0 {
 		j := &s.jobs[i]

@@ -94,9 +94,9 @@ func bindingSteps() []step {
 				s.static = bound
 			}),
 		once("the PV controller asks for a volume", func(w *world, s *state) bool {
-			return s.claim == claimPending && s.asked == unasked && (!w.selects || s.node != 0)
+			return s.claim == claimPending && s.unasked && (!w.selects || s.node != 0)
 		}, func(_ *world, s *state) {
-			s.asked = askedFor
+			s.unasked = false
 			s.touchClaim()
 		}),
 		once("the binder releases the PV", func(_ *world, s *state) bool {

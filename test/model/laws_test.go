@@ -88,12 +88,12 @@ func (s *state) looksAt(seen *state) { s.looked = s.looked || seen.rescue.phase 
 
 // mayGetOther reports whether Kubernetes may bind the claim to the static PV, and has not asked for a new one.
 func (s *state) mayGetOther() bool {
-	return s.claim == claimPending && s.asked != askedFor && s.static == unbound
+	return s.claim == claimPending && s.unasked && s.static == unbound
 }
 
 // writesOnClaim is called when a leader writes on the claim.
 func (s *state) writesOnClaim() {
-	if s.claim == claimPending && s.asked == unasked {
+	if s.claim == claimPending && s.unasked {
 		s.broken = broken{law: lawUnasked}
 	}
 	s.touchClaim()

@@ -147,13 +147,9 @@ func claimFor(request, node uint8) *corev1.PersistentVolumeClaim {
 
 func (w *world) claim(s *state) *corev1.PersistentVolumeClaim {
 	claim := claimFor(s.request, s.node)
-	switch s.asked {
-	case unasked:
+	if s.unasked {
 		delete(claim.Annotations, storagehelpers.AnnStorageProvisioner)
 		delete(claim.Annotations, storagehelpers.AnnBetaStorageProvisioner)
-	case stamped:
-		delete(claim.Annotations, storagehelpers.AnnBetaStorageProvisioner)
-	case askedFor:
 	}
 	maps.Copy(claim.Annotations, w.publishedBy(s))
 	claim.Spec.Resources.Requests = sizeOf(s.size.asked)

@@ -20,7 +20,7 @@ const (
 func peopleSteps() []step {
 	return []step{
 		once("the user deletes the claim", func(_ *world, s *state) bool { return s.claim != claimGone }, func(_ *world, s *state) {
-			s.claim, s.request, s.node, s.published, s.size, s.asked = claimGone, 0, 0, 0, size{}, askedFor
+			s.claim, s.request, s.node, s.published, s.size, s.unasked = claimGone, 0, 0, 0, size{}, false
 		}),
 		once("the user asks for more", func(w *world, s *state) bool { return w.grows && s.claim == claimBound && !s.size.asked },
 			func(_ *world, s *state) {

@@ -47,15 +47,6 @@ type volume struct {
 // exists reports whether the PV does.
 func (v volume) exists() bool { return v.phase != noPV }
 
-// asked is what the annotations of the PV controller on a claim that is not bound say.
-type asked uint8
-
-const (
-	askedFor asked = iota // that controller has looked for a PV, has found none, and has asked for a new one
-	unasked               // there are none
-	stamped               // the claim was created with one of them
-)
-
 // rescued is a PV of another name, by an administrator. It names the claim and has the volume of the UID.
 type rescued struct{ phase phase }
 
@@ -190,7 +181,7 @@ type state struct {
 	node      uint8 // selected node, 0 is none
 	published uint8 // number of the run that the claim reports, twice, plus one for a success
 	size      size
-	asked     asked
+	unasked   bool // the PV controller has not asked for a volume for the claim yet, which is not bound
 
 	pv     volume
 	rescue rescued
@@ -293,7 +284,7 @@ func (s *state) touchClaim() {
 
 // bindTo is called when the claim is bound.
 func (s *state) bindTo(claim claimIs) {
-	s.claim, s.asked = claim, askedFor
+	s.claim, s.unasked = claim, false
 	s.touchClaim()
 }
 

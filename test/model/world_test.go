@@ -23,7 +23,6 @@ type world struct {
 	late    bool  // a pod of a deleted Job may appear long after
 	freezes uint8 // how often a cache of the second leader falls behind at most
 	ahead   bool  // the claim is created without the PV controller's annotations
-	stamped bool  // it is created with one of them
 	inUse   bool  // the exploration begins with a claim that is bound
 	// careless lets a reclaim be confirmed whatever has changed about its PV. It makes a mutant.
 	careless bool
@@ -41,15 +40,9 @@ type world struct {
 
 // start returns the first state: a claim that was created a moment ago.
 func (w *world) start() state {
-	s := state{claim: claimPending}
+	s := state{claim: claimPending, unasked: w.ahead}
 	if w.selects {
 		s.node = 1
-	}
-	switch {
-	case w.ahead:
-		s.asked = unasked
-	case w.stamped:
-		s.asked = stamped
 	}
 	if w.late {
 		s.kept = 1 // the first step of all is of no interest
@@ -83,7 +76,7 @@ func worlds(isFull bool) []world {
 		{name: "old caches, in use", verbs: "provision,delete", inUse: true, acts: rescues, most: 1, leaders: 2, freezes: 1, states: 50_000},
 		{name: "ahead", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, fails: 1, states: 8_000},
 		{name: "ahead, nodes", verbs: "provision,delete", ahead: true, selects: true, fails: 1, states: 8_000},
-		{name: "stamped, retained", verbs: "provision,delete", stamped: true, retain: true, acts: offersPV, most: 1, states: 8_000},
+		{name: "ahead, retained", verbs: "provision,delete", ahead: true, retain: true, acts: offersPV, most: 1, states: 8_000},
 		{name: "ahead, old caches", verbs: "provision,delete", ahead: true, acts: offersPV, most: 1, leaders: 2, freezes: 1, states: 40_000},
 	}
 	if !isFull {

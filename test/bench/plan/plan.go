@@ -68,8 +68,6 @@ type Row struct {
 	Batch int
 	// MaxParallel is our max-parallel.
 	MaxParallel int
-	// Stamped claims carry the PV controller's annotation when they are made.
-	Stamped bool
 	// Class is the class of an example that scripts/deploy.sh applies.
 	Class string
 	// Tuned raises the provisioner's own limits. Without it, it runs as its users get it.
@@ -82,14 +80,12 @@ var Rows = []Row{
 	{Name: "floor", Title: "floor: PVs pre-bound by a loop", Kind: Floor},
 	{Name: "jobs", Title: "bare Jobs (no PV)", Kind: Jobs},
 	{Name: "ceiling", Title: "ceiling: one request a claim, annotation awaited", Kind: Ceiling},
-	{Name: "ceiling-stamped", Title: "ceiling, claims stamped", Kind: Ceiling, Stamped: true},
 	{Name: "csi", Title: "csi external-provisioner, tuned", Kind: CSI, Tuned: true},
 	{Name: "library", Title: "sig-storage library, tuned", Kind: Library, Tuned: true},
 	{Name: "local-path", Title: "local-path-provisioner, tuned", Kind: LocalPath, Tuned: true},
 	{Name: "ours-1", Title: "ours, batch 1", Kind: Ours, Batch: 1, MaxParallel: 200, Tuned: true},
 	{Name: "ours-16", Title: "ours, batch 16", Kind: Ours, Batch: 16, MaxParallel: 4, Tuned: true},
 	{Name: "ours-64", Title: "ours, batch 64", Kind: Ours, Batch: 64, MaxParallel: 1, Tuned: true},
-	{Name: "ours-64-stamped", Title: "ours, batch 64, claims stamped", Kind: Ours, Batch: 64, MaxParallel: 1, Stamped: true, Tuned: true},
 	{Name: "csi-default", Title: "csi external-provisioner, defaults", Kind: CSI},
 	{Name: "library-default", Title: "sig-storage library, defaults", Kind: Library},
 	{Name: "local-path-default", Title: "local-path-provisioner, defaults", Kind: LocalPath},
@@ -154,7 +150,7 @@ func (c Cell) File() string {
 const runs = 3
 
 // compared are the rows on which the comparisons rest.
-var compared = []string{"csi", "ours-64", "ours-64-stamped"}
+var compared = []string{"csi", "ours-64"}
 
 // again returns the further runs of those cells, each after one of all the others.
 func again(cells []Cell) []Cell {

@@ -61,10 +61,7 @@ const deletesAsFast = 1 / 1.3
 
 var comparisons = []comparison{
 	{column: plan.Stock, row: "ours-64", factor: 0.97, other: "csi", must: true},
-	{column: plan.Stock, row: "ours-64-stamped", factor: 1.2, other: "csi", must: true},
 	{column: plan.Raised, row: "ours-64", factor: 0.9, other: "csi", must: true},
-	{column: plan.Raised, row: "ours-64-stamped", factor: 1.15, other: "csi", must: true},
-	{column: plan.Max, row: "ours-64-stamped", factor: 1.15, other: "csi", must: true},
 	{column: plan.Stock, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
 	{column: plan.Raised, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
 	{column: plan.Max, row: "ours-64", factor: deletesAsFast, other: "csi", deletion: true, must: true},
@@ -72,9 +69,6 @@ var comparisons = []comparison{
 	{column: plan.Stock, row: "ours-64", factor: 0.9, other: "ceiling"},
 	{column: plan.Raised, row: "ours-64", factor: 0.9, other: "ceiling"},
 	{column: plan.Max, row: "ours-64", factor: 0.9, other: "ceiling"},
-	{column: plan.Stock, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
-	{column: plan.Raised, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
-	{column: plan.Max, row: "ours-64-stamped", factor: 0.9, other: "ceiling-stamped"},
 }
 
 func (c comparison) target(r Results) Target {
