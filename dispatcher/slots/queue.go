@@ -180,19 +180,88 @@ func (q *Queue) Take(group string, load Load, most int) []Waiter {
 
 // choose chooses at most so many waiters of those that fit. One may no longer fit after onChosen.
 func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool, onChosen func(*Waiter)) []Waiter {
-	if most <= 0 {
-		return nil
-	}
-	next, chosen := newTurns(load, q.flows, fits), []Waiter(nil)
+	turns, chosen := turnsOf(q.flows, load), []Waiter(nil)
 	for len(chosen) < most {
-		w := next.next()
-		if w == nil {
+		turns = slices.DeleteFunc(turns, func(t *turn) bool {
+			for len(t.waiting) > 0 && !fits(t.waiting[0]) {
+				t.waiting = t.waiting[1:]
+			}
+			return len(t.waiting) == 0
+		})
+		if len(turns) == 0 {
 			break
 		}
+		next := slices.MinFunc(turns, (*turn).compare)
+		w := next.waiting[0]
+		next.waiting = next.waiting[1:]
+		next.flow.running++
+		next.namespace.running++
 		chosen = append(chosen, *w)
 		onChosen(w)
 	}
 	return chosen
 }
 
-func compare(a, b *Waiter) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) }
+// share is what a flow or a namespace has of the slots, and when it was last served.
+type share struct {
+	running int
+	served  time.Time
+}
+
+func (s *share) compare(other *share) int {
+	if c := cmp.Compare(s.running, other.running); c != 0 {
+		return c
+	}
+	return s.served.Compare(other.served)
+}
+
+// turn is a flow that has waiters, while slots are assigned. The flows of a namespace have its share in common.
+type turn struct {
+	waiting   []*Waiter // the next one first
+	flow      share
+	namespace *share
+}
+
+// compare compares when the next waiters of two flows get a slot. Among many flows most comparisons end with the first one.
+func (t *turn) compare(other *turn) int {
+	if c := t.namespace.compare(other.namespace); c != 0 {
+		return c
+	}
+	if c := t.flow.compare(&other.flow); c != 0 {
+		return c
+	}
+	return compare(t.waiting[0], other.waiting[0])
+}
+
+// turnsOf returns a turn for each flow.
+func turnsOf(flows map[Flow][]*Waiter, load Load) []*turn {
+	namespaces := make(map[string]*share, len(load.Served))
+	of := func(namespace string) *share {
+		s := namespaces[namespace]
+		if s == nil {
+			s = &share{}
+			namespaces[namespace] = s
+		}
+		return s
+	}
+	for flow, n := range load.Running {
+		of(flow.Namespace).running += n
+	}
+	for flow, at := range load.Served {
+		if s := of(flow.Namespace); at.After(s.served) {
+			s.served = at
+		}
+	}
+	out := make([]*turn, 0, len(flows))
+	for flow, waiting := range flows {
+		out = append(out, &turn{waiting, share{load.Running[flow], load.Served[flow]}, of(flow.Namespace)})
+	}
+	return out
+}
+
+func compare(a, b *Waiter) int {
+	if c := a.Since.Compare(b.Since); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.UID, b.UID)
+}
