@@ -27,18 +27,31 @@ type groupKey struct {
 	group string
 }
 
-// quotas returns how many slots each group of a queue may be assigned now: one for each Job that its waiters fill and,
-// unless the group is paced, one for the others. Waiters that share no Job have no quota.
-func (s *Slots) quotas(at ClassKey, queue *Queue) map[string]int {
-	out := map[string]int{}
-	for group, g := range queue.groups {
-		left := max(0, g.waiting-s.assignedTo(groupKey{at, group})*(g.batch-1)) // the others share a Job that is about to be launched
-		out[group] = left / g.batch
-		if _, isPaced := s.paced[groupKey{at, group}]; left%g.batch > 0 && !isPaced {
-			out[group]++
+// quotas returns how many slots may be assigned now to the peers of each kind that wait in a queue.
+func (s *Slots) quotas(at ClassKey, queue *Queue) map[peers]int {
+	out := map[peers]int{}
+	for of, n := range queue.peers {
+		switch {
+		case of.group != "":
+			out[of] = s.quotaOf(groupKey{at, of.group}, n)
+		case s.isStarting(at, of.behind):
+			out[of] = 0
+		default:
+			out[of] = 1
 		}
 	}
 	return out
+}
+
+// quotaOf returns how many slots a group may be assigned now: one for each Job that its waiters fill and, unless the group is
+// paced, one for the others.
+func (s *Slots) quotaOf(key groupKey, n counted) int {
+	left := max(0, n.waiting-s.assignedTo(key)*(n.batch-1)) // the others share a Job that is about to be launched
+	quota := left / n.batch
+	if _, isPaced := s.paced[key]; left%n.batch > 0 && !isPaced {
+		quota++
+	}
+	return quota
 }
 
 // assignedTo returns how many UIDs of a group have been assigned a slot and are not launched yet.

@@ -29,7 +29,7 @@ type Waiter struct {
 	Group string
 	Batch int
 	// Start is what its run would start with. Behind is set if another Job with the same cannot start, and its own
-	// could not either.
+	// could not either: of those behind one start one is chosen at a time.
 	Start  Start
 	Behind bool
 }
@@ -37,10 +37,6 @@ type Waiter struct {
 // Start is what decides whether a run can start: its config revision, "namespace/name", and its nodes, as its Job names
 // them.
 type Start struct{ Revision, Nodes string }
-
-func (s Start) compare(other Start) int {
-	return cmp.Or(cmp.Compare(s.Revision, other.Revision), cmp.Compare(s.Nodes, other.Nodes))
-}
 
 // Load is what a class runs now, and when each flow was last served, as far as its Jobs still show it.
 type Load struct {
@@ -59,19 +55,33 @@ func (l Load) Busy() int {
 
 // Queue holds the waiters for a slot of one class, each flow in order.
 type Queue struct {
-	flows  map[Flow][]*Waiter
-	at     map[string]*Waiter // by UID
-	groups map[string]group
+	flows map[Flow][]*Waiter
+	at    map[string]*Waiter // by UID
+	peers map[peers]counted
 }
 
-// group is how many of a group wait, and how many can share a Job.
-type group struct{ waiting, batch int }
+// peers are the waiters that have a quota in common: those of a group or, of those that wait behind a Job that cannot start,
+// those with its start. A waiter without peers has no quota.
+type peers struct {
+	group  string
+	behind Start
+}
+
+func (w *Waiter) peers() peers {
+	if w.Behind {
+		return peers{behind: w.Start}
+	}
+	return peers{group: w.Group}
+}
+
+// counted is how many peers wait, and how many of them can share a Job.
+type counted struct{ waiting, batch int }
 
 // Add adds a waiter. One that waits already is moved to its new place.
 func (q *Queue) Add(w Waiter) {
 	q.Remove(w.UID)
 	if q.at == nil {
-		q.flows, q.at, q.groups = map[Flow][]*Waiter{}, map[string]*Waiter{}, map[string]group{}
+		q.flows, q.at, q.peers = map[Flow][]*Waiter{}, map[string]*Waiter{}, map[peers]counted{}
 	}
 	i, _ := slices.BinarySearchFunc(q.flows[w.Flow], &w, compare)
 	q.flows[w.Flow] = slices.Insert(q.flows[w.Flow], i, &w)
@@ -79,15 +89,16 @@ func (q *Queue) Add(w Waiter) {
 	q.count(&w, 1)
 }
 
-// count counts a waiter in its group, or no longer.
+// count counts a waiter among its peers, or no longer.
 func (q *Queue) count(w *Waiter, n int) {
-	if w.Group == "" {
+	of := w.peers()
+	if of == (peers{}) {
 		return
 	}
-	if n += q.groups[w.Group].waiting; n > 0 {
-		q.groups[w.Group] = group{n, max(w.Batch, 1)}
+	if n += q.peers[of].waiting; n > 0 {
+		q.peers[of] = counted{n, max(w.Batch, 1)}
 	} else {
-		delete(q.groups, w.Group)
+		delete(q.peers, of)
 	}
 }
 
@@ -138,40 +149,40 @@ func (q *Queue) Limit() int {
 
 // Next chooses the waiters that get the free slots. The namespace that runs least comes first or, of those that run
 // the same, the one that was served longest ago. Within it the verb is chosen in the same way, and then the waiter
-// that has waited longest. Of a group that has a quota, no more are chosen. The same arguments always give the same answer.
-func (q *Queue) Next(load Load, free int, quotas map[string]int) []Waiter {
+// that has waited longest. Of peers that have a quota, no more are chosen. The same arguments always give the same answer.
+func (q *Queue) Next(load Load, free int, quotas map[peers]int) []Waiter {
 	if q.isHeld(quotas) {
 		return nil
 	}
 	left := maps.Clone(quotas)
 	return q.choose(load, free, func(w *Waiter) bool {
-		quota, has := left[w.Group]
+		quota, has := left[w.peers()]
 		return !has || quota > 0
 	}, func(w *Waiter) {
-		if left[w.Group] > 0 {
-			left[w.Group]--
+		if of := w.peers(); left[of] > 0 {
+			left[of]--
 		}
 	})
 }
 
-// isHeld reports whether every waiter is of a group whose quota is used up. A burst of one group is that at most times, and is not looked through.
-func (q *Queue) isHeld(quotas map[string]int) bool {
+// isHeld reports whether the quotas of all waiters are used up. A burst of one group is held at most times, and is not looked through.
+func (q *Queue) isHeld(quotas map[peers]int) bool {
 	held := 0
-	for group, quota := range quotas {
+	for of, quota := range quotas {
 		if quota == 0 {
-			held += q.groups[group].waiting
+			held += q.peers[of].waiting
 		}
 	}
 	return held == q.Len()
 }
 
 // Take chooses the waiters of a group that share a Job that is about to start, in the order of Next, and removes them
-// from the queue.
-func (q *Queue) Take(group string, load Load, most int) []Waiter {
+// from the queue. Those behind a Job that cannot start are left, unless the first one of the Job was one of them.
+func (q *Queue) Take(group string, behind bool, load Load, most int) []Waiter {
 	if group == "" {
 		return nil
 	}
-	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group }, func(*Waiter) {})
+	chosen := q.choose(load, most, func(w *Waiter) bool { return w.Group == group && (behind || !w.Behind) }, func(*Waiter) {})
 	for _, w := range chosen {
 		q.Remove(w.UID)
 	}
@@ -180,18 +191,18 @@ func (q *Queue) Take(group string, load Load, most int) []Waiter {
 
 // choose chooses at most so many waiters of those that fit. One may no longer fit after onChosen.
 func (q *Queue) choose(load Load, most int, fits func(*Waiter) bool, onChosen func(*Waiter)) []Waiter {
-	turns, chosen := turnsOf(q.flows, load), []Waiter(nil)
+	all, chosen := candidatesOf(q.flows, load), []Waiter(nil)
 	for len(chosen) < most {
-		turns = slices.DeleteFunc(turns, func(t *turn) bool {
+		all = slices.DeleteFunc(all, func(t *candidate) bool {
 			for len(t.waiting) > 0 && !fits(t.waiting[0]) {
 				t.waiting = t.waiting[1:]
 			}
 			return len(t.waiting) == 0
 		})
-		if len(turns) == 0 {
+		if len(all) == 0 {
 			break
 		}
-		next := slices.MinFunc(turns, (*turn).compare)
+		next := slices.MinFunc(all, (*candidate).compare)
 		w := next.waiting[0]
 		next.waiting = next.waiting[1:]
 		next.flow.running++
@@ -215,15 +226,15 @@ func (s *share) compare(other *share) int {
 	return s.served.Compare(other.served)
 }
 
-// turn is a flow that has waiters, while slots are assigned. The flows of a namespace have its share in common.
-type turn struct {
+// candidate is a flow that has waiters, while slots are assigned. The flows of a namespace have its share in common.
+type candidate struct {
 	waiting   []*Waiter // the next one first
 	flow      share
 	namespace *share
 }
 
 // compare compares when the next waiters of two flows get a slot. Among many flows most comparisons end with the first one.
-func (t *turn) compare(other *turn) int {
+func (t *candidate) compare(other *candidate) int {
 	if c := t.namespace.compare(other.namespace); c != 0 {
 		return c
 	}
@@ -233,8 +244,8 @@ func (t *turn) compare(other *turn) int {
 	return compare(t.waiting[0], other.waiting[0])
 }
 
-// turnsOf returns a turn for each flow.
-func turnsOf(flows map[Flow][]*Waiter, load Load) []*turn {
+// candidatesOf returns the flows that have waiters.
+func candidatesOf(flows map[Flow][]*Waiter, load Load) []*candidate {
 	namespaces := make(map[string]*share, len(load.Served))
 	of := func(namespace string) *share {
 		s := namespaces[namespace]
@@ -252,9 +263,9 @@ func turnsOf(flows map[Flow][]*Waiter, load Load) []*turn {
 			s.served = at
 		}
 	}
-	out := make([]*turn, 0, len(flows))
+	out := make([]*candidate, 0, len(flows))
 	for flow, waiting := range flows {
-		out = append(out, &turn{waiting, share{load.Running[flow], load.Served[flow]}, of(flow.Namespace)})
+		out = append(out, &candidate{waiting, share{load.Running[flow], load.Served[flow]}, of(flow.Namespace)})
 	}
 	return out
 }

@@ -163,13 +163,13 @@ func TestNoNamespaceFallsBehind(t *testing.T) {
 	}
 }
 
-// grouped parses "group namespace UID" for each waiter, "-" for no group.
+// grouped parses "group namespace UID" for each waiter, "-" for no group. One with "!" waits behind a Job that cannot start.
 func grouped(texts ...string) *slots.Queue {
 	queue := &slots.Queue{}
 	for i, text := range texts {
 		group, rest, _ := strings.Cut(text, " ")
 		w := waiter(rest, i)
-		w.Group = strings.Trim(group, "-")
+		w.Group, w.Behind = strings.Trim(group, "-!"), strings.HasSuffix(group, "!")
 		queue.Add(w)
 	}
 	return queue
@@ -180,6 +180,7 @@ func TestTakeChoosesWaitersOfTheGroup(t *testing.T) {
 		waiting []string // "group namespace UID", "-" for no group
 		running map[string]int
 		group   string
+		behind  bool
 		most    int
 		want    string
 		left    int
@@ -194,6 +195,8 @@ func TestTakeChoosesWaitersOfTheGroup(t *testing.T) {
 		"the one that runs nothing comes first": {
 			waiting: []string{"g a 1", "g a 2", "g b 3"}, running: map[string]int{"a": 2}, group: "g", most: 2, want: "3 1", left: 1,
 		},
+		"not those behind a Job that cannot start": {waiting: []string{"g! a 1", "g a 2"}, group: "g", most: 5, want: "2", left: 1},
+		"those as well where the first is of them": {waiting: []string{"g! a 1", "g a 2"}, group: "g", behind: true, most: 5, want: "1 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queue := grouped(test.waiting...)
@@ -201,7 +204,7 @@ func TestTakeChoosesWaitersOfTheGroup(t *testing.T) {
 			for text, n := range test.running {
 				load.Running[flow(text)] = n
 			}
-			got := queue.Take(test.group, load, test.most)
+			got := queue.Take(test.group, test.behind, load, test.most)
 			if chosen(got) != test.want || queue.Len() != test.left {
 				t.Errorf("took %q and left %d, want %q and %d", chosen(got), queue.Len(), test.want, test.left)
 			}

@@ -45,6 +45,8 @@ type Assignment struct {
 	flow  Flow
 	start Start
 	group string
+	// behind is set if the UID waited behind a Job that could not start.
+	behind bool
 }
 
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
@@ -57,7 +59,6 @@ type Slots struct {
 
 	mu       sync.Mutex
 	queues   map[ClassKey]*Queue
-	parked   map[ClassKey]map[Start]*parked
 	served   map[ClassKey]map[Flow]time.Time
 	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
 	assigned map[types.UID]*Assignment
@@ -75,7 +76,7 @@ type Slots struct {
 func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(types.UID)) *Slots {
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
-		queues: map[ClassKey]*Queue{}, parked: map[ClassKey]map[Start]*parked{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
+		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
 		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, existing: map[string]time.Time{}, joined: map[types.UID]types.UID{},
 		paced: map[groupKey]paced{},
 	}
@@ -96,11 +97,6 @@ func (s *Slots) Begin(uid types.UID) *Assignment {
 	defer s.mu.Unlock()
 	for _, queue := range s.queues {
 		queue.Remove(string(uid))
-	}
-	for _, starts := range s.parked {
-		for _, p := range starts {
-			p.waiting.Remove(string(uid))
-		}
 	}
 	return s.assigned[uid]
 }
@@ -129,7 +125,7 @@ func (s *Slots) waitsOrHasSlot(uid types.UID) bool {
 			return true
 		}
 	}
-	return s.assigned[uid] != nil || s.isParked(uid)
+	return s.assigned[uid] != nil
 }
 
 // revoke takes back a slot that a UID had, and reports whether it was still unused.
@@ -156,27 +152,17 @@ func (s *Slots) addWaiter(at ClassKey, w Waiter) {
 	if s.joined[types.UID(w.UID)] != "" {
 		return // it gets that Job, or is enqueued
 	}
-	if w.Behind {
-		s.park(at, w)
-	} else {
-		s.queueOf(at).Add(w)
-		s.endPaceWhenQuiet(at, w)
-	}
-}
-
-// queueOf returns the queue of a class.
-func (s *Slots) queueOf(at ClassKey) *Queue {
 	if s.queues[at] == nil {
 		s.queues[at] = &Queue{}
 	}
-	return s.queues[at]
+	s.queues[at].Add(w)
+	s.endPaceWhenQuiet(at, w)
 }
 
 // Assign assigns the free slots of a class to the next waiters, and enqueues those and no others.
 func (s *Slots) Assign(at ClassKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unpark(at)
 	queue := s.queues[at]
 	if queue == nil || queue.Len() == 0 {
 		return
@@ -184,7 +170,7 @@ func (s *Slots) Assign(at ClassKey) {
 	load := s.load(at)
 	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
 		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start, w.Group}
+		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start, w.Group, w.Behind}
 		if w.Group != "" {
 			s.startPace(at, w)
 		}
@@ -278,8 +264,7 @@ func (s *Slots) Forget(job *batchv1.Job) {
 }
 
 // Join removes the next waiters of a group from their queue, to be launched with another UID. Until Dismiss they are
-// assigned no slot of their own, since a UID has one Job at a time.
-// by is that other UID.
+// assigned no slot of their own, since a UID has one Job at a time. by is that other UID.
 func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +272,8 @@ func (s *Slots) Join(by types.UID, at ClassKey, group string, most int) []types.
 	if queue == nil {
 		return nil
 	}
-	var out []types.UID
-	for _, w := range queue.Take(group, s.load(at), most) {
+	first, out := s.assigned[by], []types.UID(nil)
+	for _, w := range queue.Take(group, first != nil && first.behind, s.load(at), most) {
 		s.joined[types.UID(w.UID)] = by
 		out = append(out, types.UID(w.UID))
 	}
@@ -321,16 +306,6 @@ func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
 	out := map[ClassKey]map[Flow]int{}
 	for at, queue := range s.queues {
 		out[at] = queue.Flows()
-	}
-	for at, starts := range s.parked {
-		if out[at] == nil {
-			out[at] = map[Flow]int{}
-		}
-		for _, p := range starts {
-			for flow, n := range p.waiting.Flows() {
-				out[at][flow] += n
-			}
-		}
 	}
 	return out
 }

@@ -170,10 +170,8 @@ func TestASlotOfAJobThatExistsIsKeptUntilTheCacheShowsIt(t *testing.T) {
 	}
 }
 
-// Waiters behind a Job that cannot start wait for slots again one by one, then two by two, as long as all start.
+// Each is launched when the one before has started.
 func TestWaitersBehindTheProbeFollowOneByOne(t *testing.T) {
-	probe, pod := jobOf("probe"), podOf("probe", corev1.PodStatus{Phase: corev1.PodPending})
-	s, _, enqueued := slotsWith(t, probe, pod)
 	behind := func(s *Slots) {
 		for i := range 10 {
 			w := waiting(fmt.Sprint(i), 20)
@@ -181,38 +179,30 @@ func TestWaitersBehindTheProbeFollowOneByOne(t *testing.T) {
 			s.Await(class, w)
 		}
 	}
-	behind(s)
-	if s.Assign(class); len(*enqueued) != 0 {
+	probe, pod := jobOf("probe"), podOf("probe", corev1.PodStatus{Phase: corev1.PodPending})
+	s, _, enqueued := slotsWith(t, probe, pod)
+	if behind(s); len(*enqueued) != 0 {
 		t.Fatalf("%v are launched, and the first cannot start", *enqueued)
 	}
 	if n := s.Waiting()[class][Flow{"app", contract.Provision}]; n != 10 || !s.waitsOrHasSlot("3") {
 		t.Errorf("%d wait, want 10", n)
 	}
-	s.Begin("3")
-	if s.waitsOrHasSlot("3") {
-		t.Error("one waits while it is reconciled")
+	if s.Await(class, waiting("new", 20)); len(*enqueued) != 1 {
+		t.Error("one that is not behind the probe is not launched")
 	}
 
 	s, _, enqueued = slotsWith(t)
-	s.parked[class] = map[Start]*parked{start: {most: 1}}
-	for i := range 10 {
-		s.parked[class][start].waiting.Add(waiting(fmt.Sprint(i), 20))
-	}
-	for _, want := range []int{1, 3, 7, 10} {
-		if s.Assign(class); len(*enqueued) != want {
-			t.Fatalf("%d are launched, want %d", len(*enqueued), want)
+	behind(s)
+	for n := 1; n <= 10; n++ {
+		if s.Assign(class); len(*enqueued) != n {
+			t.Fatalf("%d are launched, want %d", len(*enqueued), n)
 		}
-		if s.Assign(class); len(*enqueued) != want {
-			t.Fatalf("%d are launched before the %d have started", len(*enqueued), want)
+		if s.Assign(class); len(*enqueued) != n {
+			t.Fatalf("%d are launched before the %d have started", len(*enqueued), n)
 		}
-		for _, uid := range *enqueued {
-			if s.Begin(types.UID(uid)) != nil {
-				s.Use(types.UID(uid), jobOf(uid))
-				s.Observe(jobOf(uid))
-			}
-		}
-	}
-	if len(s.parked[class]) != 0 {
-		t.Error("an empty group is kept")
+		uid := (*enqueued)[n-1]
+		s.Begin(types.UID(uid))
+		s.Use(types.UID(uid), jobOf(uid))
+		s.Observe(jobOf(uid))
 	}
 }

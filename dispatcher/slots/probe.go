@@ -1,0 +1,28 @@
+package slots
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Waiters behind the probe, a Job with their start that cannot start, follow one by one: each when no run with that start
+// is still to start. If all were launched at once, and there was room for one, all others would have to be cancelled.
+
+// isStarting reports whether a run with a start is about to be launched, or has not started yet.
+func (s *Slots) isStarting(at ClassKey, start Start) bool {
+	for _, all := range []iter.Seq[*Assignment]{maps.Values(s.assigned), maps.Values(s.launched)} {
+		for a := range all {
+			if a.ClassKey == at && a.start == start {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(s.caches.StartingLike(start.Revision, start.Nodes), func(job *batchv1.Job) bool {
+		return KeyOfJob(job) == at && s.HoldsSlot(job) && !runs.HasStarted(s.caches.PodsOf(job))
+	})
+}
