@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -21,7 +22,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/queue"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
@@ -59,8 +59,9 @@ type Options struct {
 	AheadOfBinder bool
 	// Workers is how many UIDs are reconciled in parallel.
 	Workers int
-	// Steps decides how the queues move on in a simulation. It is nil elsewhere.
-	Steps queue.Steps
+	// Claims and Revisions are the queues of UIDs and of config revisions that are to be reconciled. Nil means new ones.
+	Claims    workqueue.TypedDelayingInterface[types.UID]
+	Revisions workqueue.TypedDelayingInterface[string]
 }
 
 // Controller provisions for every claim of every storage class that names its provisioner.
@@ -74,9 +75,9 @@ type Controller struct {
 	observer *observe.Observer
 	actor    *act.Actor
 
-	queue queue.Queue[types.UID]
+	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
-	revisions queue.Queue[string]
+	revisions workqueue.TypedRateLimitingInterface[string]
 	hints     hints
 	// leading is set in the replica that reconciles. The others only fill their caches, and enqueue nothing.
 	leading atomic.Bool
@@ -93,8 +94,8 @@ type Controller struct {
 func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.WithTickerAndDelayedExecution, opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, clock: clk, series: series.New(), unserved: map[string]bool{},
-		queue:     queue.New[types.UID]("claims", 50*time.Millisecond, clk, opts.Steps),
-		revisions: queue.New[string]("revisions", time.Second, clk, opts.Steps),
+		queue:     newQueue("claims", 50*time.Millisecond, clk, opts.Claims),
+		revisions: newQueue("revisions", time.Second, clk, opts.Revisions),
 	}
 	caches, err := cluster.New(client, opts.Namespaces, opts.Grants, c.handlers())
 	if err != nil {
@@ -111,6 +112,15 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
+}
+
+// longestPause is the longest pause before an item of a queue that failed comes again.
+const longestPause = time.Minute
+
+// newQueue returns a queue. An item that has failed comes again after a pause of first, which doubles each time.
+func newQueue[T comparable](name string, first time.Duration, clk clock.WithTicker, queue workqueue.TypedDelayingInterface[T]) workqueue.TypedRateLimitingInterface[T] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, longestPause),
+		workqueue.TypedRateLimitingQueueConfig[T]{Name: name, Clock: clk, DelayingQueue: queue})
 }
 
 // Start fills the caches, leader or not, so that a new leader loses no time. It returns when they are filled or ctx
@@ -159,7 +169,7 @@ func (c *Controller) Run(ctx context.Context) {
 
 // processNext reconciles the next UID of the queue. It returns false when the queue is shut down.
 func (c *Controller) processNext(ctx context.Context) bool {
-	uid, quit := c.queue.Take(ctx)
+	uid, quit := c.queue.Get()
 	if quit {
 		return false
 	}

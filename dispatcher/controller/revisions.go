@@ -12,7 +12,7 @@ import (
 
 // processNextRevision reconciles the next config revision of its queue. It returns false when the queue is shut down.
 func (c *Controller) processNextRevision(ctx context.Context) bool {
-	name, quit := c.revisions.Take(ctx)
+	name, quit := c.revisions.Get()
 	if quit {
 		return false
 	}

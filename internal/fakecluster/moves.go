@@ -2,11 +2,8 @@ package fakecluster
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -17,7 +14,7 @@ type Move struct {
 }
 
 // Step makes the cluster one that is stepped through: nothing moves but by Moves, and time only when the test sleeps. It must be called before any process
-// starts, and what a process runs must call Await before each item of a queue, and Pick which it is. pick returns one of n, from 0.
+// starts, and what a process runs must take what it reconciles from queues of NewQueue. pick returns one of n, from 0.
 func (c *Cluster) Step(pick func(n int) int) { c.Server.stepped, c.pick = true, pick }
 
 // Moves returns what can happen next, always in the same order: what a watch of a process brings next, the next item that a process reconciles, and what is
@@ -63,52 +60,6 @@ func (p *Process) DieAfter(writes int64) { p.lastWrite = p.writes.Load() + write
 
 // IsDead reports whether the process was killed. It is to be ended.
 func (p *Process) IsDead() bool { return p.killed() }
-
-// Await waits until a move lets an item of a queue be reconciled, or ctx ends. waiting returns how many items there are.
-func (p *Process) Await(ctx context.Context, queue string, waiting func() int) {
-	select {
-	case <-p.waits.begin(queue, waiting):
-	case <-ctx.Done():
-	}
-}
-
-// Pick returns which of n items of a queue comes next.
-func (p *Process) Pick(n int) int { return p.pick(n) }
-
-// waits are the queues of which the next item is awaited, by name.
-type waits struct {
-	mu     sync.Mutex
-	queues map[string]wait
-}
-
-type wait struct {
-	waiting func() int
-	over    chan struct{}
-}
-
-func (w *waits) begin(queue string, waiting func() int) <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queues == nil {
-		w.queues = map[string]wait{}
-	}
-	w.queues[queue] = wait{waiting, make(chan struct{})}
-	return w.queues[queue].over
-}
-
-// ready returns the queues that have an item.
-func (w *waits) ready() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.queues)), func(queue string) bool { return w.queues[queue].waiting() == 0 })
-}
-
-func (w *waits) end(queue string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.queues[queue].over)
-	delete(w.queues, queue)
-}
 
 // watchesOf returns the watches of a process, in an order that does not depend on which began first.
 func (s *Server) watchesOf(p *Process) []*cursor {

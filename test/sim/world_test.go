@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 
@@ -117,7 +118,8 @@ const kubeAPI = "https://10.0.0.1"
 func (w *world) newDispatcher(p *fakecluster.Process) (fakecluster.Dispatcher, error) {
 	return controller.New(p.Client, p.Events, p.Clock, controller.Options{
 		Provisioner: contract.ProvisionerName, Namespaces: []string{fakecluster.ConfigNamespace, further}, MissingIn: w.missingIn, Allowed: jobs.Allowances{},
-		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true, Steps: p,
+		KubeAPI: kubeAPI, Workers: 1, AheadOfBinder: true,
+		Claims: fakecluster.NewQueue[types.UID](p, "claims"), Revisions: fakecluster.NewQueue[string](p, "revisions"),
 	})
 }
 
