@@ -68,7 +68,7 @@ func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{ObjectMeta: cutMeta(&claim.ObjectMeta), Spec: cutClaimSpec(claim.Spec), Status: cutClaimStatus(claim.Status)}
 	out.Namespace, out.Finalizers = shareText(claim.Namespace), nil
 	if size := len(strings.Join(claim.Finalizers, "")); size <= maxFinalizers {
-		out.Finalizers = shareAll(&finalizers, claim.Finalizers)
+		out.Finalizers = shareAll(claim.Finalizers)
 	}
 	out.Annotations = map[string]string{}
 	keepRead(out, claim, readOfBound)
@@ -84,7 +84,7 @@ func Claim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 // often an access mode is named.
 func cutClaimSpec(s corev1.PersistentVolumeClaimSpec) corev1.PersistentVolumeClaimSpec {
 	s.VolumeName = jobs.Abridge(s.VolumeName)
-	s.AccessModes = shareAll(&modes, jobs.Modes(s.AccessModes))
+	s.AccessModes = shareAll(jobs.Modes(s.AccessModes))
 	s.Resources = corev1.VolumeResourceRequirements{Requests: shareSize(s.Resources.Requests)}
 	if s.Selector != nil {
 		s.Selector = &metav1.LabelSelector{}
