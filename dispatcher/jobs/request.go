@@ -43,7 +43,7 @@ func Request(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 		ReclaimPolicy: cfg.Source.Reclaim,
 		Properties:    cfg.Properties,
 	}
-	r.Labels, r.Annotations = carriedText(claim)
+	r.Labels, r.Annotations, _ = TextOf(claim)
 	r.AllowedTopologies = allowedTopologies(class)
 	if name := claim.Spec.VolumeAttributesClassName; name != nil {
 		r.AttributesClass = *name
@@ -68,15 +68,14 @@ func allowedTopologies(class *storagev1.StorageClass) []map[string][]string {
 const hashVersion = "3"
 
 // Hash returns a hash of what a claim asks for: its spec, what the class says beside its parameters, and those labels and annotations of
-// the claim that the config's request-keys name, where TextOf has them. Everything else may be written by controllers at any time: an annotation that
+// the claim that the config's request-keys name, if the request carries any. Everything else may be written by controllers at any time: an annotation that
 // was renewed every ten seconds once was a new request each time. Parameters are part of the config revision. A claim's name, namespace and UID never change:
 // without them, the claims of a batch that ask for the same have one hash, which stands on their Job once.
-func Hash(r contract.Request, claim *corev1.PersistentVolumeClaim, requestKeys []string) string {
+func Hash(r contract.Request, requestKeys []string) string {
 	r.SelectedNode, r.SelectedZone, r.SelectedTopology, r.Undo, r.Properties = "", "", nil, false, nil
 	r.Username, r.Group = "", ""
 	r.UID, r.PVName, r.Namespace, r.Name = "", "", "", ""
-	text := TextOf(claim)
-	r.Labels, r.Annotations = only(text.Labels, requestKeys), only(text.Annotations, requestKeys)
+	r.Labels, r.Annotations = only(r.Labels, requestKeys), only(r.Annotations, requestKeys)
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // strings, numbers and maps of strings: cannot fail

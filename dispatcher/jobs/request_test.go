@@ -85,7 +85,7 @@ func TestHashIsOfWhatTheClaimAsksFor(t *testing.T) {
 	cfg := fixture.Config(t, "Retain", nil)
 	hash := func(changes ...func(*corev1.PersistentVolumeClaim)) string {
 		claim := fixture.Claim(changes...)
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), cfg), claim, []string{"example.com/tier", "replicas"})
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), cfg), []string{"example.com/tier", "replicas"})
 	}
 	base := hash()
 	for what, change := range map[string]func(*corev1.PersistentVolumeClaim){
@@ -125,7 +125,7 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 		change(sc)
 		return jobs.Request(fixture.Claim(), sc, fixture.Config(t, "Retain", keys))
 	}
-	hash := func(r contract.Request) string { return jobs.Hash(r, fixture.Claim(), nil) }
+	hash := func(r contract.Request) string { return jobs.Hash(r, nil) }
 	base := hash(request(func(*storagev1.StorageClass) {}, nil))
 	if hash(request(func(sc *storagev1.StorageClass) { sc.MountOptions = []string{"ro"} }, nil)) == base {
 		t.Error("the class's mount options change, the hash does not")
@@ -144,22 +144,11 @@ func TestHashHasTheClassAndNotTheProperties(t *testing.T) {
 	}
 }
 
-// What a request carries of a claim's text is limited, and what it asks for is not.
-func TestHashSeesRequestKeysThatTheRequestHasNoRoomFor(t *testing.T) {
-	hash := func(tier string) string {
-		claim := fixture.Claim(fixture.Annotated("notes", strings.Repeat("x", 5000)), fixture.Annotated("tier", tier))
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, []string{"tier"})
-	}
-	if hash("slow") == hash("fast") {
-		t.Error("the annotation of request-keys changes, the hash does not")
-	}
-}
-
 // The claims of a batch would have a hash each on their Job, which takes the API server's time at each write.
 func TestClaimsThatAskForTheSameHaveOneHash(t *testing.T) {
 	hash := func(options ...func(*corev1.PersistentVolumeClaim)) string {
 		claim := fixture.Claim(options...)
-		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, nil)
+		return jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), nil)
 	}
 	other := func(claim *corev1.PersistentVolumeClaim) {
 		claim.Name, claim.Namespace, claim.UID = "other", "elsewhere", "u2"
@@ -171,7 +160,7 @@ func TestClaimsThatAskForTheSameHaveOneHash(t *testing.T) {
 
 func TestHashesOfDifferentVersionsAreOfTheSameRequest(t *testing.T) {
 	claim := fixture.Claim()
-	today := jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), claim, nil)
+	today := jobs.Hash(jobs.Request(claim, fixture.Class(), config.Config{}), nil)
 	if !strings.HasPrefix(today, "3-") {
 		t.Errorf("the hash %s has another version: is there a test of the upgrade?", today)
 	}

@@ -72,7 +72,7 @@ func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *
 	request := jobs.Request(claim, r.Class, r.Config)
 	request.Source = r.Source
 	r.Target = decide.Target{
-		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, claim, r.Config.RequestKeys), Node: selectedNode(claim, r.Class),
+		Revision: r.Config.Source.Revision(), Hash: jobs.Hash(request, r.Config.RequestKeys), Node: selectedNode(claim, r.Class),
 		RevisionStored: f.isCurrent(r.Config.Source),
 		HasSlot:        f.Slots.IsAssigned(claim.UID, r.Config), MaxAttempts: r.Config.MaxAttempts, Supported: true,
 		NodeSelected: WaitsForNode(r.Class), OnSelectedNode: r.Config.RunOn == config.RunOnSelected,

@@ -68,7 +68,7 @@ func (w *world) plan(j job) jobs.Plan {
 	}
 	switch j.verb {
 	case provision:
-		p.Hash = jobs.Hash(request, claimFor(j.hash, j.node), p.Config.RequestKeys)
+		p.Hash = jobs.Hash(request, p.Config.RequestKeys)
 	case expand:
 		p.Hash = jobs.SizeHash(resource.MustParse(large))
 	case remove, noVerb:
