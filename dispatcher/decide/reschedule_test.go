@@ -196,32 +196,6 @@ func rescheduledClaimLaws(out *broken, v View) {
 	}
 }
 
-// reschedule removes the selected node from the claim.
-func (s *simulation) reschedule() {
-	s.v.Claim, s.unscheduled = ClaimNotOurs, true
-	for i := range s.v.Runs {
-		if r := &s.v.Runs[i]; r.Reschedule == RescheduleAnnounced {
-			r.Reschedule = RescheduleDone
-		}
-	}
-}
-
-// moveScheduler lets the scheduler select a node: the same one again, unless it no longer exists or is excluded. A node that a run
-// waits for comes back when nothing else changes.
-func (s *simulation) moveScheduler() bool {
-	switch {
-	case s.unscheduled && s.v.Claim == ClaimNotOurs:
-		if s.v.Claim, s.unscheduled = ClaimPending, false; s.v.Provision.whyNodeExcluded() != "" {
-			s.v.Provision.MissingNode, s.v.Provision.ExcludedNode, s.v.Provision.Node = "", "", "n3"
-		}
-	case s.v.Delete.Problem == nil && s.v.Delete.MissingNode != "" && s.v.Delete.NodeGonePolicy == config.WaitForNode:
-		s.v.Delete.MissingNode = ""
-	default:
-		return false
-	}
-	return true
-}
-
 // An action that no view leads to would be missing from the walk.
 func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 	seen := map[string]int{}

@@ -161,51 +161,6 @@ func resizedLaws(out *broken, v View) {
 	out.law("resize done although the file system is too small", v.Resize.Node != NodeNothing)
 }
 
-// setCapacity writes the size that a run made on the PV. The volume has the requested size if the run was for that.
-func (s *simulation) setCapacity(r *Run) {
-	r.Grew = false
-	if g := &s.v.Resize; !r.Short && !hasChanged(r, s.v.Expand) && g.Stage.Wanted() {
-		g.Stage = ResizeStored
-	}
-}
-
-// moveNode lets a kubelet expand a file system, or an administrator, who says so.
-func (s *simulation) moveNode() bool {
-	g := &s.v.Resize
-	switch {
-	case g.Stage == ResizeLeftToNode && g.Node == NodeKubelet:
-		*g = Resize{}
-	case g.Stage == ResizeLeftToNode && g.Node == NodeByHand:
-		g.Node = NodeNothing
-	case !s.v.Expand.HasSlot && s.v.Expand.Problem == nil:
-		s.v.Expand.HasSlot = true
-	default:
-		return false
-	}
-	return true
-}
-
-// missingSize returns what an end lacks of a resize, or nothing.
-func missingSize(v View) string {
-	if v.Volume.Released || !v.Volume.Exists || v.Expand.Problem != nil {
-		return ""
-	}
-	for i := range v.Runs {
-		r := &v.Runs[i]
-		switch {
-		case r.Verb != contract.Expand:
-		case hasExhaustedAttempts(r, v.Expand):
-			return ""
-		case r.Held && v.Resize.Stage == ResizeNone:
-			return "the record of an expand is held that nothing needs"
-		}
-	}
-	if v.Resize.Stage != ResizeNone {
-		return "a claim could have its size and does not"
-	}
-	return ""
-}
-
 // An action that no view leads to would be missing from the walk.
 func TestWalkReachesEveryStageOfAResize(t *testing.T) {
 	seen := map[string]int{}
