@@ -10,11 +10,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
@@ -70,45 +68,31 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 	case decide.AwaitSlot:
 		a.awaitSlot(o, d)
 		return Result{}, nil
-	case decide.Launch:
-		return Result{}, a.Launch(ctx, Member{o, d})
 	case decide.AnnounceReschedule:
 		return a.announceReschedule(ctx, o, d)
 	case decide.Reschedule:
 		return Result{}, a.reschedule(ctx, o, d.Why)
-	case decide.Confirm:
-		return a.Confirm(ctx, o, d.Run, o)
 	case decide.Cancel:
-		return Result{}, a.cancelRun(ctx, o.Jobs[d.Run.Name], d.Why)
-	case decide.Waive:
-		return a.waive(ctx, o, d.Run)
+		return a.cancelRun(ctx, o, d)
 	case decide.RemovePodFinalizer:
 		return Result{}, a.removePodFinalizers(ctx, o, d.Run)
 	case decide.NoteRival:
 		return a.noteRival(ctx, o, d)
-	case decide.FreeMisnamed:
-		return Result{}, a.patchPV(ctx, o.Misnamed, "take the finalizer off", patch.WithoutFinalizer(o.Misnamed, contract.FinalizerStorage))
 	case decide.CreatePV:
 		return a.createPV(ctx, o, d.Run)
-	case decide.RecordOutcome:
-		return a.RecordOutcomes(ctx, Ended{o, d})
 	case decide.PublishResult:
 		return a.publishResult(ctx, o, d)
 	case decide.ReleaseRecord:
 		return a.releaseRecord(ctx, o, d)
-	case decide.AddFinalizer:
-		return Result{}, a.addFinalizer(ctx, o.PV)
-	case decide.RemoveFinalizer:
-		return Result{}, a.removeFinalizer(ctx, o, d)
+	case decide.SetFinalizer:
+		return Result{}, a.setFinalizer(ctx, o, d)
 	case decide.DeletePV:
 		return Result{}, a.deletePV(ctx, o.PV)
-	case decide.SetPVCapacity:
-		return Result{}, a.setPVCapacity(ctx, o, d.Run)
-	case decide.SetResizeStatus:
-		return Result{}, a.setResizeStatus(ctx, o, d)
-	default:
-		return Result{}, fmt.Errorf("no way to carry out the action %T", action)
+	case decide.SetResizeStage:
+		return Result{}, a.setResizeStage(ctx, o, d)
+	case decide.Launch, decide.Confirm, decide.RecordOutcome: // the controller carries these out, for all claims of a Job: see its launch, confirm and record
 	}
+	return Result{}, fmt.Errorf("no way to carry out the action %T for one claim", action)
 }
 
 // repeatAfter is when an event about what waits for an administrator is emitted again: the API server deletes events after an hour.
@@ -141,7 +125,7 @@ func saysWhatIsLeft(action decide.Action) bool {
 	switch d := action.(type) { //nolint:gochecksumtype // no other gives up anything
 	case decide.ReleaseRecord:
 		return d.LeftBehind != ""
-	case decide.RemoveFinalizer:
+	case decide.SetFinalizer:
 		return d.LeftBehind != ""
 	default:
 		return false

@@ -128,13 +128,6 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 	return result, err
 }
 
-// waive writes on a Job that serves several claims that this one no longer needs it.
-func (a *Actor) waive(ctx context.Context, o *observe.Observation, run decide.Run) (Result, error) {
-	job := o.Jobs[run.Name]
-	_, result, err := a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
-	return result, err
-}
-
 // announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
 func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) (Result, error) {
 	job := o.Jobs[d.Run.Name]
@@ -146,13 +139,18 @@ func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, 
 	return result, err
 }
 
-// cancelRun cancels a run. The event about one of an audit says why.
-func (a *Actor) cancelRun(ctx context.Context, job *batchv1.Job, why string) error {
-	err := a.cancel(ctx, job)
-	if err == nil && why != "" {
-		a.emit(job, nil, corev1.EventTypeWarning, reason.AuditRefused, why)
+// cancelRun deletes the Job of a run, or writes on it that this claim no longer needs it. The event about one of an audit says why.
+func (a *Actor) cancelRun(ctx context.Context, o *observe.Observation, d decide.Cancel) (Result, error) {
+	job := o.Jobs[d.Run.Name]
+	if d.Waive {
+		_, result, err := a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
+		return result, err
 	}
-	return err
+	err := a.cancel(ctx, job)
+	if err == nil && d.Why != "" {
+		a.emit(job, nil, corev1.EventTypeWarning, reason.AuditRefused, d.Why)
+	}
+	return Result{}, err
 }
 
 // cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as long as the record

@@ -27,16 +27,19 @@ func (a *Actor) patchPV(ctx context.Context, pv *corev1.PersistentVolume, what s
 	return nil
 }
 
-func (a *Actor) addFinalizer(ctx context.Context, pv *corev1.PersistentVolume) error {
-	return a.patchPV(ctx, pv, "put the finalizer on",
-		patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
-}
-
-// removeFinalizer removes our finalizer from a PV, and emits an event if its volume is given up.
-func (a *Actor) removeFinalizer(ctx context.Context, o *observe.Observation, d decide.RemoveFinalizer) error {
-	err := a.patchPV(ctx, o.PV, "take the finalizer off", patch.WithoutFinalizer(o.PV, contract.FinalizerStorage))
+// setFinalizer adds our finalizer to a PV, or removes it and emits an event if its volume is given up.
+func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d decide.SetFinalizer) error {
+	pv := o.PV
+	if d.Misnamed {
+		pv = o.Misnamed
+	}
+	if !d.Remove {
+		return a.patchPV(ctx, pv, "put the finalizer on",
+			patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
+	}
+	err := a.patchPV(ctx, pv, "take the finalizer off", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
 	if err == nil && d.LeftBehind != "" {
-		a.emit(o.PV, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume stays in the storage where it is, since "+d.LeftBehind)
+		a.emit(pv, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume stays in the storage where it is, since "+d.LeftBehind)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 
 // ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV that was to be written.
 func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
-	a.emitRefused(o, o.Jobs[observe.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC accept what the dispatcher writes. "+
+	a.emitRefused(o, o.Jobs[decide.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC accept what the dispatcher writes. "+
 		"It is tried again each minute, and what does not depend on it goes on")
 }
 

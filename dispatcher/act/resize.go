@@ -2,6 +2,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,8 +16,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// setResizeStatus writes on the claim how far its resize is, by Kubernetes' own values.
-func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d decide.SetResizeStatus) (err error) {
+// setResizeStage writes how far a resize is: the size on the PV, everything else on the claim, by Kubernetes' own values.
+func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d decide.SetResizeStage) (err error) {
 	switch d.To {
 	case decide.ResizeInProgress:
 		_, err = a.patchResize(ctx, o, corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimResizing, "")
@@ -27,8 +28,10 @@ func (a *Actor) setResizeStatus(ctx context.Context, o *observe.Observation, d d
 		err = a.leaveToNode(ctx, o)
 	case decide.ResizeNone:
 		err = a.finishResize(ctx, o)
-	case decide.ResizeRequested, decide.ResizeStored: // the claim's user and the PV's capacity say these
-		err = fmt.Errorf("no status of a claim says the stage %d of its resize", d.To)
+	case decide.ResizeStored:
+		err = a.setPVCapacity(ctx, o, d.Run)
+	case decide.ResizeRequested: // the claim's user says this
+		err = errors.New("nobody but its user says that a claim asks for a size")
 	}
 	return err
 }

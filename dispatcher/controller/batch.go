@@ -113,7 +113,7 @@ func (c *Controller) decideMember(ctx context.Context, uid types.UID, group stri
 			m.Launch = launch
 			return m, launch.AnyNode == anyNode && act.GroupOf(m.O, launch.Verb, launch.MayBatch) == group, nil
 		}
-		if status, sets := action.(decide.SetResizeStatus); !sets || status.To != decide.ResizeInProgress {
+		if stage, sets := action.(decide.SetResizeStage); !sets || stage.To != decide.ResizeInProgress {
 			break
 		}
 		if _, err = c.actor.Do(ctx, m.O, action); err != nil {

@@ -31,12 +31,12 @@ func (c *Controller) confirm(ctx context.Context, o *observe.Observation, run de
 		case readiness == decide.Ready:
 			wanted++
 		case run.Verb == contract.Delete:
-			return 0, c.cancel(ctx, o, decide.Cancel{Run: run})
+			return c.cancel(ctx, o, decide.Cancel{Run: run})
 		}
 		members = append(members, member)
 	}
 	if wanted == 0 {
-		return 0, c.cancel(ctx, o, decide.Cancel{Run: run})
+		return c.cancel(ctx, o, decide.Cancel{Run: run})
 	}
 	result, err := c.actor.Confirm(ctx, o, run, members...)
 	c.hints.put(o.UID, result.Hint, c.clock.Now())
@@ -50,14 +50,15 @@ func (c *Controller) recheckBlocked(job *batchv1.Job) time.Duration {
 
 // cancel carries out a Cancel. If the run was gated, the next one of each of its claims is launched later each time: as long as a cache is behind, it
 // would be launched and cancelled again and again.
-func (c *Controller) cancel(ctx context.Context, o *observe.Observation, action decide.Cancel) error {
+func (c *Controller) cancel(ctx context.Context, o *observe.Observation, action decide.Cancel) (time.Duration, error) {
 	if action.Run.Gated {
 		for _, uid := range action.Run.UIDs {
 			c.hints.cancelled(types.UID(uid), c.clock.Now())
 		}
 	}
-	_, err := c.actor.Do(ctx, o, action)
-	return err
+	result, err := c.actor.Do(ctx, o, action)
+	c.hints.put(o.UID, result.Hint, c.clock.Now())
+	return c.hints.recheck(o.UID, c.clock.Now(), result.RequeueAfter), err
 }
 
 // readinessOf observes one of the claims that a gated Job serves, live where the caches do not prove enough.

@@ -214,7 +214,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		case decide.Launch:
 			return writes.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
 		case decide.Cancel:
-			return 0, c.cancel(ctx, o, a)
+			return c.cancel(ctx, o, a)
 		case decide.Confirm:
 			return c.confirm(ctx, o, a.Run)
 		case decide.RecordOutcome:

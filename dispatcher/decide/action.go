@@ -7,10 +7,20 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
-// Action is the one thing to do next. Each action makes at most one write.
+// Action is the one thing to do next. Each action makes at most one write. The methods below are the table of what is to be known of each beside that write.
 //
 //sumtype:decl
-type Action interface{ isAction() }
+type Action interface{ traits() traits }
+
+// traits are what is to be known of an action without carrying it out.
+type traits struct {
+	// run names the run that it is about, if there is one.
+	run string
+	// safe is set if it does no harm when the facts that it was decided on are a little old.
+	safe bool
+	// holdsGate is set if a gated run waits for it. Any other action says that the run is not wanted now.
+	holdsGate bool
+}
 
 // Wait does nothing until something changes, or until a time if there is one.
 type Wait struct {
@@ -89,21 +99,17 @@ type Confirm struct {
 // finds out when it would start. It also deletes one of an audit that may not run.
 type Cancel struct {
 	Run Run
+	// Waive is set if other claims need the run: that this one does not is only written on its Job.
+	Waive bool
 	// Why is what an event says of a Job that an administrator's audit has made.
 	Why string
 }
-
-// Waive writes on a Job that has not started, and that other claims need, that this claim no longer needs it.
-type Waive struct{ Run Run }
 
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
 // NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
 type NoteRival struct{ Run Run }
-
-// FreeMisnamed removes our finalizer from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
-type FreeMisnamed struct{}
 
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
 type CreatePV struct{ Run Run }
@@ -135,11 +141,11 @@ type ReleaseRecord struct {
 	LeftBehind string
 }
 
-// AddFinalizer adds our finalizer to the PV.
-type AddFinalizer struct{}
-
-// RemoveFinalizer removes our finalizer from the PV.
-type RemoveFinalizer struct {
+// SetFinalizer adds our finalizer to the PV, or removes it.
+type SetFinalizer struct {
+	Remove bool
+	// Misnamed is set if it is removed from a PV of the UID under another name. The dispatcher deletes no volume by such a PV.
+	Misnamed bool
 	// LeftBehind says that the volume stays in the storage, and why. It is usually empty.
 	LeftBehind string
 	// NeedsLive is set if the policy is Retain, and the caches do not prove that every provision is on record. An administrator may delete the PV to keep the
@@ -150,61 +156,48 @@ type RemoveFinalizer struct {
 // DeletePV deletes the PV whose volume has been deleted.
 type DeletePV struct{}
 
-// SetPVCapacity writes on the PV how large an expand has made its volume.
-type SetPVCapacity struct{ Run Run }
-
-// SetResizeStatus writes on the claim how far its resize is: ResizeInProgress before the first run for it starts,
-// ResizeInfeasible when Run reported that the volume cannot have that size, ResizeLeftToNode when the volume has the
-// size and its file system does not, ResizeNone when the claim has the size.
-type SetResizeStatus struct {
+// SetResizeStage writes how far a resize is. The PV says ResizeStored, by the size that Run has made its volume. The claim's status says the others:
+// ResizeInProgress before the first run for it starts, ResizeInfeasible when Run reported that the volume cannot have that size, ResizeLeftToNode when the
+// volume has the size and its file system does not, ResizeNone when the claim has the size.
+type SetResizeStage struct {
 	To  ResizeStage
 	Run Run
 }
 
-func (Wait) isAction()               {}
-func (ReportProblem) isAction()      {}
-func (StoreRevision) isAction()      {}
-func (AwaitSlot) isAction()          {}
-func (Launch) isAction()             {}
-func (AnnounceReschedule) isAction() {}
-func (Reschedule) isAction()         {}
-func (Confirm) isAction()            {}
-func (Cancel) isAction()             {}
-func (Waive) isAction()              {}
-func (RemovePodFinalizer) isAction() {}
-func (NoteRival) isAction()          {}
-func (FreeMisnamed) isAction()       {}
-func (CreatePV) isAction()           {}
-func (RecordOutcome) isAction()      {}
-func (PublishResult) isAction()      {}
-func (ReleaseRecord) isAction()      {}
-func (AddFinalizer) isAction()       {}
-func (RemoveFinalizer) isAction()    {}
-func (DeletePV) isAction()           {}
-func (SetResizeStatus) isAction()    {}
-func (SetPVCapacity) isAction()      {}
+func (Wait) traits() traits          { return traits{safe: true} }
+func (ReportProblem) traits() traits { return traits{safe: true} }
+func (StoreRevision) traits() traits { return traits{safe: true, holdsGate: true} }
+func (AwaitSlot) traits() traits     { return traits{safe: true} }
+
+// A Job that is launched on old facts is found out before its gate is removed.
+func (a Launch) traits() traits  { return traits{safe: !a.NeedsLive} }
+func (a Confirm) traits() traits { return traits{run: a.Run.Name, safe: !a.NeedsLive} }
+func (a Cancel) traits() traits  { return traits{run: a.Run.Name} }
+func (a RecordOutcome) traits() traits {
+	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
+}
+func (a RemovePodFinalizer) traits() traits {
+	return traits{run: a.Run.Name, safe: a.Run.Name != "", holdsGate: true}
+}
+func (a PublishResult) traits() traits {
+	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
+}
+func (a ReleaseRecord) traits() traits      { return traits{run: a.Run.Name, holdsGate: true} }
+func (a NoteRival) traits() traits          { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
+func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name} }
+func (Reschedule) traits() traits           { return traits{} }
+func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }
+
+// A finalizer is written on the PV as it was observed, or not at all.
+func (a SetFinalizer) traits() traits {
+	return traits{safe: a.LeftBehind == "" && !a.NeedsLive && !a.Misnamed, holdsGate: !a.Remove || a.Misnamed}
+}
+func (DeletePV) traits() traits         { return traits{} }
+func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, holdsGate: true} }
 
 // IsSafeOnStaleFacts reports whether an action does no harm if the facts that it was decided on are a little old.
 // Every other action is decided again on live facts before it is carried out.
-func IsSafeOnStaleFacts(a Action) bool {
-	switch a := a.(type) {
-	case RemovePodFinalizer:
-		return a.Run.Name != ""
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, AddFinalizer, NoteRival:
-		return true
-	case Launch:
-		return !a.NeedsLive // a Job that is launched on old facts is found out before its gate is removed
-	case Confirm:
-		return !a.NeedsLive
-	case RemoveFinalizer:
-		return a.LeftBehind == "" && !a.NeedsLive // written on the PV as it was observed, or not at all
-	case RecordOutcome:
-		return a.Success
-	case PublishResult:
-		return a.Success
-	case AnnounceReschedule, Reschedule, FreeMisnamed, Cancel, Waive, CreatePV, ReleaseRecord, DeletePV, SetPVCapacity, SetResizeStatus:
-		return false
-	default:
-		return false
-	}
-}
+func IsSafeOnStaleFacts(a Action) bool { return a.traits().safe }
+
+// RunOf returns the name of the run that an action is about, or nothing.
+func RunOf(a Action) string { return a.traits().run }

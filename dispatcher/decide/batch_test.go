@@ -72,8 +72,10 @@ func batchLaws(out *broken, v View, action Action) {
 		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
 		out.law("batched a claim for which something may be in the storage", a.MayBatch && a.Verb == contract.Provision && !a.NothingBefore)
 	case Cancel:
-		out.law("cancelled a Job that another claim of its batch needs", a.Run.Others.Wanted && !a.Run.Stuck.GiveUp && a.Run.Probe == "")
-	case Waive:
+		out.law("cancelled a Job that another claim of its batch needs", !a.Waive && a.Run.Others.Wanted && !a.Run.Stuck.GiveUp && a.Run.Probe == "")
+		if !a.Waive {
+			return
+		}
 		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Stuck.Unstarted && !a.Run.Stuck.NodeLost)
 		out.law("waived twice", a.Run.Waived)
 		out.law("waived a run that no other claim needs", !a.Run.Others.Wanted)
@@ -96,10 +98,8 @@ func TestWalkReachesEveryActionOnABatch(t *testing.T) {
 	seen := map[string]int{}
 	everyBatched(t, func(v View) {
 		switch a := Decide(v).(type) { //nolint:gochecksumtype // the others are not of interest
-		case Waive:
-			seen["waived"]++
 		case Cancel:
-			seen["cancelled"]++
+			seen[map[bool]string{true: "waived", false: "cancelled"}[a.Waive]]++
 		case RemovePodFinalizer:
 			seen["pod finalizer removed"]++
 		case Launch:

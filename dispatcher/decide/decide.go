@@ -86,7 +86,7 @@ func cancelOrWaive(r Run) Action {
 	case !r.Others.Wanted:
 		return Cancel{Run: r}
 	case !r.Waived:
-		return Waive{Run: r}
+		return Cancel{Run: r, Waive: true}
 	default:
 		return reportStuck(r)
 	}
@@ -251,7 +251,7 @@ func (v View) reportSpare() Action {
 // takes no new finalizer.
 func followPolicy(v View) Action {
 	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
-		return AddFinalizer{}
+		return SetFinalizer{}
 	}
 	return releaseRetained(v)
 }
@@ -269,7 +269,7 @@ func reclaimVolume(v View) Action {
 		}
 		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
-		return RemoveFinalizer{LeftBehind: left}
+		return SetFinalizer{Remove: true, LeftBehind: left}
 	case v.Volume.Terminating:
 		return Wait{Why: "the PV goes"}
 	default:

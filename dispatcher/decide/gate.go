@@ -105,16 +105,11 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 		return v.mayFix(r), nil
 	}
 	action := Decide(v.asIfDue(r))
-	switch a := action.(type) {
-	case Launch:
-		if v.isSameRun(r, a) {
-			return Ready, nil
-		}
-		return Unwanted, nil
-	case RecordOutcome, PublishResult, ReleaseRecord, RemovePodFinalizer, AddFinalizer, StoreRevision, SetResizeStatus, SetPVCapacity, NoteRival, FreeMisnamed:
+	switch launch, launches := action.(Launch); {
+	case launches && v.isSameRun(r, launch):
+		return Ready, nil
+	case action.traits().holdsGate:
 		return Blocked, action
-	case Wait, ReportProblem, AwaitSlot, AnnounceReschedule, Reschedule, Confirm, Cancel, Waive, CreatePV, RemoveFinalizer, DeletePV:
-		return Unwanted, nil
 	default:
 		return Unwanted, nil
 	}

@@ -188,7 +188,7 @@ func TestWalkReachesEveryActionOnAGatedRun(t *testing.T) {
 		"Confirm delete undo=true live=true alone=true", "Confirm delete undo=false live=false alone=true", "Confirm delete undo=false live=true alone=true",
 		"Confirm delete undo=false live=false alone=false", "Confirm expand undo=false live=false alone=true",
 		"Cancel provision gated=true", "Cancel delete gated=true", "Cancel expand gated=true",
-		"ReportProblem RunNotConfirmed", "decide.Wait", "decide.RecordOutcome", "decide.PublishResult", "decide.ReleaseRecord", "decide.AddFinalizer", "decide.StoreRevision", "decide.SetResizeStatus",
+		"ReportProblem RunNotConfirmed", "decide.Wait", "decide.RecordOutcome", "decide.PublishResult", "decide.ReleaseRecord", "decide.SetFinalizer", "decide.StoreRevision", "decide.SetResizeStage",
 	} {
 		if seen[what] == 0 {
 			t.Errorf("no view leads to: %s", what)
@@ -226,10 +226,8 @@ func (v *View) write(action Action) bool {
 		v.at(a.Run).Published = true
 	case ReleaseRecord:
 		v.at(a.Run).Held = false
-	case AddFinalizer:
-		v.Volume.HasFinalizer = true
-	case RemoveFinalizer:
-		v.Volume.HasFinalizer = false
+	case SetFinalizer:
+		v.Volume.HasFinalizer = !a.Remove
 	default:
 		panic(fmt.Sprintf("%T comes before a gated delete", action))
 	}

@@ -51,7 +51,7 @@ func releaseUnproven(v View) Action {
 	case !vol.PolicyDelete:
 		return releaseRetained(v)
 	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
-		return RemoveFinalizer{LeftBehind: v.whyUnprovenStays()}
+		return SetFinalizer{Remove: true, LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func releaseRetained(v View) Action {
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	default:
-		return RemoveFinalizer{NeedsLive: !v.Volume.ReleasedHere}
+		return SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere}
 	}
 }
 

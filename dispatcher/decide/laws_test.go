@@ -25,8 +25,6 @@ func laws(out *broken, v View, action Action) {
 		cancelLaws(out, v, a)
 	case RemovePodFinalizer:
 		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
-	case FreeMisnamed:
-		out.law("freed a PV that is not misnamed", !v.Misnamed)
 	case NoteRival:
 		noteRivalLaws(out, v, a)
 	case CreatePV:
@@ -44,15 +42,10 @@ func laws(out *broken, v View, action Action) {
 		if v.Delete.Supported {
 			giveUpLaws(out, v, a.LeftBehind)
 		}
-	case AddFinalizer:
-		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
-		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
-	case RemoveFinalizer:
-		removeFinalizerLaws(out, v, a)
-	case SetResizeStatus:
-		resizeStatusLaws(out, v, a)
-	case SetPVCapacity:
-		out.law("set a PV's capacity to what its volume does not have", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
+	case SetFinalizer:
+		finalizerLaws(out, v, a)
+	case SetResizeStage:
+		resizeLaws(out, v, a)
 	case Confirm:
 		confirmLaws(out, v, a)
 	case DeletePV:
@@ -64,15 +57,12 @@ func laws(out *broken, v View, action Action) {
 		awaitSlotLaws(out, v, a)
 	case StoreRevision:
 		out.law("stored a revision under which no run starts now", !v.Provision.HasSlot || v.Provision.RevisionStored)
-	case ReportProblem, Waive:
+	case ReportProblem:
 	}
 	fixLaws(out, v, action)
 	rivalLaws(out, v, action)
 	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
-	if writesResize(action) {
-		resizeLaws(out, v, action)
-	}
 }
 
 func noteRivalLaws(out *broken, v View, a NoteRival) {
@@ -105,7 +95,16 @@ func publishLaws(out *broken, v View, a PublishResult) {
 	out.law("published on a claim that no longer exists", v.Claim == ClaimGone)
 }
 
-func removeFinalizerLaws(out *broken, v View, a RemoveFinalizer) {
+func finalizerLaws(out *broken, v View, a SetFinalizer) {
+	switch {
+	case a.Misnamed:
+		out.law("freed a PV that is not misnamed", !v.Misnamed)
+		return
+	case !a.Remove:
+		out.law("added our finalizer to a retained PV", !v.Volume.PolicyDelete)
+		out.law("added our finalizer to a terminating PV", v.Volume.Terminating)
+		return
+	}
 	onRecord := !v.Volume.Proven() && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held })
 	out.law("removed the finalizer of a PV whose volume was not deleted", v.Volume.PolicyDelete && !isDone(v.reclaimRun()) && a.LeftBehind == "" && !onRecord)
 	out.law("said that a volume stays which is on record", onRecord && a.LeftBehind != "")

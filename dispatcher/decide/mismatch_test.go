@@ -139,8 +139,8 @@ func rivalLaws(out *broken, v View, action Action) {
 		out.law("released the record that is to say that there is a rival", a.Run.Verb == contract.Provision && !a.Run.Forget && unnoted)
 	case RecordOutcome:
 		out.law("released the record that is to say that there is a rival, with its outcome", a.Run.Verb == contract.Provision && a.Release && unnoted)
-	case FreeMisnamed:
-		out.law("freed a rival before it is noted", unnoted)
+	case SetFinalizer:
+		out.law("freed a rival before it is noted", a.Misnamed && unnoted)
 	case NoteRival:
 		out.law("noted a rival twice", a.Run.NotedRival != "" || a.Run.Name == "" && !unnoted)
 	}

@@ -205,8 +205,8 @@ func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 			seen[fmt.Sprintf("Launch anyNode=%t left=%t undo=%t", a.AnyNode, a.LeftBehind != "", a.Undo)]++
 		case ReleaseRecord:
 			seen[fmt.Sprintf("ReleaseRecord left=%t", a.LeftBehind != "")]++
-		case RemoveFinalizer:
-			seen[fmt.Sprintf("RemoveFinalizer left=%t", a.LeftBehind != "")]++
+		case SetFinalizer:
+			seen[fmt.Sprintf("SetFinalizer left=%t", a.LeftBehind != "")]++
 		case ReportProblem:
 			seen["ReportProblem "+a.Problem.Reason]++
 		case AnnounceReschedule:
@@ -218,7 +218,7 @@ func TestWalkReachesEveryActionOnAMissingNode(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
-		"AnnounceReschedule again=false", "AnnounceReschedule again=true", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "RemoveFinalizer left=true",
+		"AnnounceReschedule again=false", "AnnounceReschedule again=true", "decide.Reschedule", "ReportProblem NodeGone", "Cancel delete", "Cancel provision", "ReleaseRecord left=true", "SetFinalizer left=true",
 		"Launch anyNode=true left=false undo=true", "Launch anyNode=true left=false undo=false", "Launch anyNode=false left=true undo=false",
 	} {
 		if seen[what] == 0 {

@@ -49,7 +49,7 @@ func resizeVolume(v View) Action {
 	}
 	switch {
 	case e != nil && e.Grew:
-		return SetPVCapacity{Run: *e}
+		return SetResizeStage{To: ResizeStored, Run: *e}
 	case resize.Stage.Wanted():
 		return expandVolume(v, e)
 	}
@@ -67,9 +67,9 @@ func resizeVolume(v View) Action {
 func setResizeStatus(g Resize) Action {
 	switch {
 	case g.Stage == ResizeStored && g.Node != NodeNothing:
-		return SetResizeStatus{To: ResizeLeftToNode}
+		return SetResizeStage{To: ResizeLeftToNode}
 	case g.Stage == ResizeStored, g.Stage == ResizeLeftToNode && g.Node == NodeNothing:
-		return SetResizeStatus{To: ResizeNone}
+		return SetResizeStage{To: ResizeNone}
 	default:
 		return nil
 	}
@@ -81,7 +81,7 @@ func setResizeStatus(g Resize) Action {
 func expandVolume(v View, e *Run) Action {
 	refused := e != nil && e.Outcome.Verdict == contract.BadRequest && !hasChanged(e, v.Expand)
 	if refused && v.Resize.Stage != ResizeInfeasible && v.Now.Before(v.dueAfter(e, v.Expand)) {
-		return SetResizeStatus{To: ResizeInfeasible, Run: *e}
+		return SetResizeStage{To: ResizeInfeasible, Run: *e}
 	}
 	launch := Launch{Verb: contract.Expand, Number: 1, Attempt: 1}
 	if e != nil {
@@ -92,7 +92,7 @@ func expandVolume(v View, e *Run) Action {
 	}
 	action := launchWhenReady(v, v.Expand, e, launch)
 	if _, now := action.(Launch); now && v.Resize.Stage != ResizeInProgress {
-		return SetResizeStatus{To: ResizeInProgress}
+		return SetResizeStage{To: ResizeInProgress}
 	}
 	return action
 }

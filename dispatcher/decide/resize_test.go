@@ -111,26 +111,13 @@ func expandLaws(out *broken, v View) {
 	out.law("launched after the last attempt", e != nil && hasExhaustedAttempts(e, v.Expand))
 }
 
-// writesResize reports whether an action writes how far a resize has come.
-func writesResize(action Action) bool {
-	switch action.(type) {
-	case SetPVCapacity, SetResizeStatus:
-		return true
-	case Wait, ReportProblem, StoreRevision, AwaitSlot, Launch, AnnounceReschedule, Reschedule, Cancel, Waive, RemovePodFinalizer, NoteRival, FreeMisnamed, CreatePV, RecordOutcome, PublishResult, ReleaseRecord, AddFinalizer, RemoveFinalizer, Confirm, DeletePV:
-	}
-	return false
-}
-
-func resizeLaws(out *broken, v View, action Action) {
+// resizeLaws checks what is written of a resize.
+func resizeLaws(out *broken, v View, a SetResizeStage) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		out.law("wrote of a resize while a run has no recorded outcome", !r.Gated && (r.Unfinished || r.Recorded == nil))
 	}
-	_, setsCapacity := action.(SetPVCapacity)
-	out.law("wrote on a claim that no longer exists", v.Volume.Released && !setsCapacity)
-}
-
-func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
+	out.law("wrote on a claim that no longer exists", v.Volume.Released && a.To != ResizeStored)
 	switch a.To {
 	case ResizeInProgress:
 		inProgressLaws(out, v)
@@ -140,7 +127,9 @@ func resizeStatusLaws(out *broken, v View, a SetResizeStatus) {
 		out.law("left a resize to a node that has nothing to do", v.Resize.Stage != ResizeStored || v.Resize.Node == NodeNothing)
 	case ResizeNone:
 		resizedLaws(out, v)
-	case ResizeRequested, ResizeStored:
+	case ResizeStored:
+		out.law("set a PV's capacity to what its volume does not have", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
+	case ResizeRequested:
 		out.law("set a status that only others set", true)
 	}
 }
@@ -151,7 +140,7 @@ func inProgressLaws(out *broken, v View) {
 	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
 }
 
-func infeasibleLaws(out *broken, v View, a SetResizeStatus) {
+func infeasibleLaws(out *broken, v View, a SetResizeStage) {
 	out.law("resize infeasible although the storage did not say so", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
 	out.law("resize infeasible twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInProgress)
 }
@@ -167,13 +156,13 @@ func TestWalkReachesEveryStageOfAResize(t *testing.T) {
 	everyResize(t, func(v View) {
 		action := Decide(v)
 		seen[fmt.Sprintf("%T", action)]++
-		if a, set := action.(SetResizeStatus); set {
+		if a, set := action.(SetResizeStage); set {
 			seen[fmt.Sprintf("%T %d", action, a.To)]++
 		}
 	})
-	reached := []string{"decide.SetPVCapacity", "decide.Launch"}
-	for _, stage := range []ResizeStage{ResizeInProgress, ResizeInfeasible, ResizeLeftToNode, ResizeNone} {
-		reached = append(reached, fmt.Sprintf("%T %d", SetResizeStatus{}, stage))
+	reached := []string{"decide.Launch"}
+	for _, stage := range []ResizeStage{ResizeStored, ResizeInProgress, ResizeInfeasible, ResizeLeftToNode, ResizeNone} {
+		reached = append(reached, fmt.Sprintf("%T %d", SetResizeStage{}, stage))
 	}
 	for _, what := range reached {
 		if seen[what] == 0 {

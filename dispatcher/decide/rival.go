@@ -18,7 +18,7 @@ func noteRival(v View) Action {
 	case needed && v.Volume.Proven() && v.Volume.NotedRival == "":
 		return NoteRival{}
 	case v.Misnamed:
-		return FreeMisnamed{}
+		return SetFinalizer{Remove: true, Misnamed: true}
 	default:
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestNothingElseWaitsUntilASuccessIsShown(t *testing.T) {
 		t.Errorf("%#v, want to wait until the success is shown", Decide(v))
 	}
 	v.Volume.PolicyDelete = false
-	if _, follows := Decide(v).(RemoveFinalizer); !follows {
+	if _, follows := removal(Decide(v)); !follows {
 		t.Errorf("%#v, want the change of policy followed at once", Decide(v))
 	}
 	v = inABatch()

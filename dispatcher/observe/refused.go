@@ -10,41 +10,11 @@ import (
 )
 
 // WriteOf names the write of an action, by the kind of the action and its run.
-func WriteOf(action decide.Action) string { return fmt.Sprintf("%T %s", action, RunOf(action)) }
-
-// RunOf returns the name of the run that an action is about, or nothing.
-//
-//nolint:gocyclo // a line per action
-func RunOf(action decide.Action) string {
-	switch a := action.(type) {
-	case decide.Cancel:
-		return a.Run.Name
-	case decide.Confirm:
-		return a.Run.Name
-	case decide.Waive:
-		return a.Run.Name
-	case decide.RemovePodFinalizer:
-		return a.Run.Name
-	case decide.CreatePV:
-		return a.Run.Name
-	case decide.RecordOutcome:
-		return a.Run.Name
-	case decide.PublishResult:
-		return a.Run.Name
-	case decide.ReleaseRecord:
-		return a.Run.Name
-	case decide.AnnounceReschedule:
-		return a.Run.Name
-	case decide.NoteRival:
-		return a.Run.Name
-	case decide.SetPVCapacity:
-		return a.Run.Name
-	case decide.Wait, decide.ReportProblem, decide.StoreRevision, decide.AwaitSlot, decide.Launch, decide.Reschedule,
-		decide.AddFinalizer, decide.RemoveFinalizer, decide.DeletePV, decide.SetResizeStatus, decide.FreeMisnamed:
-		return ""
-	default:
-		return ""
+func WriteOf(action decide.Action) string {
+	if f, sets := action.(decide.SetFinalizer); sets {
+		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
 	}
+	return fmt.Sprintf("%T %s", action, decide.RunOf(action))
 }
 
 // IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
@@ -87,13 +57,13 @@ func (o *Observation) applyRefused(hint Hint) {
 		o.applyRefusedRun(hint, &o.View.Runs[i])
 	}
 	switch {
-	case hint.IsRefused(decide.AddFinalizer{}) && !vol.Released:
+	case hint.IsRefused(decide.SetFinalizer{}) && !vol.Released:
 		vol.HasFinalizer = true // a volume in use can grow without it
-	case hint.IsRefused(decide.RemoveFinalizer{}) && !vol.PolicyDelete:
+	case hint.IsRefused(decide.SetFinalizer{Remove: true}) && !vol.PolicyDelete:
 		vol.HasFinalizer = false
 	}
 	o.View.OrphanPod = o.View.OrphanPod && !hint.IsRefused(decide.RemovePodFinalizer{})
-	o.View.Misnamed = o.View.Misnamed && !hint.IsRefused(decide.FreeMisnamed{})
+	o.View.Misnamed = o.View.Misnamed && !hint.IsRefused(decide.SetFinalizer{Remove: true, Misnamed: true})
 	if hint.IsRefused(decide.NoteRival{}) {
 		vol.NotedRival = o.View.Rival.Name
 	}

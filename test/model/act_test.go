@@ -11,7 +11,7 @@ import (
 // this state. A write that the API server refuses changes nothing. It returns false where the model ends.
 func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 	switch a := action.(type) {
-	case decide.Wait, decide.ReportProblem, decide.AwaitSlot, decide.FreeMisnamed: // the model has no PV of another name with our finalizer
+	case decide.Wait, decide.ReportProblem, decide.AwaitSlot:
 	case decide.StoreRevision:
 		s.kept |= 1 << seen.config
 	case decide.Launch:
@@ -28,8 +28,11 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 			s.node = 0
 			s.writesOnClaim()
 		}
-	case decide.SetResizeStatus:
-		if sameClaim(&s, &seen) {
+	case decide.SetResizeStage:
+		switch {
+		case a.To == decide.ResizeStored:
+			actOnPV(&s, &seen, a)
+		case sameClaim(&s, &seen):
 			resize(&s, a.To)
 		}
 	case decide.Confirm:
@@ -41,9 +44,9 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 		}
 	case decide.NoteRival:
 		noteRival(&s, &seen, a)
-	case decide.AddFinalizer, decide.RemoveFinalizer, decide.SetPVCapacity, decide.DeletePV:
+	case decide.SetFinalizer, decide.DeletePV:
 		actOnPV(&s, &seen, a)
-	case decide.Cancel, decide.Waive, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
+	case decide.Cancel, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
 		actOnJob(&s, &seen, a)
 	}
 	s.tidy()
@@ -117,12 +120,12 @@ func (s *state) same(seen *state, run decide.Run) int {
 func actOnPV(s, seen *state, action decide.Action) {
 	same := s.pv == seen.pv && s.pv.exists()
 	switch a := any(action).(type) {
-	case decide.AddFinalizer:
-		s.pv.finalizer = s.pv.finalizer || same
-	case decide.RemoveFinalizer:
+	case decide.SetFinalizer: // the model has no PV of another name with our finalizer
 		s.told = s.told || same && a.LeftBehind != ""
-		s.pv.finalizer = s.pv.finalizer && !same
-	case decide.SetPVCapacity:
+		if same {
+			s.pv.finalizer = !a.Remove
+		}
+	case decide.SetResizeStage:
 		s.pv.grown = s.pv.grown || same
 	case decide.DeletePV:
 		s.pv.terminating = s.pv.terminating || s.pv.exists() && s.pv.gen == seen.pv.gen

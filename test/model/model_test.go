@@ -87,7 +87,7 @@ func least() (states, transitions, decisions int) {
 	return 285_000, 740_000, 60_000
 }
 
-// reachable are the actions that one UID can reach. Waive needs the Job of a batch.
+// reachable are the actions that one UID can reach.
 var reachable = []decide.Action{
 	decide.Wait{},
 	decide.ReportProblem{},
@@ -102,13 +102,11 @@ var reachable = []decide.Action{
 	decide.RecordOutcome{},
 	decide.PublishResult{},
 	decide.ReleaseRecord{},
-	decide.AddFinalizer{},
-	decide.RemoveFinalizer{},
+	decide.SetFinalizer{},
 	decide.Confirm{},
 	decide.DeletePV{},
 	decide.NoteRival{},
-	decide.SetPVCapacity{},
-	decide.SetResizeStatus{},
+	decide.SetResizeStage{},
 }
 
 func checkSize(t *testing.T, all *tally) {

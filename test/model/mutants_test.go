@@ -109,7 +109,7 @@ var mutants = map[string]mutant{
 	"the finalizer stays on a PV whose volume was deleted": {lawRest, calm(), func(next judge) judge {
 		return func(v decide.View) decide.Action {
 			action := next(v)
-			if _, removes := action.(decide.RemoveFinalizer); removes {
+			if set, _ := action.(decide.SetFinalizer); set.Remove {
 				return decide.Wait{Why: "the PV goes"}
 			}
 			return action

@@ -73,7 +73,7 @@ func wanted() []string {
 	if err != nil {
 		panic(err)
 	}
-	for _, match := range regexp.MustCompile(`(?m)^func \((\w+)\) isAction\(\)`).FindAllStringSubmatch(string(source), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^func \((?:a )?(\w+)\) traits\(\)`).FindAllStringSubmatch(string(source), -1) {
 		out = append(out, "action decide."+match[1])
 	}
 	return out
