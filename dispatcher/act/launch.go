@@ -2,9 +2,7 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
@@ -145,7 +142,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
 		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, Since: d.Since, AnyNode: d.AnyNode,
-		KubeAPI: a.KubeAPI, Config: ConfigFor(o, d.Verb).Config,
+		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config,
 	}
 	switch {
 	case d.Verb == contract.Provision:
@@ -190,24 +187,15 @@ func setTopology(r *contract.Request, node resolve.NodeTopology) {
 	r.SelectedTopology, r.SelectedZone = node.Labels, node.Labels[corev1.LabelTopologyZone]
 }
 
-// ConfigFor returns the config under which a verb would run. An expand runs under the revision that made the volume, as a delete
-// does.
-func ConfigFor(o *observe.Observation, verb contract.Verb) resolve.Resolved {
-	if verb == contract.Provision {
-		return o.Provision
-	}
-	return o.Delete
-}
-
 // awaitSlot adds a UID to the queue of its class.
 func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
-	cfg, since := ConfigFor(o, d.Verb).Config, d.Since
+	cfg, since := o.ConfigFor(d.Verb).Config, d.Since
 	if since.IsZero() {
 		since = requestedAt(o, d.Verb)
 	}
 	a.Slots.Await(slots.KeyOf(cfg.Source), slots.Waiter{
 		Flow: slots.Flow{Namespace: o.At.Namespace, Verb: d.Verb}, UID: string(o.UID), Since: since, Limit: cfg.MaxParallel,
-		Group: GroupOf(o, d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
+		Group: o.GroupOf(d.Verb, d.MayBatch), Batch: cfg.BatchSize, Start: o.StartOf(d.Verb), Behind: d.Behind != nil,
 	})
 	if d.Behind != nil {
 		a.reportProblem(o, *d.Behind)
@@ -229,33 +217,4 @@ func requestedAt(o *observe.Observation, verb contract.Verb) time.Time {
 		}
 	}
 	return last
-}
-
-// GroupOf names the group of UIDs that can share a Job: everything that a Job has only once is the same for them. It
-// returns nothing if the UID must have a Job of its own.
-func GroupOf(o *observe.Observation, verb contract.Verb, mayBatch bool) string {
-	cfg := ConfigFor(o, verb).Config
-	if !mayBatch || cfg.BatchSize < 2 {
-		return ""
-	}
-	class, node := cfg.Source.Class, ""
-	if verb != contract.Provision {
-		class = o.PV.Spec.StorageClassName // an administrator may have moved the PV to this revision
-	}
-	switch {
-	case cfg.RunOn != config.RunOnSelected:
-	case verb == contract.Provision:
-		node = o.View.Provision.Node
-	default:
-		node = affinityOf(o.PV)
-	}
-	return strings.Join([]string{string(verb), cfg.Source.Revision(), class, node}, "\n")
-}
-
-func affinityOf(pv *corev1.PersistentVolume) string {
-	b, err := json.Marshal(pv.Spec.NodeAffinity)
-	if err != nil {
-		return string(pv.UID) // a group of its own
-	}
-	return string(b)
 }

@@ -73,11 +73,11 @@ func (c *Controller) chooseMembers(ctx context.Context, first act.Member) ([]act
 // slot, no UID waits, so a batch forms only when slots are scarce.
 func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Member {
 	launch := first.Launch
-	group := act.GroupOf(first.O, launch.Verb, launch.MayBatch)
+	group := first.O.GroupOf(launch.Verb, launch.MayBatch)
 	if group == "" {
 		return nil
 	}
-	cfg := act.ConfigFor(first.O, launch.Verb).Config
+	cfg := first.O.ConfigFor(launch.Verb).Config
 	var out []act.Member
 	for _, uid := range c.slots.Join(first.O.UID, slots.KeyOf(cfg.Source), group, cfg.BatchSize-1) {
 		var m act.Member
@@ -111,7 +111,7 @@ func (c *Controller) decideMember(ctx context.Context, uid types.UID, group stri
 		}
 		if launch, launches := action.(decide.Launch); launches {
 			m.Launch = launch
-			return m, launch.AnyNode == anyNode && act.GroupOf(m.O, launch.Verb, launch.MayBatch) == group, nil
+			return m, launch.AnyNode == anyNode && m.O.GroupOf(launch.Verb, launch.MayBatch) == group, nil
 		}
 		if stage, sets := action.(decide.SetResizeStage); !sets || stage.To != decide.ResizeInProgress {
 			break

@@ -227,7 +227,8 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 			return c.hints.recheck(uid, c.clock.Now(), result.RequeueAfter), err
 		}
 	}
-	return time.Nanosecond, nil
+	c.queue.Add(uid) // it comes again at once
+	return 0, nil
 }
 
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on

@@ -84,24 +84,6 @@ func (b *Observer) maxParallel(job *batchv1.Job) int {
 	return b.ParallelToday(judged.Config)
 }
 
-// StartOf returns what a run of a verb would start with.
-func (o *Observation) StartOf(verb contract.Verb) slots.Start {
-	plan, target := jobs.Plan{Config: o.Delete.Config}, o.View.Delete
-	switch {
-	case verb == contract.Provision:
-		plan.Config, target = o.Provision.Config, o.View.Provision
-		plan.Request.SelectedNode = target.Node
-	case o.PV != nil:
-		plan.PV, plan.Request.SelectedNode = o.PV, o.VolumeNode.Name
-	default: // an undo goes where the provision was
-		if p := o.View.Newest(contract.Provision); p != nil {
-			plan.Request.SelectedNode = p.Node
-		}
-	}
-	plan.AnyNode = target.MissingNode != "" && target.NodeGonePolicy == config.AnyNode
-	return slots.Start{Revision: plan.Config.Source.Revision(), Nodes: jobs.Nodes(plan)}
-}
-
 // observeProbes finds the Jobs that cannot start behind which a run of the UID would wait.
 func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observation) error {
 	o.View.Provision.Probe = b.probeBefore(o, contract.Provision, o.View.Provision)
