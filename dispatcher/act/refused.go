@@ -35,7 +35,7 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 	}
 	klog.FromContext(ctx).Error(err, "A write was refused", "claim", o.At, "uid", o.UID)
 	a.ReportRefused(o, action, err)
-	return learned(observe.Hint{Refused: []string{observe.WriteOf(action)}}), nil
+	return learned(observe.Hint{Refused: []string{decide.WriteOf(action)}}), nil
 }
 
 // ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV that was to be written.

@@ -51,7 +51,7 @@ func (c *Controller) afterStripped(err error, members ...act.Member) error {
 	if patch.IsStripped(err) {
 		for _, m := range members {
 			c.actor.ReportRefused(m.O, m.Launch, err)
-			c.hints.put(m.O.UID, &observe.Hint{Refused: []string{observe.WriteOf(m.Launch)}}, c.clock.Now())
+			c.hints.put(m.O.UID, &observe.Hint{Refused: []string{decide.WriteOf(m.Launch)}}, c.clock.Now())
 		}
 	}
 	return err

@@ -207,7 +207,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		if err != nil {
 			return 0, err
 		}
-		if hint.IsRefused(action) {
+		if o.View.IsRefused(action) {
 			return c.hints.recheck(uid, c.clock.Now(), 0), nil
 		}
 		switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others

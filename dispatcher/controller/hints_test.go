@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,8 +14,8 @@ func TestHintsOfOneClaimAddUpUntilEachIsTooOld(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	record := decide.RecordOutcome{Run: decide.Run{Name: "provision-u-1"}}
 	release := decide.ReleaseRecord{Run: decide.Run{Name: "provision-u-0"}}
-	h.put("u", &observe.Hint{Refused: []string{observe.WriteOf(record)}}, now)
-	h.put("u", &observe.Hint{Refused: []string{observe.WriteOf(release)}}, now.Add(20*time.Second))
+	h.put("u", &observe.Hint{Refused: []string{decide.WriteOf(record)}}, now)
+	h.put("u", &observe.Hint{Refused: []string{decide.WriteOf(release)}}, now.Add(20*time.Second))
 	h.put("u", &observe.Hint{UnseenRevision: "flex/gold-1"}, now.Add(30*time.Second))
 	h.put("other", &observe.Hint{UnseenRevision: "flex/gold-2"}, now)
 	for _, tt := range []struct {
@@ -30,7 +31,7 @@ func TestHintsOfOneClaimAddUpUntilEachIsTooOld(t *testing.T) {
 	} {
 		at := now.Add(tt.after)
 		got := h.get("u", at)
-		if got.IsRefused(record) != tt.record || got.IsRefused(release) != tt.release || got.UnseenRevision != tt.revision {
+		if slices.Contains(got.Refused, decide.WriteOf(record)) != tt.record || slices.Contains(got.Refused, decide.WriteOf(release)) != tt.release || got.UnseenRevision != tt.revision {
 			t.Errorf("after %s: %+v", tt.after, got)
 		}
 		if again := h.recheck("u", at, 0); again != tt.recheck {

@@ -79,7 +79,7 @@ func (v View) whyNotFixed(r Run) string {
 // besideFix returns another run that is not over, or that is a record, or nil.
 func (v View) besideFix(r Run) *Run {
 	return v.newest(func(other *Run) bool {
-		return other.Name != r.Name && (other.Unfinished || other.Recorded == nil || other.Held && !other.IsFix())
+		return other.Name != r.Name && (other.Unfinished || other.Recorded == nil || v.isRecord(other) && !other.IsFix())
 	})
 }
 

@@ -115,7 +115,7 @@ func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&
 // outcome, since the run's pod may be deleted at any time.
 func recordOutcome(v View) Action {
 	for _, r := range v.Runs {
-		if r.Recorded == nil && !r.Unfinished {
+		if r.Recorded == nil && !r.Unfinished && !v.IsRefused(RecordOutcome{Run: r}) {
 			success, describes := hasSucceeded(v, r), describesPV(v, r)
 			action := RecordOutcome{Run: r, Success: success, Describes: describes, Release: v.isReleasedWith(r, success)}
 			if !success && !describes {
@@ -152,11 +152,11 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
 func removePodFinalizer(v View) Action {
-	if v.OrphanPod {
+	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded {
+		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
@@ -170,7 +170,7 @@ func publishResult(v View) Action {
 	p, success := v.Newest(contract.Provision), v.Volume.Fits()
 	switch {
 	case p == nil || p.Unfinished || p.Published:
-	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && p.Held && v.Claim != ClaimGone && !v.Unasked:
+	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && v.isRecord(p) && v.Claim != ClaimGone && !v.Unasked:
 		return PublishResult{Run: *p, Success: success}
 	}
 	return nil
@@ -194,7 +194,7 @@ func insteadOfWaiting(v View, action Action) Action {
 // record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
 // been confirmed, that of a run that never ran when there is another, and that of an audit's delete.
 func releaseSuperseded(v View) Action {
-	if r := v.newest(func(r *Run) bool { return r.Held && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
+	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
 	}
 	return nil
@@ -220,10 +220,11 @@ func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
-	for _, action := range []Action{followPolicy(v), resizeVolume(v)} {
-		if action != nil {
-			return action
-		}
+	if action := followPolicy(v); action != nil && (v.Volume.Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
+		return action
+	}
+	if action := resizeVolume(v); action != nil {
+		return action
 	}
 	if d := v.keptDelete(); d != nil {
 		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
@@ -331,7 +332,7 @@ func launchDelete(v View, last *Run, undo bool) Action {
 // isUndoneReleased reports whether the record of the run that an undo undoes is released.
 func (v View) isUndoneReleased() bool {
 	made := v.MayHaveMade()
-	return made != nil && !made.Held
+	return made != nil && !v.isRecord(made)
 }
 
 // provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another

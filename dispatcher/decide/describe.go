@@ -31,7 +31,7 @@ func createDescribed(v View) Action {
 // hasDescribed reports whether the PV is to be created that a run has described: its volume is neither undone nor that of a later run.
 func (v View) hasDescribed(r *Run) bool {
 	last := v.newestConfirmed(contract.Provision)
-	return r.Described != "" && r.Held && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
+	return r.Described != "" && v.isRecord(r) && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
 // isKept reports whether the PV stays until its volume has been deleted.

@@ -60,14 +60,14 @@ func releaseUnproven(v View) Action {
 // PV to keep the volume, which was once undone then, although a claim had been bound to it.
 func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
-	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.Volume.Unreleased:
+	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.isUnreleased():
 		return nil
 	case p != nil && v.Volume.Unproven != "" && (v.Claim == ClaimBound || !v.Volume.Terminating):
 		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
 	default:
-		return SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere}
+		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere})
 	}
 }
 
@@ -91,7 +91,7 @@ func (v View) keptDelete() *Run {
 // forgetRecord releases the records that an administrator has given up, by an annotation on the Job of the newest of them: what an older run
 // may have made is the same volume.
 func forgetRecord(v View) Action {
-	if r := v.newest(func(r *Run) bool { return r.Held && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
+	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
 		return ReleaseRecord{Run: *r, LeftBehind: notes.Forgotten}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (v View) whyNotUndone(p *Run) string {
 	switch {
 	case v.isForgotten(p):
 		return notes.Forgotten
-	case !p.Held && !v.Volume.Exists:
+	case !v.isRecord(p) && !v.Volume.Exists:
 		return notes.Released
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {

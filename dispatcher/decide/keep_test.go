@@ -123,11 +123,11 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 		if action, releases := Decide(v).(ReleaseRecord); !releases {
 			t.Errorf("%s, and its provision is on record: %#v", name, action)
 		}
-		v.Runs, v.Volume.Unreleased = []Run{released}, true
+		v.Refused = []string{WriteOf(ReleaseRecord{Run: held})}
 		if _, frees := removal(Decide(v)); frees {
 			t.Errorf("%s, and the write that releases the record was refused: the PV goes", name)
 		}
-		v.Volume.Unreleased = false
+		v.Runs, v.Refused = []Run{released}, nil
 		for _, here := range []bool{false, true} { // a later provision may not be in the caches yet
 			v.Volume.ReleasedHere = here
 			if free, frees := removal(Decide(v)); !frees || free.NeedsLive == here {

@@ -113,7 +113,7 @@ func finalizerLaws(out *broken, v View, a SetFinalizer) {
 	}
 	out.law("removed the finalizer of a PV of another provisioner", v.Volume.Foreign)
 	retained := !v.Volume.PolicyDelete
-	out.law("let a retained PV go before the record of its provision", retained && (v.Volume.Unreleased || v.NewestHeld(contract.Provision) != nil))
+	out.law("let a retained PV go before the record of its provision", retained && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Verb == contract.Provision && r.Held }))
 	out.law("let a retained PV go on facts of caches that may miss a provision", retained && !v.Volume.ReleasedHere && !a.NeedsLive)
 }
 

@@ -13,10 +13,10 @@ import (
 
 // FullUntil returns until when a run's node counts as full. A run that said nothing of the kind returns the zero time.
 func FullUntil(r Run) time.Time {
-	if r.Verb != contract.Provision || r.Recorded == nil || r.Recorded.Verdict != contract.NoCapacity {
+	if r.Verb != contract.Provision || r.Unfinished || r.Outcome.Verdict != contract.NoCapacity {
 		return time.Time{}
 	}
-	return r.Recorded.Finished.Add(backoff.Full)
+	return r.Outcome.Finished.Add(backoff.Full)
 }
 
 // foundFull returns the run that found a node without room for what the claim asks for now, or nil. That holds for as

@@ -12,13 +12,14 @@ import (
 // A rival that is to go is freed after that.
 func noteRival(v View) Action {
 	p, needed := v.NewestHeld(contract.Provision), v.Rival.Exists() && !isDone(v.reclaimRun())
+	stays := needed && p != nil && v.IsRefused(NoteRival{Run: *p}) // where no note of it stands
 	switch {
-	case needed && p != nil && p.NotedRival == "":
+	case needed && p != nil && p.NotedRival == "" && !stays:
 		return NoteRival{Run: *p}
-	case needed && v.Volume.Proven() && v.Volume.NotedRival == "":
+	case needed && v.Volume.Proven() && v.Volume.NotedRival == "" && !v.IsRefused(NoteRival{}):
 		return NoteRival{}
-	case v.Misnamed:
-		return SetFinalizer{Remove: true, Misnamed: true}
+	case v.Misnamed && !stays:
+		return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
 	default:
 		return nil
 	}

@@ -42,6 +42,8 @@ type View struct {
 	OrphanPod bool
 	// Left is the problem that a gated pod of the UID was left behind by its Job, which no longer exists, or nil.
 	Left *Problem
+	// Refused names the writes that were refused a moment ago, or that the object did not show afterwards, by WriteOf.
+	Refused []string
 	// NotBefore is when a run may be launched after one that was cancelled when it was to be confirmed, NoReturnBefore when the claim may be returned again to the
 	// scheduler from an excluded node, each zero for at once.
 	NotBefore, NoReturnBefore time.Time
@@ -87,9 +89,6 @@ type Volume struct {
 	// PolicyDelete is set if its reclaim policy is Delete.
 	PolicyDelete bool
 	HasFinalizer bool // carries our finalizer
-	// Unreleased is set if the write that releases the record of a provision was refused. Without the PV that run counts as failed once its Job can be
-	// written, and is undone.
-	Unreleased bool
 	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
 	ReleasedHere bool
 	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
@@ -268,7 +267,7 @@ func (v View) MayHaveMade() *Run {
 
 // NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
 func (v View) NewestHeld(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && r.Held })
+	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
 }
 
 // nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,

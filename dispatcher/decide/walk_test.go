@@ -76,16 +76,25 @@ func everyCommon(t *testing.T, f func(View)) {
 func everyRetained(t *testing.T, f func(View)) {
 	t.Helper()
 	histories := buildOnce(t, histories)
+	refused := make([][]string, len(histories)) // that the records of all runs are released
+	for i, runs := range histories {
+		for _, r := range runs {
+			refused[i] = append(refused[i], WriteOf(ReleaseRecord{Run: r}))
+		}
+	}
 	for _, volume := range volumes() {
 		if !volume.HasFinalizer || volume.PolicyDelete {
 			continue
 		}
-		for _, known := range []Volume{{Unreleased: true}, {ReleasedHere: true}, {Unreleased: true, ReleasedHere: true}} {
-			volume.Unreleased, volume.ReleasedHere = known.Unreleased, known.ReleasedHere
-			for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
-				for _, runs := range histories {
-					f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
+		for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
+			for i, runs := range histories {
+				v := View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs}
+				for _, v.Volume.ReleasedHere = range []bool{false, true} {
+					v.Refused = refused[i]
+					f(v)
 				}
+				v.Refused = nil
+				f(v)
 			}
 		}
 	}

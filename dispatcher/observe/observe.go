@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -64,29 +63,6 @@ type Observation struct {
 	StoredRevision *appsv1.ControllerRevision
 }
 
-// Hint is what an action for a UID has learned from a refused write, and no object shows. It is valid for a moment, and
-// losing it costs one more refused write.
-type Hint struct {
-	// Unpublishable names the run whose result the API server does not allow the dispatcher to write on the claim.
-	Unpublishable string
-	// Success is what that result says.
-	Success bool
-	// RefusedPV names the run whose described PV the API server refuses, RefusedWhy says why.
-	RefusedPV, RefusedWhy string
-	// Cancelled counts the runs that were cancelled, one after the other, when they were to be confirmed, NotBefore is when the next may be launched.
-	Cancelled int
-	NotBefore time.Time
-	// Returned counts the returns of the claim from excluded nodes, NoReturnBefore is when the next may follow.
-	Returned       int
-	NoReturnBefore time.Time
-	// UnseenRevision is the config revision, "namespace/name", that could not be stored since it exists.
-	UnseenRevision string
-	// ReleasedFor is the UID of the PV for which this dispatcher has released the record of a provision.
-	ReleasedFor string
-	// Refused names the writes that were refused, or that the object did not show afterwards, by WriteOf.
-	Refused []string
-}
-
 // Observe collects everything that is known of a UID through one reader. Classes, configs and revisions always come
 // from the caches: administrators write them, and a moment's delay does no harm.
 func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types.UID, hint Hint) (*Observation, error) {
@@ -128,7 +104,7 @@ func (o *Observation) apply(hint Hint) {
 	if target := &o.View.Provision; target.Problem == nil && o.StoredRevision == nil && target.Revision != "" && target.Revision == hint.UnseenRevision {
 		target.Problem = unseenRevision(target.Revision)
 	}
-	o.View.NotBefore, o.View.NoReturnBefore = hint.NotBefore, hint.NoReturnBefore
+	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
@@ -139,7 +115,6 @@ func (o *Observation) apply(hint Hint) {
 			r.Refused = hint.RefusedWhy
 		}
 	}
-	o.applyRefused(hint)
 }
 
 // readObjects reads the objects. The PV is read after the Jobs. Otherwise a run could be seen as ended while the PV
