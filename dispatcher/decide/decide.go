@@ -10,15 +10,26 @@ import (
 )
 
 // Decide returns the one thing to do next.
-func Decide(v View) Action {
-	for _, rule := range []func(View) Action{
-		confirmList, noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed, confirmRun, publishResult, releaseSuperseded, releaseUnproven,
-	} {
+func Decide(v View) Action { return firstOf(v, confirmList, beforeGate, confirmRun, decideNext) }
+
+// beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
+func beforeGate(v View) Action {
+	return firstOf(v, noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+}
+
+// decideNext decides when every run has ended and is on record.
+func decideNext(v View) Action {
+	return firstOf(v, publishResult, releaseSuperseded, releaseUnproven, decideVolume)
+}
+
+// firstOf returns the action of the first rule that applies, or nil.
+func firstOf(v View, rules ...func(View) Action) Action {
+	for _, rule := range rules {
 		if action := rule(v); action != nil {
 			return action
 		}
 	}
-	return insteadOfWaiting(v, decideVolume(v))
+	return nil
 }
 
 func decideVolume(v View) Action {
@@ -36,7 +47,7 @@ func decideVolume(v View) Action {
 	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}}
 	default:
-		return Wait{Why: "the claim asks for nothing now"}
+		return v.rest("the claim asks for nothing now")
 	}
 }
 
@@ -176,18 +187,16 @@ func publishResult(v View) Action {
 	return nil
 }
 
-// insteadOfWaiting ends a wait without a time when the success of a batch may be written on the claim, which neither a resize nor a change of policy waits for.
-// Instead of such a wait it reports a pod that its Job has left behind.
-func insteadOfWaiting(v View, action Action) Action {
-	w, waits := action.(Wait)
+// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
+// policy waits for, and reports a pod that its Job has left behind.
+func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
-	case !waits || !w.Until.IsZero():
 	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
-		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: w.Why}
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
 	case v.Left != nil:
 		return ReportProblem{Problem: *v.Left}
 	}
-	return action
+	return Wait{Why: why}
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
@@ -245,7 +254,7 @@ func (v View) reportSpare() Action {
 	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
 	}
-	return Wait{Why: "the volume is retained"}
+	return v.rest("the volume is retained")
 }
 
 // followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
@@ -272,7 +281,7 @@ func reclaimVolume(v View) Action {
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
 		return SetFinalizer{Remove: true, LeftBehind: left}
 	case v.Volume.Terminating:
-		return Wait{Why: "the PV goes"}
+		return v.rest("the PV goes")
 	default:
 		return DeletePV{}
 	}

@@ -56,7 +56,7 @@ func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
 		return Ready, false
 	}
 	first, later := v.gatedRuns()
-	if first == nil || later != nil || first.Name != job || awaitRuns(v) != nil {
+	if first == nil || later != nil || first.Name != job || beforeGate(v) != nil {
 		return Blocked, false
 	}
 	r, instead := v.readiness(*first)
@@ -104,7 +104,7 @@ func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	if r.IsFix() {
 		return v.mayFix(r), nil
 	}
-	action := Decide(v.asIfDue(r))
+	action := firstOf(v.asIfDue(r), createDescribed, decideNext)
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
 		return Ready, nil

@@ -14,7 +14,7 @@ func replaceVolume(v View) Action {
 	}
 	switch {
 	case v.Claim != ClaimPending:
-		return Wait{Why: "the claim asks for nothing now, and its PersistentVolume serves nobody"}
+		return v.rest("the claim asks for nothing now, and its PersistentVolume serves nobody")
 	case v.isReplaceable():
 		return deleteUnbound(v)
 	case vol.NeverBound:
@@ -57,12 +57,12 @@ func (v View) reportUnclaimed(why string) Action {
 	vol := v.Volume
 	switch {
 	case !v.Claim.Abandoned() || !vol.HasFinalizer || vol.Foreign:
-		return Wait{Why: why}
+		return v.rest(why)
 	case vol.Unclaimed != "":
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
 	case vol.Unproven != "" && vol.Released:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + notes.Unproven}}
 	default:
-		return Wait{Why: why}
+		return v.rest(why)
 	}
 }

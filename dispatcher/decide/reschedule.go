@@ -22,7 +22,7 @@ func rescheduleClaim(v View, p *Run) Action {
 	case v.canUndo(p):
 		return launchDelete(v, v.undoRun(p), true)
 	case v.Unasked:
-		return Wait{Why: "the PV controller may be about to write on the claim"}
+		return v.rest("the PV controller may be about to write on the claim")
 	case excluded != "":
 		return v.returnUnserved(excluded)
 	default:
