@@ -78,7 +78,7 @@ func handleStuck(v View, r Run) Action {
 		return reportStuck(r)
 	case r.Stuck.GiveUp:
 		return Cancel{Run: r}
-	case isSurplus(r):
+	case r.Stuck.Unstarted && r.Probe != "": // another Job finds out when it would start
 		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)

@@ -21,7 +21,7 @@ func createDescribed(v View) Action {
 		case !v.hasDescribed(r):
 		case !v.Volume.Exists:
 			return CreatePV{Run: *r}
-		case v.Volume.Fits(), v.isKept():
+		case v.Volume.Fits(), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
 			return ReleaseRecord{Run: *r}
 		}
 	}
@@ -32,9 +32,4 @@ func createDescribed(v View) Action {
 func (v View) hasDescribed(r *Run) bool {
 	last := v.newestConfirmed(contract.Provision)
 	return r.Described != "" && v.isRecord(r) && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
-}
-
-// isKept reports whether the PV stays until its volume has been deleted.
-func (v View) isKept() bool {
-	return v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer
 }

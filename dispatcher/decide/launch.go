@@ -24,7 +24,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
 		}
 	}
-	if !t.mayLaunch(await) {
+	if !t.HasSlot || await.Behind != nil {
 		return await
 	}
 	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim that waits sees every edit of its config.
@@ -38,7 +38,11 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 // before it started.
 func (v View) holdLaunches() Action {
 	if r := v.unconfirmedRun(); r != nil {
-		return v.reportUnconfirmed(*r)
+		until := r.Outcome.MayRunUntil
+		if r.LostNode != "" {
+			until = v.Now.Add(recheckNode)
+		}
+		return ReportProblem{Problem: unconfirmedProblem(*r), Until: until}
 	}
 	if v.Now.Before(v.NotBefore) {
 		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started, a moment ago"}

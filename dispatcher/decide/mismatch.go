@@ -5,8 +5,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
-// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). Once that PV
-// is deleted the next attempt may do better. As long as it exists, every attempt only finds it there.
+// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). A PV that was never bound is deleted with its volume,
+// and itself when that run is confirmed: no claim is bound to a terminating PV. Once it is deleted the next attempt may do better. As long as it exists, every
+// attempt only finds it there.
 func replaceVolume(v View) Action {
 	vol := v.Volume
 	if action := releaseRetained(v); action != nil {
@@ -16,7 +17,7 @@ func replaceVolume(v View) Action {
 	case v.Claim != ClaimPending:
 		return v.rest("the claim asks for nothing now, and its PersistentVolume serves nobody")
 	case v.isReplaceable():
-		return deleteUnbound(v)
+		return firstOf(v, followPolicy, reclaimVolume)
 	case vol.NeverBound:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Retained}}
 	default:
@@ -28,15 +29,6 @@ func replaceVolume(v View) Action {
 func (v View) isReplaceable() bool {
 	vol := v.Volume
 	return v.Claim == ClaimPending && vol.Mismatch != "" && vol.PolicyDelete && (vol.NeverBound || vol.Released && vol.Orphaned)
-}
-
-// deleteUnbound deletes a PV that was never bound, with its volume. The PV is deleted when that run is confirmed: no claim is bound to a
-// terminating PV.
-func deleteUnbound(v View) Action {
-	if action := followPolicy(v); action != nil {
-		return action
-	}
-	return reclaimVolume(v)
 }
 
 // isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.

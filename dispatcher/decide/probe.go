@@ -18,12 +18,6 @@ type Probe struct {
 	Reason, Note string
 }
 
-// isSurplus reports whether another Job finds out when a stuck run would start.
-func isSurplus(r Run) bool { return r.Stuck.Unstarted && r.Probe != "" }
-
-// mayLaunch reports whether a run has a slot and waits behind no other.
-func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
-
 // behindProbe returns why a run is not launched again that was cancelled before it started, or nil if nothing is in the
 // way.
 func behindProbe(last *Run, t Target) *Problem {

@@ -136,15 +136,6 @@ func mayRunLonger(r, than *Run) bool {
 	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
 }
 
-// reportUnconfirmed reports why nothing is launched after a run whose pod was deleted by force.
-func (v View) reportUnconfirmed(r Run) Action {
-	until := r.Outcome.MayRunUntil
-	if r.LostNode != "" {
-		until = v.Now.Add(recheckNode)
-	}
-	return ReportProblem{Problem: unconfirmedProblem(r), Until: until}
-}
-
 // unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
 func unconfirmedProblem(r Run) Problem {
 	if r.LostNode != "" {
