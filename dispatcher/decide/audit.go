@@ -1,6 +1,8 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // What an administrator's audit asks for. Its command makes a Job, gated like every other, and the dispatcher confirms or cancels it.
 
@@ -45,9 +47,6 @@ func (v View) whyNotUnder(r Run) string {
 		return ""
 	}
 }
-
-// isLate reports whether a gated run has too little time left.
-func (v View) isLate(r Run) bool { return !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore) }
 
 // mayFix reports whether a gated delete of an audit may start.
 func (v View) mayFix(r Run) Readiness {

@@ -1,10 +1,9 @@
 package decide
 
 import (
-	"cmp"
+	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
@@ -51,6 +50,51 @@ func decideVolume(v View) Action {
 	}
 }
 
+// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
+// policy waits for, and reports a pod that its Job has left behind.
+func (v View) rest(why string) Action {
+	switch p := v.Newest(contract.Provision); {
+	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
+	case v.Left != nil:
+		return ReportProblem{Problem: *v.Left}
+	}
+	return Wait{Why: why}
+}
+
+// A rival stops every delete of its UID, and that outlives the rival itself: an administrator who keeps a volume under another PV may delete
+// that PV, too, and the volume stays, as Kubernetes says of the policy Retain.
+
+// noteRival notes a rival on the newest provision whose record is held, then on the UID's PV. A volume that a done run has deleted needs no note.
+// A rival that is to go is freed after that.
+func noteRival(v View) Action {
+	p, needed := v.NewestHeld(contract.Provision), v.Rival.Exists() && !isDone(v.reclaimRun())
+	stays := needed && p != nil && v.IsRefused(NoteRival{Run: *p}) // where no note of it stands
+	switch {
+	case needed && p != nil && p.NotedRival == "" && !stays:
+		return NoteRival{Run: *p}
+	case needed && v.Volume.Proven() && v.Volume.NotedRival == "" && !v.IsRefused(NoteRival{}):
+		return NoteRival{}
+	case v.Misnamed && !stays:
+		return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
+	default:
+		return nil
+	}
+}
+
+// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
+func removePodFinalizer(v View) Action {
+	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
+		return RemovePodFinalizer{}
+	}
+	for _, r := range v.Runs {
+		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+			return RemovePodFinalizer{Run: r}
+		}
+	}
+	return nil
+}
+
 // awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
@@ -70,6 +114,44 @@ func awaitRuns(v View) Action {
 	return nil
 }
 
+// isToBeCancelled reports whether a run that has not started is to be deleted with its pod: its reason no longer exists, or the Job is being deleted in
+// the background, as kubectl does it, which would leave the gated pod until the Job's deadline.
+func (v View) isToBeCancelled(r Run) bool {
+	return r.PodStays || r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r)
+}
+
+// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
+// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
+// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
+func (v View) isRescued(r Run) bool {
+	switch {
+	case r.Verb != contract.Delete:
+		return false
+	case v.Rival.Exists():
+		return true
+	case r.IsUndo():
+		return v.Volume.Exists || r.IsFix() && v.Claim != ClaimGone
+	default:
+		return !v.isToBeDeleted(r.Volume)
+	}
+}
+
+// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
+// to it.
+func (v View) isToBeDeleted(uid string) bool {
+	vol := v.Volume
+	if !vol.Exists || vol.UID != uid || !vol.PolicyDelete {
+		return false
+	}
+	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
+}
+
+// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
+func (v View) isReplaceable() bool {
+	vol := v.Volume
+	return v.Claim == ClaimPending && vol.Mismatch != "" && vol.PolicyDelete && (vol.NeverBound || vol.Released && vol.Orphaned)
+}
+
 // handleStuck decides about a run that makes no progress.
 func handleStuck(v View, r Run) Action {
 	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
@@ -82,22 +164,6 @@ func handleStuck(v View, r Run) Action {
 		return Cancel{Run: r}
 	case idle && isPointless(v, r):
 		return cancelOrWaive(r)
-	default:
-		return reportStuck(r)
-	}
-}
-
-func reportStuck(r Run) Action {
-	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
-}
-
-// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
-func cancelOrWaive(r Run) Action {
-	switch {
-	case !r.Others.Wanted:
-		return Cancel{Run: r}
-	case !r.Waived:
-		return Cancel{Run: r, Waive: true}
 	default:
 		return reportStuck(r)
 	}
@@ -119,8 +185,37 @@ func isPointless(v View, r Run) bool {
 	}
 }
 
+// waitsForMissingNode reports whether a run waits for a node that no longer exists.
+func (v View) waitsForMissingNode(r Run) bool {
+	target := v.Delete
+	switch r.Verb {
+	case contract.Provision:
+		target = v.Provision
+	case contract.Expand:
+		target = v.Expand
+	case contract.Delete, contract.List:
+	}
+	return target.Problem == nil && target.MissingNode != "" && !r.AnyNode
+}
+
 // wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
+
+// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
+func cancelOrWaive(r Run) Action {
+	switch {
+	case !r.Others.Wanted:
+		return Cancel{Run: r}
+	case !r.Waived:
+		return Cancel{Run: r, Waive: true}
+	default:
+		return reportStuck(r)
+	}
+}
+
+func reportStuck(r Run) Action {
+	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
+}
 
 // recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
 // outcome, since the run's pod may be deleted at any time.
@@ -147,6 +242,13 @@ func hasSucceeded(v View, r Run) bool {
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
 
+// describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
+// the dispatcher, and the claim still needs the volume.
+func describesPV(v View, r Run) bool {
+	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
+		!v.Volume.Exists && v.Claim == ClaimPending
+}
+
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
 // PV that is to be deleted or has grown that of a delete and of an expand. A Job that is being deleted vanishes with its record, so its pod is
 // released before.
@@ -161,17 +263,52 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 	}
 }
 
-// removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.
-func removePodFinalizer(v View) Action {
-	if v.OrphanPod && !v.IsRefused(RemovePodFinalizer{}) {
-		return RemovePodFinalizer{}
+// whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
+// more, nothing will delete it.
+func (v View) whyKept(r *Run) string {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists && v.Volume.UID == r.Volume {
+		return ""
 	}
-	for _, r := range v.Runs {
-		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
-			return RemovePodFinalizer{Run: r}
+	return "its PersistentVolume was removed before its volume was deleted"
+}
+
+// forgetRecord releases the records that an administrator has given up, by an annotation on the Job of the newest of them: what an older run
+// may have made is the same volume.
+func forgetRecord(v View) Action {
+	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
+		return ReleaseRecord{Run: *r, LeftBehind: notes.Forgotten}
+	}
+	return nil
+}
+
+// isForgotten reports whether an administrator has given up what a provision may have made, in the record of that run or of a later one.
+func (v View) isForgotten(p *Run) bool {
+	return p.Verb == contract.Provision && slices.ContainsFunc(v.Runs, func(r Run) bool { return r.Forget && r.Verb == p.Verb && r.Number >= p.Number })
+}
+
+// With write-pv: dispatcher the container only says where the volume is, and the dispatcher creates the PV.
+
+// createDescribed creates the PV that is on record as described, whatever has become of the claim and its config: another leader may be about
+// to create it, and the claim would be bound to a volume that was undone meanwhile. A volume that is not needed any more is reclaimed by its
+// PV. Once the PV exists it is the record: it would be created once more after it was deleted.
+func createDescribed(v View) Action {
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		switch {
+		case !v.hasDescribed(r):
+		case !v.Volume.Exists:
+			return CreatePV{Run: *r}
+		case v.Volume.Fits(), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
+			return ReleaseRecord{Run: *r}
 		}
 	}
 	return nil
+}
+
+// hasDescribed reports whether the PV is to be created that a run has described: its volume is neither undone nor that of a later run.
+func (v View) hasDescribed(r *Run) bool {
+	last := v.newestConfirmed(contract.Provision)
+	return r.Described != "" && v.isRecord(r) && r.Refused == "" && v.undoRun(r) == nil && (last == nil || last.Number <= r.Number)
 }
 
 // publishResult keeps the result of the newest provision on the claim as long as there is its Job. A success is written once the claim is
@@ -185,18 +322,6 @@ func publishResult(v View) Action {
 		return PublishResult{Run: *p, Success: success}
 	}
 	return nil
-}
-
-// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
-// policy waits for, and reports a pod that its Job has left behind.
-func (v View) rest(why string) Action {
-	switch p := v.Newest(contract.Provision); {
-	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
-		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
-	case v.Left != nil:
-		return ReportProblem{Problem: *v.Left}
-	}
-	return Wait{Why: why}
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
@@ -221,154 +346,4 @@ func (v View) isSuperseded(r Run) bool {
 	}
 	p := v.newestConfirmed(contract.Provision)
 	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
-}
-
-// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
-// is the record now.
-func keepOrReclaim(v View) Action {
-	if p := v.NewestHeld(contract.Provision); p != nil {
-		return ReleaseRecord{Run: *p}
-	}
-	if action := followPolicy(v); action != nil && (v.Volume.Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
-		return action
-	}
-	if action := resizeVolume(v); action != nil {
-		return action
-	}
-	if d := v.keptDelete(); d != nil {
-		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
-	}
-	switch {
-	case !v.Volume.PolicyDelete:
-		return v.reportSpare()
-	case !v.Volume.Released || !v.Volume.Orphaned:
-		// A PV that is terminating while it is bound is still in use.
-		return v.reportUnclaimed("the volume is in use")
-	default:
-		return reclaimVolume(v)
-	}
-}
-
-// reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
-func (v View) reportSpare() Action {
-	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
-	}
-	return v.rest("the volume is retained")
-}
-
-// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
-// takes no new finalizer.
-func followPolicy(v View) Action {
-	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
-		return SetFinalizer{}
-	}
-	return releaseRetained(v)
-}
-
-// reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).
-func reclaimVolume(v View) Action {
-	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
-	if isDone(d) {
-		left = ""
-	}
-	switch {
-	case !isDone(d) && left == "":
-		if action := v.awaitDetach(); action != nil {
-			return action
-		}
-		return launchDelete(v, d, false)
-	case v.Volume.Terminating && v.Volume.HasFinalizer:
-		return SetFinalizer{Remove: true, LeftBehind: left}
-	case v.Volume.Terminating:
-		return v.rest("the PV goes")
-	default:
-		return DeletePV{}
-	}
-}
-
-// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
-// records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
-func undoOrRelease(v View) Action {
-	if p := v.NewestHeld(contract.Provision); p != nil {
-		return undoProvision(v, p)
-	}
-	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
-		if r := v.NewestHeld(verb); r != nil {
-			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
-		}
-	}
-	return v.reportUnclaimed("nothing is left of it")
-}
-
-// undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
-// possible.
-func undoProvision(v View, p *Run) Action {
-	switch {
-	case v.madeNothing(p) && !v.Volume.Exists: // a PV says otherwise, and is believed once no record says whose it is
-		return ReleaseRecord{Run: *p}
-	case v.whyNotUndone(p) != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
-	case isRetainedInDoubt(p):
-		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
-	default:
-		return launchDelete(v, v.undoRun(p), true)
-	}
-}
-
-// launchDelete launches a delete, or launches it again when it is due.
-func launchDelete(v View, last *Run, undo bool) Action {
-	number, after := v.lastNumber(contract.Delete)+1, 0
-	if p := v.Newest(contract.Provision); p != nil {
-		after = p.Number
-	}
-	target := v.Delete
-	if target.Problem == nil && !target.Supported {
-		target.Problem = Problemf(reason.DeleteNotSupported, notes.NotSupported, contract.AnnRevision)
-	}
-	switch {
-	case v.Rival.Exists():
-		target.Problem = v.Rival.Problem()
-	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
-	}
-	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
-	launch.NeedsLive = undo && v.isUndoneReleased()
-	return launchWhenReady(v, target, last, launch)
-}
-
-// isUndoneReleased reports whether the record of the run that an undo undoes is released.
-func (v View) isUndoneReleased() bool {
-	made := v.MayHaveMade()
-	return made != nil && !v.isRecord(made)
-}
-
-// provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another
-// node than before, it first undoes what the earlier run may have made there.
-func provisionClaim(v View) Action {
-	p := v.Newest(contract.Provision)
-	if action := rescheduleClaim(v, p); action != nil {
-		return action
-	}
-	if p == nil {
-		d := v.Newest(contract.Delete)
-		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
-	}
-	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
-	if !launch.NothingBefore {
-		launch.Since = p.Since
-	}
-	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
-		if v.canUndo(p) {
-			return launchDelete(v, v.undoRun(p), true)
-		}
-		if !launch.NothingBefore {
-			launch.LeftBehind = cmp.Or(v.whyNotUndone(p), notes.Kept)
-		}
-	}
-	if hasRequestChanged(p, v.Provision) {
-		launch.Attempt = 1
-	}
-	return launchWhenReady(v, v.Provision, p, launch)
 }

@@ -99,6 +99,14 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	return readiness, instead
 }
 
+// isLate reports whether a gated run has too little time left.
+func (v View) isLate(r Run) bool { return !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore) }
+
+// deletesAttached reports whether a run would delete the volume of a PV that is still attached.
+func (v View) deletesAttached(r Run) bool {
+	return v.Volume.Attached != nil && r.Verb == contract.Delete && !r.IsUndo()
+}
+
 // wouldLaunch reports whether a gated run would be launched again as it is. It returns another action that comes before.
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
 	if r.IsFix() {

@@ -5,10 +5,137 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
+
+// launchDelete launches a delete, or launches it again when it is due.
+func launchDelete(v View, last *Run, undo bool) Action {
+	number, after := v.lastNumber(contract.Delete)+1, 0
+	if p := v.Newest(contract.Provision); p != nil {
+		after = p.Number
+	}
+	target := v.Delete
+	if target.Problem == nil && !target.Supported {
+		target.Problem = Problemf(reason.DeleteNotSupported, notes.NotSupported, contract.AnnRevision)
+	}
+	switch {
+	case v.Rival.Exists():
+		target.Problem = v.Rival.Problem()
+	case undo && v.Volume.Exists:
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
+	}
+	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
+	launch.NeedsLive = undo && v.isUndoneReleased()
+	return launchWhenReady(v, target, last, launch)
+}
+
+// lastNumber returns the highest number of the Jobs of a verb.
+func (v View) lastNumber(verb contract.Verb) int {
+	if r := v.newest(func(r *Run) bool { return r.Verb == verb }); r != nil {
+		return r.Number
+	}
+	return 0
+}
+
+// isUndoneReleased reports whether the record of the run that an undo undoes is released.
+func (v View) isUndoneReleased() bool {
+	made := v.MayHaveMade()
+	return made != nil && !v.isRecord(made)
+}
+
+// isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
+func (v View) isNeverBound(last *Run) bool {
+	return v.Volume.NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+}
+
+// launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
+func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
+	if t, launch.AnyNode = t.resolveMissingNode(); t.Problem != nil {
+		return v.reportProblem(*t.Problem)
+	}
+	if action := v.holdLaunches(); action != nil {
+		return action
+	}
+	launch.MayBatch = mayBatch(launch, last)
+	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
+	if last != nil {
+		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
+			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: notes.Stalled(last.Attempt, last.Verb == contract.Expand)}}
+		}
+		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
+			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
+		}
+	}
+	if !t.HasSlot || await.Behind != nil {
+		return await
+	}
+	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim that waits sees every edit of its config.
+	if launch.Verb == contract.Provision && !t.RevisionStored {
+		return StoreRevision{}
+	}
+	return launch
+}
+
+// reportProblem reports what is in the way of a launch. It rechecks after a while if no change would enqueue the UID.
+func (v View) reportProblem(p Problem) Action {
+	if p.RetryAfter == 0 {
+		return ReportProblem{Problem: p}
+	}
+	return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
+}
+
+// resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
+// problem is in the way.
+func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
+	switch {
+	case t.Problem != nil || t.MissingNode == "":
+		return t, false
+	case t.NodeGonePolicy == config.AnyNode:
+		return t, true
+	}
+	t.Problem = &Problem{Reason: reason.NodeGone, Note: notes.MissingNode(t.MissingNode, string(t.NodeGonePolicy))}
+	return t, false
+}
+
+// holdLaunches waits for what is in the way of any launch for the claim: a pod that may still run, or the pause after a run that was cancelled
+// before it started.
+func (v View) holdLaunches() Action {
+	if r := v.unconfirmedRun(); r != nil {
+		until := r.Outcome.MayRunUntil
+		if r.LostNode != "" {
+			until = v.Now.Add(recheckNode)
+		}
+		return ReportProblem{Problem: unconfirmedProblem(*r), Until: until}
+	}
+	if v.Now.Before(v.NotBefore) {
+		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started, a moment ago"}
+	}
+	return nil
+}
+
+// Of the Jobs that cannot start for the same reason, with the same config revision and on the same nodes, the oldest is
+// kept: the probe. The others are cancelled, and their claims wait behind the probe until it has started or has ended. A
+// claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and no other
+// claim is to wait for that.
+
+// Probe is a Job that cannot start.
+type Probe struct {
+	Job string
+	// Reason and Note say why, as in runs.Stuck.
+	Reason, Note string
+}
+
+// behindProbe returns why a run is not launched again that was cancelled before it started, or nil if nothing is in the
+// way.
+func behindProbe(last *Run, t Target) *Problem {
+	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
+		return nil
+	}
+	return &Problem{Reason: t.Probe.Reason, Note: notes.BehindProbe(t.Probe.Job, t.Probe.Note)}
+}
 
 // recheckNode is when to look again at a node that is lost.
 const recheckNode = 30 * time.Second
@@ -70,28 +197,6 @@ func nextAttempt(last *Run) int {
 // looked for alone.
 func mayBatch(launch Launch, last *Run) bool {
 	return !launch.Undo && !launch.NeverBound && (last == nil || last.Outcome.Verdict == contract.NotStarted) && (launch.Verb != contract.Provision || launch.NothingBefore)
-}
-
-// hasTargetChanged reports whether the target has another config or another node than the run.
-func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
-
-// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
-// serves it.
-func hasRequestChanged(r *Run, t Target) bool {
-	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
-}
-
-// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
-// and an expand goes to the volume's nodes, whichever node the claim names.
-func hasChanged(r *Run, t Target) bool {
-	switch r.Verb {
-	case contract.Provision:
-		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
-	case contract.Expand:
-		return hasRequestChanged(r, t)
-	default:
-		return false
-	}
 }
 
 // retryAt returns when another run will follow one that failed, which an event reports. It is zero if none will, or

@@ -3,10 +3,13 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -112,6 +115,11 @@ type Rival struct {
 // Exists reports whether there is a rival, or was one.
 func (r Rival) Exists() bool { return r.Name != "" }
 
+// Problem is that nothing of the UID is deleted by itself, and what an administrator can do.
+func (r Rival) Problem() *Problem {
+	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ": it may be in use, so nothing is deleted. Remedy: " + r.Remedy}
+}
+
 // Proven reports whether the PV exists and carries the claim's UID.
 func (v Volume) Proven() bool { return v.Exists && v.Unproven == "" }
 
@@ -184,6 +192,42 @@ const (
 	RescheduleDone                      // the claim has changed since, by that write or by another client's
 )
 
+// Resize is how far a claim's resize is.
+type Resize struct {
+	Stage ResizeStage
+	// Node says who expands the file system to the size of the volume.
+	Node NodeWork
+}
+
+// ResizeStage is what PV and claim say about a resize. The claim says it by Kubernetes' own values in its status,
+// which its user cannot write.
+type ResizeStage int
+
+// The stages of a resize.
+const (
+	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating
+	ResizeRequested                     // the volume is smaller than it is to be, and the claim's status does not say that it grows
+	ResizeInProgress                    // the claim's status says that the volume grows
+	ResizeInfeasible                    // the claim's status says that the volume cannot have the size
+	ResizeStored                        // the volume has the size, and the claim's status does not say what is left to do
+	ResizeLeftToNode                    // the claim's status says what is left to do on a node
+)
+
+// Wanted reports whether the volume is smaller than it is to be.
+func (s ResizeStage) Wanted() bool {
+	return s == ResizeRequested || s == ResizeInProgress || s == ResizeInfeasible
+}
+
+// NodeWork is who expands a file system to the size of its volume.
+type NodeWork int
+
+// Who does the work on the node.
+const (
+	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
+	NodeKubelet                 // the kubelet, when the volume is mounted
+	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
+)
+
 // Target is a config that can serve a request, or the reason why none can.
 type Target struct {
 	// Problem is why nothing can be launched, nil if nothing is in the way.
@@ -244,14 +288,6 @@ func (v View) Newest(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool { return r.Verb == verb && !r.IsFix() })
 }
 
-// lastNumber returns the highest number of the Jobs of a verb.
-func (v View) lastNumber(verb contract.Verb) int {
-	if r := v.newest(func(r *Run) bool { return r.Verb == verb }); r != nil {
-		return r.Number
-	}
-	return 0
-}
-
 // newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool {
@@ -270,17 +306,43 @@ func (v View) NewestHeld(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
 }
 
-// nextNumber returns the number of the next provision. A delete may have outlived the provision that it came after,
-// and must not be mistaken for the undo of a new one of the same number.
-func (v View) nextNumber() int {
-	number := 0
-	if p := v.Newest(contract.Provision); p != nil {
-		number = p.Number
+// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
+// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
+
+// WriteOf names the write of an action, by the kind of the action and its run.
+func WriteOf(a Action) string {
+	if f, sets := a.(SetFinalizer); sets {
+		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
 	}
-	if d := v.Newest(contract.Delete); d != nil {
-		number = max(number, d.After)
+	return fmt.Sprintf("%T %s", a, RunOf(a))
+}
+
+// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
+// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
+func (v View) IsRefused(a Action) bool {
+	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
+		return true
 	}
-	return number + 1
+	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))
+}
+
+// unlessRefused returns an action, or nil if its write was refused.
+func (v View) unlessRefused(a Action) Action {
+	if v.IsRefused(a) {
+		return nil
+	}
+	return a
+}
+
+// isRecord reports whether a run is on record, and is needed there or can be released.
+func (v View) isRecord(r *Run) bool {
+	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
+}
+
+// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
+// that has succeeded does not: if its own record were released first, it would be launched again.
+func (v View) isReplaced(r *Run) bool {
+	return r.IsFix() || v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
 }
 
 // undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
@@ -306,8 +368,32 @@ func (v View) reclaimRun() *Run {
 // isDone reports whether a run exists and its verdict is Done.
 func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
 
-// madeNothing reports whether neither this run nor one before it can have left anything in the storage, or whether
-// that has been undone.
-func (v View) madeNothing(p *Run) bool {
-	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
+// hasTargetChanged reports whether the target has another config or another node than the run.
+func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+
+// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
+// serves it.
+func hasRequestChanged(r *Run, t Target) bool {
+	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
+}
+
+// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
+// and an expand goes to the volume's nodes, whichever node the claim names.
+func hasChanged(r *Run, t Target) bool {
+	switch r.Verb {
+	case contract.Provision:
+		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
+	case contract.Expand:
+		return hasRequestChanged(r, t)
+	default:
+		return false
+	}
+}
+
+// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
+func (t Target) whyGivenUp() string {
+	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
+		return ""
+	}
+	return t.MissingNode + " does not exist any more, and its config says node-gone: forget"
 }

@@ -4,42 +4,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
-// Resize is how far a claim's resize is.
-type Resize struct {
-	Stage ResizeStage
-	// Node says who expands the file system to the size of the volume.
-	Node NodeWork
-}
-
-// ResizeStage is what PV and claim say about a resize. The claim says it by Kubernetes' own values in its status,
-// which its user cannot write.
-type ResizeStage int
-
-// The stages of a resize.
-const (
-	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating
-	ResizeRequested                     // the volume is smaller than it is to be, and the claim's status does not say that it grows
-	ResizeInProgress                    // the claim's status says that the volume grows
-	ResizeInfeasible                    // the claim's status says that the volume cannot have the size
-	ResizeStored                        // the volume has the size, and the claim's status does not say what is left to do
-	ResizeLeftToNode                    // the claim's status says what is left to do on a node
-)
-
-// Wanted reports whether the volume is smaller than it is to be.
-func (s ResizeStage) Wanted() bool {
-	return s == ResizeRequested || s == ResizeInProgress || s == ResizeInfeasible
-}
-
-// NodeWork is who expands a file system to the size of its volume.
-type NodeWork int
-
-// Who does the work on the node.
-const (
-	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
-	NodeKubelet                 // the kubelet, when the volume is mounted
-	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
-)
-
 // resizeVolume gives the claim of a proven volume the size that it asks for (requested to infeasible). It returns nil
 // if there is nothing to do.
 func resizeVolume(v View) Action {

@@ -1,0 +1,186 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// keepOrReclaim decides about a volume whose PV exists (proven). The provision's record is no longer needed: the PV
+// is the record now.
+func keepOrReclaim(v View) Action {
+	if p := v.NewestHeld(contract.Provision); p != nil {
+		return ReleaseRecord{Run: *p}
+	}
+	if action := followPolicy(v); action != nil && (v.Volume.Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
+		return action
+	}
+	if action := resizeVolume(v); action != nil {
+		return action
+	}
+	if d := v.keptDelete(); d != nil {
+		return ReleaseRecord{Run: *d} // it has not deleted the volume, and is no longer to
+	}
+	switch {
+	case !v.Volume.PolicyDelete:
+		return v.reportSpare()
+	case !v.Volume.Released || !v.Volume.Orphaned:
+		// A PV that is terminating while it is bound is still in use.
+		return v.reportUnclaimed("the volume is in use")
+	default:
+		return reclaimVolume(v)
+	}
+}
+
+// followPolicy adds or removes our finalizer when an administrator has changed the reclaim policy. A terminating PV
+// takes no new finalizer.
+func followPolicy(v View) Action {
+	if vol := v.Volume; !vol.HasFinalizer && vol.PolicyDelete && !vol.Terminating {
+		return SetFinalizer{}
+	}
+	return releaseRetained(v)
+}
+
+// releaseUnproven removes our finalizer from a PV that does not prove a provision: where its policy is Retain, and where it was deleted and
+// no claim needs it. Without this neither of the remedies that events name would ever take it away.
+func releaseUnproven(v View) Action {
+	vol := v.Volume
+	switch {
+	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
+		return nil
+	case !vol.PolicyDelete:
+		return releaseRetained(v)
+	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
+		return SetFinalizer{Remove: true, LeftBehind: v.whyUnprovenStays()}
+	}
+	return nil
+}
+
+// releaseRetained removes our finalizer from a PV with the policy Retain. The record of its provision goes before: an administrator may delete the
+// PV to keep the volume, which was once undone then, although a claim had been bound to it.
+func releaseRetained(v View) Action {
+	switch p := v.NewestHeld(contract.Provision); {
+	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.isUnreleased():
+		return nil
+	case p != nil && v.Volume.Unproven != "" && (v.Claim == ClaimBound || !v.Volume.Terminating):
+		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
+	case p != nil:
+		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
+	default:
+		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere})
+	}
+}
+
+// isUnreleased reports whether the write that releases the record of a provision was refused. Without the PV that run counts as failed once its Job can be
+// written, and is undone.
+func (v View) isUnreleased() bool {
+	return len(v.Refused) > 0 && slices.ContainsFunc(v.Runs, func(r Run) bool {
+		return r.Held && r.Verb == contract.Provision && v.IsRefused(ReleaseRecord{Run: r})
+	})
+}
+
+// whyUnprovenStays returns why the volume of an unproven PV stays in the storage, or nothing while its provision is on record: that is undone, or its own event
+// says why it is not.
+func (v View) whyUnprovenStays() string {
+	if v.NewestHeld(contract.Provision) != nil {
+		return ""
+	}
+	return v.Volume.Unproven
+}
+
+// keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
+func (v View) keptDelete() *Run {
+	if v.Volume.PolicyDelete && v.Volume.Released {
+		return nil
+	}
+	return v.NewestHeld(contract.Delete)
+}
+
+// reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
+func (v View) reportSpare() Action {
+	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
+	}
+	return v.rest("the volume is retained")
+}
+
+// reportUnclaimed waits, or reports a PV that would be deleted with its volume if its claimRef said that its claim was deleted.
+func (v View) reportUnclaimed(why string) Action {
+	vol := v.Volume
+	switch {
+	case !v.Claim.Abandoned() || !vol.HasFinalizer || vol.Foreign:
+		return v.rest(why)
+	case vol.Unclaimed != "":
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
+	case vol.Unproven != "" && vol.Released:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + notes.Unproven}}
+	default:
+		return v.rest(why)
+	}
+}
+
+// replaceVolume decides about a pending claim whose PV exists and can never be bound to it (mismatched). A PV that was never bound is deleted with its volume,
+// and itself when that run is confirmed: no claim is bound to a terminating PV. Once it is deleted the next attempt may do better. As long as it exists, every
+// attempt only finds it there.
+func replaceVolume(v View) Action {
+	vol := v.Volume
+	if action := releaseRetained(v); action != nil {
+		return action // or its deletion, which the event below names as a remedy, would never end
+	}
+	switch {
+	case v.Claim != ClaimPending:
+		return v.rest("the claim asks for nothing now, and its PersistentVolume serves nobody")
+	case v.isReplaceable():
+		return firstOf(v, followPolicy, reclaimVolume)
+	case vol.NeverBound:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Retained}}
+	default:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Mismatched}}
+	}
+}
+
+// isDeletedUnbound reports whether the PV was deleted before any claim was bound to it (unbound). No claim can be
+// bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
+// claim.
+func (v View) isDeletedUnbound() bool {
+	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaimRun() != nil || v.Volume.NeverBound) &&
+		v.Claim != ClaimTerminating
+}
+
+// reclaimVolume deletes the volume of a released PV (reclaiming), then the PV (deleted).
+func reclaimVolume(v View) Action {
+	d, left := v.reclaimRun(), v.Delete.whyGivenUp()
+	if isDone(d) {
+		left = ""
+	}
+	switch {
+	case !isDone(d) && left == "":
+		if action := v.awaitDetach(); action != nil {
+			return action
+		}
+		return launchDelete(v, d, false)
+	case v.Volume.Terminating && v.Volume.HasFinalizer:
+		return SetFinalizer{Remove: true, LeftBehind: left}
+	case v.Volume.Terminating:
+		return v.rest("the PV goes")
+	default:
+		return DeletePV{}
+	}
+}
+
+// reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and attacher need a while.
+const reportAttached = time.Minute
+
+// awaitDetach waits until no node has the volume of a released PV attached, and reports after a while which one has it.
+func (v View) awaitDetach() Action {
+	if v.Volume.Attached == nil {
+		return nil
+	}
+	if tell := v.Volume.ReleasedAt.Add(reportAttached); v.Now.Before(tell) {
+		return Wait{Until: tell, Why: "the volume is still attached"}
+	}
+	return ReportProblem{Problem: *v.Volume.Attached}
+}

@@ -1,0 +1,69 @@
+package decide
+
+import (
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
+)
+
+// undoOrRelease undoes what a run may have made for a claim that no longer needs it (undoing), then releases the
+// records. The provision's record goes first: while it is held without its undo's Job, the undo would run once more.
+func undoOrRelease(v View) Action {
+	if p := v.NewestHeld(contract.Provision); p != nil {
+		return undoProvision(v, p)
+	}
+	for _, verb := range []contract.Verb{contract.Delete, contract.Expand} {
+		if r := v.NewestHeld(verb); r != nil {
+			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
+		}
+	}
+	return v.reportUnclaimed("nothing is left of it")
+}
+
+// undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
+// possible.
+func undoProvision(v View, p *Run) Action {
+	switch {
+	case v.madeNothing(p) && !v.Volume.Exists: // a PV says otherwise, and is believed once no record says whose it is
+		return ReleaseRecord{Run: *p}
+	case v.whyNotUndone(p) != "":
+		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
+	case isRetainedInDoubt(p):
+		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
+	default:
+		return launchDelete(v, v.undoRun(p), true)
+	}
+}
+
+// madeNothing reports whether neither this run nor one before it can have left anything in the storage, or whether
+// that has been undone.
+func (v View) madeNothing(p *Run) bool {
+	return p.NothingBefore && p.Outcome.Verdict.MadeNothing() || isDone(v.undoRun(p))
+}
+
+// whyNotUndone returns why what a run may have made stays in the storage, or nothing: its node no longer exists and the config gives its
+// volumes up, its image cannot delete, an administrator has given it up, or its record is released. Another claim may have been bound to the PV that
+// stood for the volume then.
+func (v View) whyNotUndone(p *Run) string {
+	switch {
+	case v.isForgotten(p):
+		return notes.Forgotten
+	case !v.isRecord(p) && !v.Volume.Exists:
+		return notes.Released
+	}
+	if why := v.Delete.whyGivenUp(); why != "" {
+		return why
+	}
+	if v.Delete.Problem == nil && !v.Delete.Supported {
+		return "its image does not serve the verb delete"
+	}
+	return ""
+}
+
+// isRetainedInDoubt reports whether a run with policy Retain ended as if it had written the PV, so that an administrator may have deleted the PV to keep
+// the volume. A PV that the dispatcher was to create, and that was never on record, has never been there.
+func isRetainedInDoubt(r *Run) bool {
+	return r.Retain && r.Outcome.Verdict == contract.Done && (!r.DescribesPV || r.Described != "")
+}
