@@ -2,9 +2,9 @@ package act
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,6 +36,15 @@ func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fie
 		return how, Result{RequeueAfter: requeueShared}, err
 	}
 	return how, Result{}, err
+}
+
+// patchRecord changes what a Job records of a UID.
+func (a *Actor) patchRecord(ctx context.Context, o *observe.Observation, job *batchv1.Job, change func(*jobs.Record)) (patch.Outcome, Result, error) {
+	annotations, err := jobs.Recorded(job, change, string(o.UID))
+	if err != nil {
+		return 0, Result{}, err
+	}
+	return a.patchJob(ctx, job, patch.Annotate(annotations))
 }
 
 // Ended is a UID and what is to be recorded of its run.
@@ -77,38 +86,53 @@ func (e Ended) Learned(written Result) *observe.Hint {
 
 // recordPatch returns the patch that records outcomes, and releases the records that are no longer needed with them.
 func recordPatch(job *batchv1.Job, all []Ended, now time.Time) (patch.Fields, error) {
-	byUID := map[string]map[string]string{}
+	ended := map[string]Ended{}
 	for _, one := range all {
-		uid := string(one.O.UID)
-		text, err := json.Marshal(one.Record.Run.Outcome)
-		if err != nil {
-			return nil, fmt.Errorf("encode the outcome of the Job %s: %w", job.Name, err)
-		}
-		byUID[uid] = map[string]string{jobs.AnnOutcome: string(text)}
-		if one.Record.Describes {
-			if byUID[uid][jobs.AnnDescribed], err = runs.Description(one.O.Pods[job.Name]); err != nil {
-				return nil, fmt.Errorf("read what the Job %s describes: %w", job.Name, err)
-			}
-		}
-		if one.Record.Release {
-			byUID[uid][jobs.AnnReleased] = "true"
-		}
+		ended[string(one.O.UID)] = one
 	}
-	annotations := jobs.Annotations(job, byUID)
+	described, err := descriptionOf(job, all)
+	if err != nil {
+		return nil, err
+	}
+	annotations, err := jobs.Recorded(job, func(r *jobs.Record) {
+		one := ended[r.ClaimUID]
+		r.Recorded, r.Described, r.Released = &one.Record.Run.Outcome, described, one.Record.Release
+	}, slices.Collect(maps.Keys(ended))...)
+	if err != nil {
+		return nil, err
+	}
+	return unlessHeld(job, annotations, all[0], now), nil
+}
+
+// descriptionOf returns what the container of a Job has said of the PV that the dispatcher is to create, if it is.
+func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
+	if !all[0].Record.Describes {
+		return "", nil
+	}
+	text, err := runs.Description(all[0].O.Pods[job.Name])
+	if err != nil {
+		return "", fmt.Errorf("read what the Job %s describes: %w", job.Name, err)
+	}
+	return text, nil
+}
+
+// unlessHeld returns a patch of a Job's record, which also removes the record finalizer if no claim needs the Job as its record any more.
+func unlessHeld(job *batchv1.Job, record map[string]string, one Ended, now time.Time) patch.Fields {
 	recorded := job.DeepCopy()
-	maps.Copy(recorded.Annotations, annotations)
-	if !runs.AllReleased(recorded) {
-		return patch.Annotate(annotations), nil
+	maps.Copy(recorded.Annotations, record)
+	if jobs.HeadOf(recorded).Held > 0 {
+		return patch.Annotate(record)
 	}
-	change := releasePatch(all[0].O, recorded, all[0].Record.Run, now)
-	change["metadata"].(patch.Fields)["annotations"] = annotations
-	return change, nil
+	change := releasePatch(one.O, recorded, one.Record.Run, now)
+	change["metadata"].(patch.Fields)["annotations"] = record
+	return change
 }
 
 // releasePatch returns the patch that removes the record finalizer of a Job, so that the Job expires.
 func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now time.Time) patch.Fields {
 	change := patch.WithoutFinalizer(job, jobs.FinalizerRecord)
-	keep := runs.KeepFor(run.Outcome, now, runs.AllSucceeded(job), o.ManyKept[job.Name])
+	head := jobs.HeadOf(job)
+	keep := runs.KeepFor(run.Outcome, now, head.Unrecorded == 0 && head.Failed == 0, o.ManyKept[job.Name])
 	change["spec"] = patch.Fields{"ttlSecondsAfterFinished": int(keep / time.Second)}
 	return change
 }
@@ -117,8 +141,14 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 // another claim, it is only marked as released by this one.
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	change := patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnReleased): "true"})
-	if !d.Run.Others.Held {
+	var change patch.Fields
+	if d.Run.Others.Held {
+		annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released = true }, string(o.UID))
+		if err != nil {
+			return Result{}, err
+		}
+		change = patch.Annotate(annotations)
+	} else {
 		change = releasePatch(o, job, d.Run, a.Clock.Now())
 	}
 	how, result, err := a.patchJob(ctx, job, change)
@@ -131,11 +161,7 @@ func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d dec
 // announceReschedule writes on a Job that its claim, as it is now, returns to the scheduler.
 func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, d decide.AnnounceReschedule) (Result, error) {
 	job := o.Jobs[d.Run.Name]
-	annotations, err := jobs.Announcement(job, string(o.UID), o.Claim.ResourceVersion, d.Returns)
-	if err != nil {
-		return Result{}, err
-	}
-	_, result, err := a.patchJob(ctx, job, patch.Annotate(annotations))
+	_, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rescheduled, r.Returns = o.Claim.ResourceVersion, d.Returns })
 	return result, err
 }
 
@@ -143,7 +169,7 @@ func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, 
 func (a *Actor) cancelRun(ctx context.Context, o *observe.Observation, d decide.Cancel) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	if d.Waive {
-		_, result, err := a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnWaived): "true"}))
+		_, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Waived = true })
 		return result, err
 	}
 	err := a.cancel(ctx, job)

@@ -92,7 +92,7 @@ func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.
 	var err error
 	if job := o.Jobs[d.Run.Name]; job != nil {
 		about = job
-		how, result, err = a.patchJob(ctx, job, patch.Annotate(map[string]string{jobs.Key(job, string(o.UID), jobs.AnnRival): o.View.Rival.Name}))
+		how, result, err = a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.View.Rival.Name })
 	} else {
 		err = a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV, patch.Annotate(map[string]string{jobs.AnnRival: o.View.Rival.Name})))
 		how, err = patch.OutcomeOf(err, "note a rival on the PersistentVolume %s", o.PV.Name)

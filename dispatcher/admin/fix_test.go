@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // left is a look that has found a volume, of this cluster if nothing else is said.
@@ -31,11 +31,7 @@ func left(change func(*audit.Volume)) admin.Look {
 // records lets the dispatcher record an outcome on each Job.
 func (l *lab) records(out runs.Outcome) {
 	l.started = func(job *batchv1.Job) {
-		text, err := json.Marshal(out)
-		if err != nil {
-			l.t.Error(err)
-		}
-		job.Annotations[jobs.AnnOutcome] = string(text)
+		fixture.Record(job, jobs.UIDs(job)[0], func(r *jobs.Record) { r.Recorded = &out })
 		if err := l.client.Tracker().Update(batchv1.SchemeGroupVersion.WithResource("jobs"), job, job.Namespace); err != nil {
 			l.t.Error(err)
 		}
@@ -71,7 +67,7 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOnRecord(t *testing.T) {
 		}
 		made := l.made()
 		job := made[len(made)-1]
-		request, err := runs.RecordedRequest(job.Spec.Template.Annotations, "u")
+		request, _, err := runs.Recorded(job.Spec.Template.Annotations, "u")
 		if err != nil || job.Name != "delete-u-3" || !runs.RecordOf(&job, "u").IsFix() || !runs.RecordOf(&job, "u").Held || !request.Undo || request.ClusterUID != clusterID {
 			l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
 		}

@@ -110,11 +110,10 @@ func (h Held) Print(w io.Writer) error {
 func claimsOf(job *batchv1.Job) string {
 	var out []string
 	for _, uid := range jobs.UIDs(job) {
-		r, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
-		switch {
-		case err != nil:
-			out = append(out, "an unreadable request")
-		case runs.RecordOf(job, uid).Held:
+		switch r := runs.RecordOf(job, uid); {
+		case r.Held && r.Name == "":
+			out = append(out, "a claim whose record is damaged")
+		case r.Held:
 			out = append(out, "the claim "+quote.Name(r.Namespace+"/"+r.Name))
 		}
 	}

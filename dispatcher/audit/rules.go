@@ -148,7 +148,7 @@ func (x *index) recordsHeld() []Finding {
 		for _, uid := range jobs.UIDs(job) {
 			if why := x.whyNotHeld(uid); why != "" && runs.RecordOf(job, uid).Held {
 				out = append(out, Finding{
-					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(since), Size: sizeOf(job, uid), Why: why,
+					Kind: RecordHeld, UID: uid, Object: "job/" + job.Name + " -n " + job.Namespace, Age: x.age(since), Size: jobs.RecordOf(job, uid).Size, Why: why,
 					Fix: quote.Command("kubectl", "annotate", "job", job.Name, "-n", job.Namespace, jobs.AnnForget+"="+uid) +
 						"  # once nothing of it is in the storage; the newest event says why it is held",
 				})
@@ -168,15 +168,6 @@ func (x *index) whyNotHeld(uid string) string {
 	default:
 		return ""
 	}
-}
-
-// sizeOf returns the size that a Job asks for, zero if it cannot be read.
-func sizeOf(job *batchv1.Job, uid string) int64 {
-	request, err := runs.RecordedRequest(job.Spec.Template.Annotations, uid)
-	if err != nil {
-		return 0
-	}
-	return request.Size
 }
 
 func (x *index) podsHeld() []Finding {

@@ -283,7 +283,7 @@ func (c *Caches) UnfinishedPods(namespace, label string) []*corev1.Pod {
 func (c *Caches) StartingLike(revision, nodes string) []*batchv1.Job {
 	ns, _, _ := cache.SplitMetaNamespaceKey(revision)
 	all := ordered[*batchv1.Job](c.in(ns).jobs.ByIndex(byStart, revision))
-	return slices.DeleteFunc(all, func(job *batchv1.Job) bool { return job.Annotations[jobs.AnnNodes] != nodes })
+	return slices.DeleteFunc(all, func(job *batchv1.Job) bool { return jobs.HeadOf(job).Nodes != nodes })
 }
 
 // UnfinishedJobs returns the Jobs of a class in a namespace that are neither Complete nor Failed, or that were recorded

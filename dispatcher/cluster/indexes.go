@@ -200,8 +200,8 @@ func nodeOfJob(obj any) ([]string, error) {
 		return nil, nil
 	}
 	var nodes []string
-	for _, uid := range jobs.UIDs(job) {
-		if node := jobs.Annotation(job, uid, jobs.AnnNode); node != "" && !slices.Contains(nodes, node) {
+	for _, record := range jobs.Records(job) {
+		if node := record.Node; node != "" && !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}

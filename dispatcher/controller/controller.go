@@ -23,7 +23,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
@@ -103,7 +102,7 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 	}
 	c.caches = caches
 	c.slots = slots.New(caches, clk, c.queue.Add)
-	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
+	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
 		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{

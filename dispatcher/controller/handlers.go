@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -128,51 +129,37 @@ func (c *Controller) enqueueMembers(uids []string, first string) {
 	}
 }
 
-// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are annotations
-// about that claim. If the other claims were reconciled at each, the work would grow with their square. The first claim is enqueued for the outcome of
+// jobUpdated enqueues only one claim for most changes of a Job that serves several. Such changes are of the record of
+// that claim. If the other claims were reconciled at each, the work would grow with their square. The first claim is enqueued for the outcome of
 // each: it releases the pod when all are on record, which stayed for ever when the Job's last change was the outcome of another claim.
 func (c *Controller) jobUpdated(old, now *batchv1.Job) {
-	annotated, only := annotatedClaims(old, now)
+	recorded, only := recordedClaims(old, now)
 	if !only {
 		passOn(c.jobChanged, old, now, hasJobMoved(old, now))
 		return
 	}
-	c.enqueueEach(annotated)
+	c.enqueueEach(recorded)
 }
 
-// annotatedClaims returns the claims of a Job about which an annotation was written on it, and whether nothing else has changed.
-func annotatedClaims(old, now *batchv1.Job) (uids []string, only bool) {
+// recordedClaims returns the claims of a Job whose records have changed, and whether nothing else has.
+func recordedClaims(old, now *batchv1.Job) (uids []string, only bool) {
 	members := jobs.UIDs(now)
 	if len(members) < 2 || !equality.Semantic.DeepEqual(old.Spec, now.Spec) || !equality.Semantic.DeepEqual(old.Status, now.Status) ||
 		!slices.Equal(old.Finalizers, now.Finalizers) || !old.DeletionTimestamp.Equal(now.DeletionTimestamp) {
 		return nil, false
 	}
-	for _, key := range changedKeys(old.Annotations, now.Annotations) {
-		uid, _, _ := strings.Cut(key, ".")
-		if !slices.Contains(members, uid) {
-			return nil, false
-		}
+	rest := maps.Clone(now.Annotations)
+	rest[jobs.AnnRecord] = old.Annotations[jobs.AnnRecord]
+	if !maps.Equal(rest, old.Annotations) {
+		return nil, false
+	}
+	for _, uid := range jobs.ChangedRecords(old, now) {
 		uids = append(uids, uid)
-		if strings.HasSuffix(key, jobs.AnnOutcome) {
+		if (jobs.RecordOf(old, uid).Recorded == nil) != (jobs.RecordOf(now, uid).Recorded == nil) {
 			uids = append(uids, members[0])
 		}
 	}
 	return uids, true
-}
-
-// changedKeys returns the keys that were added, changed or removed.
-func changedKeys(old, now map[string]string) (keys []string) {
-	for key, value := range now {
-		if before, was := old[key]; !was || before != value {
-			keys = append(keys, key)
-		}
-	}
-	for key := range old {
-		if _, is := now[key]; !is {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // podChanged also assigns slots: a pod whose containers have ended has freed one, and its Job may no longer exist.

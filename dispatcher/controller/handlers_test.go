@@ -1,38 +1,46 @@
 package controller
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-// An administrator removes an annotation, as the event about a rival asks. The first claim of a batch waits for the outcomes of all.
-func TestAnAnnotationOfOneClaimOfABatch(t *testing.T) {
+// The first claim of a batch waits for the outcomes of all.
+func TestAChangeOfOneRecordOfABatch(t *testing.T) {
 	t.Parallel()
-	rival := jobs.MemberAnnotation("b", jobs.AnnRival)
-	noted := map[string]string{jobs.AnnUIDs: "a,b", rival: "pv"}
+	old := &batchv1.Job{}
+	old.Annotations = map[string]string{jobs.AnnUIDs: "a,b"}
+	fixture.Record(old, "b", func(r *jobs.Record) { r.Rival = "pv" })
+	note := func(uid, rival string) func(*batchv1.Job) {
+		return func(job *batchv1.Job) { fixture.Record(job, uid, func(r *jobs.Record) { r.Rival = rival }) }
+	}
+	ends := func(uid string) func(*batchv1.Job) {
+		return func(job *batchv1.Job) {
+			fixture.Record(job, uid, func(r *jobs.Record) { r.Recorded = &jobs.Outcome{} })
+		}
+	}
 	for name, test := range map[string]struct {
-		change func(map[string]string)
+		change func(*batchv1.Job)
 		want   []string
 		only   bool
 	}{
-		"nothing":            {func(map[string]string) {}, nil, true},
-		"a claim's, removed": {func(now map[string]string) { delete(now, rival) }, []string{"b"}, true},
-		"a claim's, changed": {func(now map[string]string) { now[rival] = "other" }, []string{"b"}, true},
-		"a claim's, added":   {func(now map[string]string) { now[jobs.MemberAnnotation("a", jobs.AnnRival)] = "" }, []string{"a"}, true},
-		"an outcome, for which the first one waits": {func(now map[string]string) { now[jobs.MemberAnnotation("b", jobs.AnnOutcome)] = "{}" }, []string{"b", "a"}, true},
-		"another of the Job":                        {func(now map[string]string) { now["example.com/note"] = "x" }, nil, false},
+		"nothing":            {func(*batchv1.Job) {}, nil, true},
+		"a claim's, removed": {note("b", ""), []string{"b"}, true},
+		"a claim's, changed": {note("b", "other"), []string{"b"}, true},
+		"a claim's, added":   {note("a", "pv"), []string{"a"}, true},
+		"an outcome, for which the first one waits": {ends("b"), []string{"b", "a"}, true},
+		"another of the Job":                        {func(job *batchv1.Job) { job.Annotations["example.com/note"] = "x" }, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old, now := &batchv1.Job{}, &batchv1.Job{}
-			old.Annotations, now.Annotations = noted, maps.Clone(noted)
-			test.change(now.Annotations)
-			if uids, only := annotatedClaims(old, now); !slices.Equal(uids, test.want) || only != test.only {
+			now := old.DeepCopy()
+			test.change(now)
+			if uids, only := recordedClaims(old, now); !slices.Equal(uids, test.want) || only != test.only {
 				t.Errorf("claims %v, and nothing else: %t", uids, only)
 			}
 		})

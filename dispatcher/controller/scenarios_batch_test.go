@@ -272,7 +272,7 @@ func TestNamespacesAlternateInABatchToo(t *testing.T) {
 		for _, c := range w.CreatedJobs("")[before:] {
 			served, job := map[string]bool{}, c.Now.(*batchv1.Job)
 			for _, uid := range jobs.UIDs(job) {
-				served[job.Annotations[jobs.Key(job, uid, jobs.AnnNamespace)]] = true
+				served[jobs.RecordOf(job, uid).Namespace] = true
 			}
 			mixed += len(served) / 2
 		}
@@ -303,7 +303,7 @@ func TestOnlyRequestsOfOneNodeShareABatch(t *testing.T) {
 			job := c.Now.(*batchv1.Job)
 			nodes := map[string]bool{}
 			for _, uid := range jobs.UIDs(job) {
-				nodes[job.Annotations[jobs.Key(job, uid, jobs.AnnNode)]] = true
+				nodes[jobs.RecordOf(job, uid).Node] = true
 			}
 			if len(nodes) != 1 {
 				w.T.Errorf("%s serves claims of the nodes %v", job.Name, nodes)

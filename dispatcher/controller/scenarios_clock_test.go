@@ -6,8 +6,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // A leader whose clock was ten minutes ahead has recorded a failure. In a storm on a real cluster all claims once waited until then.
@@ -21,7 +23,9 @@ func TestARecordOfTheFutureHoldsUpNoRetry(t *testing.T) {
 		w.End(p)
 		job := fakecluster.List[*batchv1.Job](w)[0]
 		fakecluster.Update(w, fakecluster.DispatcherName, job, func(job *batchv1.Job) {
-			job.Annotations[jobs.AnnOutcome] = `{"verdict":"TryAgain","finished":"` + time.Now().Add(10*time.Minute).Format(time.RFC3339Nano) + `"}`
+			fixture.Record(job, jobs.UIDs(job)[0], func(r *jobs.Record) {
+				r.Recorded = &jobs.Outcome{Verdict: contract.TryAgain, Finished: time.Now().Add(10 * time.Minute)}
+			})
 		})
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works}
 		w.Start()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -60,7 +61,7 @@ func TestADescribedPVIsCreatedFromTheRecordAlthoughItsClaimIsDeleted(t *testing.
 		w.Until("nothing is left", 3*time.Hour, w.Empty)
 		w.MustRun("provision", "delete")
 		for _, created := range w.CreatedJobs(contract.Delete) {
-			if created.Now.GetAnnotations()[jobs.AnnVolume] == "" {
+			if jobs.RecordOf(created.Now.(*batchv1.Job), string(claim.UID)).Volume == "" {
 				w.T.Errorf("the Job %s undoes the volume", created.Now.GetName())
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -34,7 +33,7 @@ func (w *world) burst(ns string, n int) {
 func (w *world) launchedFor(verb contract.Verb) []string {
 	var out []string
 	for _, c := range w.CreatedJobs(verb) {
-		out = append(out, c.Now.(*batchv1.Job).Annotations[jobs.AnnNamespace])
+		out = append(out, jobs.FirstNamespace(c.Now.(*batchv1.Job)))
 	}
 	return out
 }
@@ -150,8 +149,8 @@ func TestAClaimThatCannotBeLaunchedHoldsNoSlot(t *testing.T) {
 			if !ok {
 				return nil
 			}
-			if request, err := runs.RecordedRequest(job.Spec.Template.Annotations, job.Labels[contract.LabelClaimUID]); err != nil || request.Name != "refused" {
-				return err
+			if jobs.RecordOf(job, job.Labels[contract.LabelClaimUID]).Name != "refused" {
+				return nil
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, job.Name, errors.New("exceeded quota"))
 		})

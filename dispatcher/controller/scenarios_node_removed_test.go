@@ -45,6 +45,12 @@ func (w *world) onNodeThree(keys ...string) (*corev1.PersistentVolumeClaim, *cor
 	return w.provisioned("data"), node
 }
 
+// recordOf returns what a Job that was created records of its first claim.
+func recordOf(c fakecluster.Change) jobs.Record {
+	job := c.Now.(*batchv1.Job)
+	return jobs.RecordOf(job, jobs.UIDs(job)[0])
+}
+
 // required is what a Job demands of its node.
 func required(c fakecluster.Change) *corev1.NodeSelector {
 	affinity := c.Now.(*batchv1.Job).Spec.Template.Spec.Affinity
@@ -64,8 +70,8 @@ func TestADeleteRunsOnTheVolumesNode(t *testing.T) {
 		if r.Pod.Spec.NodeName != "node-3" || r.Request.SelectedNode != "node-3" || r.Request.SelectedZone != "west" {
 			w.T.Errorf("the delete ran on %s; the image saw the node %q in the zone %q", r.Pod.Spec.NodeName, r.Request.SelectedNode, r.Request.SelectedZone)
 		}
-		if job := w.CreatedJobs(contract.Delete)[0].Now; job.GetAnnotations()[jobs.AnnNode] != "node-3" {
-			w.T.Errorf("the Job is for the node %q", job.GetAnnotations()[jobs.AnnNode])
+		if record := recordOf(w.CreatedJobs(contract.Delete)[0]); record.Node != "node-3" {
+			w.T.Errorf("the Job is for the node %q", record.Node)
 		}
 	})
 }
@@ -122,7 +128,7 @@ func TestADeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("nothing is left", time.Minute, w.Empty)
 		w.MustRun("provision", "delete")
-		if job := w.CreatedJobs(contract.Delete)[0]; required(job) != nil || job.Now.GetAnnotations()[jobs.AnnAnywhere] != "true" {
+		if job := w.CreatedJobs(contract.Delete)[0]; required(job) != nil || !recordOf(job).AnyNode {
 			w.T.Errorf("the delete demands %v", required(job))
 		}
 		first := w.Events.About(pv, "Deleting")[0].Note

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -31,14 +30,13 @@ func TestOursOnlyOnceTheSchedulerHasSelectedANode(t *testing.T) {
 		w.MustCreateNoJob()
 		fakecluster.Update(w, "kube-scheduler", claim, func(c *corev1.PersistentVolumeClaim) { fakecluster.Annotate(c, fakecluster.AnnSelectedNode, "node-1") })
 		w.Until("the claim is bound", 5*time.Second, w.IsBound("data"))
-		job := w.CreatedJobs("")[0].Now.(*batchv1.Job)
-		if job.Annotations[jobs.AnnNode] != "node-1" {
-			w.T.Errorf("the Job is for the node %q", job.Annotations[jobs.AnnNode])
+		if record := recordOf(w.CreatedJobs("")[0]); record.Node != "node-1" {
+			w.T.Errorf("the Job is for the node %q", record.Node)
 		}
 		if r := w.Runs[0].Request; r.SelectedNode != "node-1" || r.SelectedZone != "west" {
 			w.T.Errorf("the image sees the node %q in the zone %q", r.SelectedNode, r.SelectedZone)
 		}
-		fields := job.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields
+		fields := w.CreatedJobs("")[0].Now.(*batchv1.Job).Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields
 		if len(fields) != 1 || fields[0].Values[0] != "node-1" {
 			w.T.Errorf("its pod goes to %v", fields)
 		}
@@ -65,8 +63,8 @@ func TestTextOfAUserIsNoSelectedNode(t *testing.T) {
 				}
 				for _, c := range w.CreatedJobs("") {
 					job := c.Now.(*batchv1.Job)
-					if b, err := json.Marshal(job.Spec.Template.Spec); err != nil || bytes.Contains(b, []byte("hostPath")) || job.Annotations[jobs.AnnNode] != "" {
-						w.T.Errorf("%v: the Job is for the node %q, its pod %s", err, job.Annotations[jobs.AnnNode], b)
+					if b, err := json.Marshal(job.Spec.Template.Spec); err != nil || bytes.Contains(b, []byte("hostPath")) || recordOf(c).Node != "" {
+						w.T.Errorf("%v: the Job is for the node %q, its pod %s", err, recordOf(c).Node, b)
 					}
 				}
 			})

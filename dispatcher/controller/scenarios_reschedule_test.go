@@ -208,7 +208,7 @@ func TestAClaimThatChangedAfterTheAnnouncementIsNotTouched(t *testing.T) {
 		claim := w.CreateClaim("data")
 		announced := func() bool {
 			return slices.ContainsFunc(fakecluster.List[*batchv1.Job](w), func(j *batchv1.Job) bool {
-				return j.Annotations[jobs.AnnRescheduled+string(claim.UID)] != ""
+				return jobs.RecordOf(j, string(claim.UID)).Rescheduled != ""
 			})
 		}
 		go func() { // while no dispatcher is there

@@ -14,6 +14,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // pauses are the times from the end of each Job of a verb to the creation of the next, without the few
@@ -176,7 +177,7 @@ func TestAnUpgradeIsNoNewRequest(t *testing.T) {
 		w.Until("the first run is recorded", time.Minute, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
 		w.Stop()
 		fakecluster.Update(w, fakecluster.Admin, fakecluster.List[*batchv1.Job](w)[0], func(job *batchv1.Job) {
-			job.Annotations[jobs.AnnRequestHash] = "b2c4a0f1e3d5a697"
+			fixture.Record(job, jobs.UIDs(job)[0], func(r *jobs.Record) { r.Hash = "b2c4a0f1e3d5a697" })
 		})
 		w.Start()
 		w.Advance(9 * time.Minute)

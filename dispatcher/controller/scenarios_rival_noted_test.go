@@ -73,14 +73,6 @@ func TestARivalOutlivesItsPV(t *testing.T) {
 	})
 }
 
-func TestARivalThatIsOverIsUndoneWhenAnAdministratorSaysSo(t *testing.T) {
-	inWorld(t, func(w *world) {
-		claim := w.keptByARival()
-		fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { delete(job.Annotations, jobs.AnnRival) })
-		w.Until("the volume is undone", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 })
-	})
-}
-
 // The storage is down while the volume of a released PV is to be deleted. An administrator writes its PV again under another name, for a new
 // claim, with nothing of it but the volume source.
 func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {

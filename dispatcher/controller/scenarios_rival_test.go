@@ -40,8 +40,9 @@ func TestARivalPVInUseKeepsItsVolume(t *testing.T) {
 				w.mustKeepVolume(claim)
 				fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.PersistentVolume](w, "", "mine"))
 				w.Advance(time.Minute)
-				fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { delete(job.Annotations, jobs.AnnRival) })
-				w.Until("the volume is undone", time.Minute, w.Empty)
+				fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { job.Annotations[jobs.AnnForget] = string(claim.UID) })
+				w.Until("the record is given up", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+				w.mustKeepVolume(claim)
 			})
 		})
 	}

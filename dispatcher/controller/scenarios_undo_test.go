@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -57,8 +56,8 @@ func TestAbandonedIsUndoneWhenAClaimIsDeletedDuringTheBackoff(t *testing.T) {
 		w.Until("nothing is left", 5*time.Second, w.Empty)
 		w.MustRun("provision", "provision", "provision", "provision", "provision", "delete")
 		w.MustUndo(w.Runs[5], w.Runs[4])
-		if job := w.CreatedJobs(contract.Delete)[0].Now.(*batchv1.Job); job.Annotations[jobs.AnnAfter] != "5" {
-			w.T.Errorf("the undo is of run %s", job.Annotations[jobs.AnnAfter])
+		if record := recordOf(w.CreatedJobs(contract.Delete)[0]); record.After != 5 {
+			w.T.Errorf("the undo is of run %d", record.After)
 		}
 	})
 }

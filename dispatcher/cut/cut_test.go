@@ -57,7 +57,7 @@ func longNames(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new(name), Kind: name, Name: name, Namespace: new("other")}
 }
 
-func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
+func jobAndPod(t *testing.T, outcome contract.Verdict) (*batchv1.Job, *corev1.Pod) {
 	t.Helper()
 	cfg := fixture.Config(t, "Delete", map[string]string{"ca": strings.Repeat("y", 60<<10)})
 	job := fixture.Build(t, fixture.Provision(cfg, fixture.Claim()))
@@ -69,7 +69,8 @@ func jobAndPod(t *testing.T, outcome string) (*batchv1.Job, *corev1.Pod) {
 	}}
 	job.ManagedFields, pod.ManagedFields = managed, managed
 	if outcome != "" {
-		job.Annotations[jobs.AnnOutcome], job.Finalizers = outcome, nil
+		fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.Recorded = &jobs.Outcome{Verdict: outcome} })
+		job.Finalizers = nil
 	}
 	return job, pod
 }
@@ -86,7 +87,7 @@ func ofAnyKubelet(pod *corev1.Pod) *corev1.Pod {
 }
 
 func TestCachesKeepFewBytesOfAnObject(t *testing.T) {
-	released, pod := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	released, pod := jobAndPod(t, contract.TryAgain)
 	_, lying := jobAndPod(t, "")
 	account := &corev1.ServiceAccount{ObjectMeta: configMap(0).ObjectMeta}
 	pv := fixture.PV(t)
@@ -241,15 +242,10 @@ func TestAReleasedJobOfABatchKeepsWhatIsObservedOfEachClaim(t *testing.T) {
 	plan.With = []jobs.Plan{fixture.Provision(cfg, fixture.Claim(func(c *corev1.PersistentVolumeClaim) { c.UID, c.Name = "other", "other" }))}
 	job := fixture.Build(t, plan)
 	for _, uid := range []string{fixture.UID, "other"} {
-		job.Annotations[jobs.Key(job, uid, jobs.AnnOutcome)] = `{"verdict":"TryAgain"}`
+		fixture.Record(job, uid, func(r *jobs.Record) { r.Recorded = &jobs.Outcome{Verdict: contract.TryAgain} })
 	}
 	job.Finalizers = nil
 	for _, one := range append([]jobs.Plan{plan}, plan.With...) {
-		got, err := runs.RecordedRequest(cutJob(job).Spec.Template.Annotations, one.Request.UID)
-		want := contract.Request{UID: one.Request.UID, Namespace: "app", Name: one.Request.Name, Size: one.Request.Size, ReclaimPolicy: "Delete"}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
 		if whole, kept := runs.RecordOf(job, one.Request.UID), runs.RecordOf(cutJob(job), one.Request.UID); !cmp.Equal(whole, kept) {
 			t.Errorf("the record (-whole +cut):\n%s", cmp.Diff(whole, kept))
 		}
@@ -258,8 +254,8 @@ func TestAReleasedJobOfABatchKeepsWhatIsObservedOfEachClaim(t *testing.T) {
 
 // A PV that a container has described is created from the skeleton, as long as the Job exists.
 func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
-	job, _ := jobAndPod(t, `{"verdict":"Done"}`)
-	job.Annotations[jobs.AnnDescribed] = `{"source":{}}`
+	job, _ := jobAndPod(t, contract.Done)
+	fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.Described = `{"source":{}}` })
 	kept := cutJob(job).Spec.Template.Annotations
 	if _, skeleton, err := runs.Recorded(kept, fixture.UID); err != nil || skeleton.Name != contract.PVName(fixture.UID) {
 		t.Errorf("the skeleton is %v, %v", skeleton, err)
@@ -268,18 +264,13 @@ func TestAReleasedJobKeepsTheSkeletonOfADescribedPV(t *testing.T) {
 
 func TestAReleasedJobKeepsWhatIsObservedOfIt(t *testing.T) {
 	held, _ := jobAndPod(t, "")
-	released, _ := jobAndPod(t, `{"verdict":"TryAgain"}`)
+	released, _ := jobAndPod(t, contract.TryAgain)
 	whole, skeleton, err := runs.Recorded(cutJob(held).Spec.Template.Annotations, fixture.UID)
 	if err != nil || skeleton == nil || len(whole.Properties["ca"]) != 60<<10 {
 		t.Errorf("an undo could not repeat the request of a record: %v", err)
 	}
-	got, err := runs.RecordedRequest(cutJob(released).Spec.Template.Annotations, fixture.UID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := contract.Request{UID: whole.UID, Namespace: whole.Namespace, Name: whole.Name, Size: whole.Size, ReclaimPolicy: whole.ReclaimPolicy}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if kept := cutJob(released).Spec.Template.Annotations; len(kept) != 0 {
+		t.Errorf("of a Job that is no record any more %v is kept", kept)
 	}
 	if _, _, err := runs.Recorded(released.Spec.Template.Annotations, fixture.UID); err != nil {
 		t.Errorf("the Job that was cut has changed: %v", err)

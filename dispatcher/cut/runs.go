@@ -14,8 +14,8 @@ import (
 
 // A Job and its pod hold the properties of their config, and a claim's request, several times.
 
-// cutJob keeps of a Job's pod template only what its record needs. Properties are in the request, which an undo repeats: of a Job that is the record of no claim any more they
-// are not kept either, since an undo is decided on live objects.
+// cutJob keeps of a Job's pod template only what an undo repeats. Of a Job that is the record of no claim any more that is not kept either, since an undo is decided on live
+// objects. It stays where the dispatcher was to create the PV: whether it can is observed as long as the Job exists.
 func cutJob(job *batchv1.Job) *batchv1.Job {
 	out := &batchv1.Job{ObjectMeta: cutMeta(&job.ObjectMeta), Status: job.Status}
 	out.Labels, out.Annotations, out.OwnerReferences = job.Labels, job.Annotations, job.OwnerReferences
@@ -24,31 +24,11 @@ func cutJob(job *batchv1.Job) *batchv1.Job {
 		Suspend: job.Spec.Suspend, ActiveDeadlineSeconds: job.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: job.Spec.TTLSecondsAfterFinished,
 	}
 	out.Spec.Template.Finalizers = template.Finalizers
-	out.Spec.Template.Annotations = onlyKeys(template.Annotations, jobs.AnnRequest, jobs.AnnPV)
+	if isGivenUp := runs.AnyRecorded(job) && !runs.IsRecord(job); !isGivenUp || jobs.RecordOf(job, jobs.UIDs(job)[0]).Described != "" {
+		out.Spec.Template.Annotations = onlyKeys(template.Annotations, jobs.AnnRequest, jobs.AnnPV)
+	}
 	out.Spec.Template.Spec.ActiveDeadlineSeconds = template.Spec.ActiveDeadlineSeconds
-	if runs.AnyRecorded(job) && !runs.IsRecord(job) {
-		cutReleased(out)
-	}
 	return out
-}
-
-// cutReleased keeps of the request of a Job that is the record of no claim any more only which claim it was for, and what is observed of it. The PV skeleton stays where the
-// dispatcher was to create the PV: whether it can is observed as long as the Job exists.
-func cutReleased(job *batchv1.Job) {
-	annotations := job.Spec.Template.Annotations
-	requests, err := contract.DecodeRequests([]byte(annotations[jobs.AnnRequest]))
-	if err != nil {
-		return
-	}
-	for i, r := range requests.Items {
-		requests.Items[i] = contract.Request{UID: r.UID, Namespace: r.Namespace, Name: r.Name, Size: r.Size, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo}
-	}
-	if annotations[jobs.AnnRequest], err = requests.Encode(); err != nil {
-		return
-	}
-	if job.Annotations[jobs.AnnDescribed] == "" {
-		delete(annotations, jobs.AnnPV)
-	}
 }
 
 func onlyKeys(all map[string]string, keys ...string) map[string]string {

@@ -75,7 +75,8 @@ func mayDelete(v View, r Run) bool {
 // launched returns the run of a Job that has just been created, as the Job records it. Its pod has not appeared yet.
 func launched(v View, a Launch) Run {
 	r := Run{Name: jobs.Name(a.Verb, "uid", a.Number), Created: v.Now, First: true, Unfinished: true, Unstarted: true, Record: runs.Record{
-		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode, Held: true,
+		Verb: a.Verb, UIDs: []string{"uid"}, Number: a.Number, Held: true,
+		Record: jobs.Record{Attempt: a.Attempt, After: a.After, NothingBefore: a.NothingBefore, AnyNode: a.AnyNode},
 	}}
 	switch a.Verb {
 	case contract.Provision:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -14,7 +15,7 @@ func TestDeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
 	v := View{Claim: ClaimPending, Provision: Target{HasSlot: true, RevisionStored: true, Supported: true}, Delete: Target{HasSlot: true, RevisionStored: true, Supported: true}}
 	v.Runs = []Run{{
 		Name: "delete-uid-1", Outcome: done,
-		Record: runs.Record{Verb: contract.Delete, Number: 1, After: 1, Volume: "pv-uid", Recorded: &done},
+		Record: runs.Record{Verb: contract.Delete, Number: 1, Record: jobs.Record{After: 1, Volume: "pv-uid", Recorded: &done}},
 	}}
 	a, launches := Decide(v).(Launch)
 	if !launches || a.Verb != contract.Provision || a.Number != 2 || !a.NothingBefore {
@@ -23,7 +24,7 @@ func TestDeleteIsNotTheUndoOfALaterProvision(t *testing.T) {
 	failed := runs.Outcome{Verdict: contract.TryAgain}
 	v.Runs = append(v.Runs, Run{
 		Name: "provision-uid-2", Outcome: failed, Published: true,
-		Record: runs.Record{Verb: contract.Provision, Number: a.Number, Attempt: 1, NothingBefore: a.NothingBefore, Recorded: &failed, Held: true},
+		Record: runs.Record{Verb: contract.Provision, Number: a.Number, Held: true, Record: jobs.Record{Attempt: 1, NothingBefore: a.NothingBefore, Recorded: &failed}},
 	})
 	v.Claim = ClaimGone
 	if a, launches := Decide(v).(Launch); !launches || !a.Undo || a.After != 2 {

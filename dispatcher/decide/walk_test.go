@@ -180,8 +180,8 @@ func histories() [][]Run {
 
 func run(verb contract.Verb, number int) Run {
 	return Run{Name: jobs.Name(verb, "uid", number), First: true, Record: runs.Record{
-		Verb: verb, UIDs: []string{"uid"}, Number: number, Attempt: number, Hash: "h1", Revision: "r1", Node: "n1", Held: true, NothingBefore: number == 1,
-		Since: now.Add(-2 * time.Hour),
+		Verb: verb, UIDs: []string{"uid"}, Number: number, Revision: "r1", Held: true,
+		Record: jobs.Record{Attempt: number, Hash: "h1", Node: "n1", NothingBefore: number == 1, Since: now.Add(-2 * time.Hour)},
 	}}
 }
 

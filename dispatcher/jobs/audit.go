@@ -41,18 +41,14 @@ func List(cfg config.Config, configUID string, number int, of Cluster) (*batchv1
 }
 
 // Fix returns the Job that deletes a volume which stands for nothing any more. To image and dispatcher it is an undo, and it is the record of its claim until
-// its outcome is on record. The annotation says which volume it is about.
+// its outcome is on record. The record says which volume it is about.
 func Fix(cfg config.Config, volume contract.Listed, number int, of Cluster, provisioner string) (*batchv1.Job, error) {
 	request := contract.Request{
 		UID: volume.UID, PVName: contract.PVName(volume.UID), Namespace: volume.Namespace, Name: volume.Name, Class: cfg.Source.Class, Size: volume.Size,
 		ReclaimPolicy: cfg.Source.Reclaim, ClusterUID: of.UID, Undo: true, Properties: cfg.Properties,
 	}
-	job, err := Build(Plan{
+	return Build(Plan{
 		Config: cfg, Verb: contract.Delete, Request: request, PV: pvs.Skeleton(request, cfg, provisioner), Number: number, Attempt: 1, KubeAPI: of.KubeAPI,
+		Audit: volume.Volume,
 	})
-	if err != nil {
-		return nil, err
-	}
-	job.Annotations[AnnAudit] = volume.Volume
-	return job, nil
 }

@@ -68,56 +68,6 @@ func membersOf(labels map[string]string) []string {
 	return out
 }
 
-// Key returns the key under which a Job carries an annotation of a claim alone: the plain one if it serves no other claim.
-func Key(job *batchv1.Job, uid, annotation string) string {
-	if !isBatch(job) {
-		return annotation
-	}
-	return MemberAnnotation(uid, annotation)
-}
-
-// Annotation returns an annotation of a claim that a Job serves, empty if there is none. Its own one overrides what all claims of the Job share.
-func Annotation(job *batchv1.Job, uid, annotation string) string {
-	if isBatch(job) {
-		var room [128]byte // no allocation: an observation of a batch asks for two hundred keys
-		key := append(append(append(room[:0], uid...), '.'), annotation...)
-		if own, isOwn := job.Annotations[string(key)]; isOwn {
-			return own
-		}
-	}
-	return job.Annotations[annotation]
-}
-
-// Annotations returns annotations of claims, by UID, under the keys of a Job. What is the same for all claims that the Job serves stands there once: the API
-// server's time for a Job grows with each of its annotations.
-func Annotations(job *batchv1.Job, byUID map[string]map[string]string) map[string]string {
-	out := shared(job, byUID)
-	for uid, one := range byUID {
-		for name, value := range one {
-			if _, isShared := out[name]; !isShared {
-				out[Key(job, uid, name)] = value
-			}
-		}
-	}
-	return out
-}
-
-// shared returns the annotations that all claims of the Job get alike, and of which none has one of its own yet.
-func shared(job *batchv1.Job, byUID map[string]map[string]string) map[string]string {
-	out := map[string]string{}
-	for name, value := range byUID[UIDs(job)[0]] {
-		if !slices.ContainsFunc(UIDs(job), func(uid string) bool {
-			_, isOwn := job.Annotations[MemberAnnotation(uid, name)]
-			return isOwn || byUID[uid][name] != value
-		}) {
-			out[name] = value
-		}
-	}
-	return out
-}
-
-func isBatch(job *batchv1.Job) bool { return strings.Contains(job.Annotations[AnnUIDs], ",") }
-
 // all returns the plan of every request, the first one's first.
 func (p Plan) all() []Plan { return append([]Plan{p}, p.With...) }
 

@@ -2,13 +2,11 @@ package jobs_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,8 +47,12 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 	job := fixture.Build(t, plan)
 	for i, one := range append([]jobs.Plan{plan}, plan.With...) {
 		want := runs.Record{
-			Verb: contract.Provision, UIDs: []string{"u1", "u2", "u3"}, Number: 4, Attempt: i + 1, Hash: one.Hash,
-			Revision: cfg.Source.Revision(), NothingBefore: true, Held: true, Others: runs.Others{Wanted: true, Unrecorded: true, Held: true},
+			Record: jobs.Record{
+				ClaimUID: one.Request.UID, Namespace: one.Request.Namespace, Name: one.Request.Name, Class: "gold", ReclaimPolicy: "Delete", Size: one.Request.Size,
+				Attempt: i + 1, Hash: one.Hash, NothingBefore: true,
+			},
+			Verb: contract.Provision, UIDs: []string{"u1", "u2", "u3"}, Number: 4,
+			Revision: cfg.Source.Revision(), Held: true, Others: runs.Others{Wanted: true, Unrecorded: true, Held: true},
 		}
 		if diff := cmp.Diff(want, runs.RecordOf(job, one.Request.UID)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", one.Request.UID, diff)
@@ -111,59 +113,6 @@ func TestAKubeletLetsNoPodServeAnotherClaim(t *testing.T) {
 		if tc.change(pod); !slices.Equal(jobs.UIDsOfPod(pod), tc.want) {
 			t.Errorf("%s: a pod of %q, want %q", what, jobs.UIDsOfPod(pod), tc.want)
 		}
-	}
-}
-
-func TestAnnotationsOfOneClaimChangeNoOthersRecord(t *testing.T) {
-	job := fixture.Build(t, batchOf(fixture.Config(t, "Delete", nil), "u1", "u2"))
-	set := func(uid, annotation, value string) { job.Annotations[jobs.Key(job, uid, annotation)] = value }
-	set("u1", jobs.AnnOutcome, `{"verdict":"Done","finished":"2026-11-20T10:00:00Z"}`)
-	set("u1", jobs.AnnWaived, "true")
-	set("u1", jobs.AnnReleased, "true")
-	one, two := runs.RecordOf(job, "u1"), runs.RecordOf(job, "u2")
-	if one.Recorded == nil || !one.Waived || one.Held || one.Others != (runs.Others{Wanted: true, Unrecorded: true, Held: true}) {
-		t.Errorf("the first: %+v", one)
-	}
-	if two.Recorded != nil || two.Waived || !two.Held || two.Others != (runs.Others{}) {
-		t.Errorf("the second: %+v", two)
-	}
-	if !runs.AnyRecorded(job) || runs.AllSucceeded(job) {
-		t.Errorf("any settled %t, all done %t", runs.AnyRecorded(job), runs.AllSucceeded(job))
-	}
-	set("u2", jobs.AnnOutcome, `{"verdict":"Unlisted","finished":"2026-11-20T10:00:00Z"}`)
-	if runs.AllSucceeded(job) {
-		t.Error("a batch with a failure is called done")
-	}
-}
-
-// A claim's own annotation overrides what all share, and nothing is shared that one of them lacks, has otherwise, or already has of its own.
-func TestWhatAllClaimsOfABatchHaveAlikeStandsOnce(t *testing.T) {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		jobs.AnnUIDs: "u1,u2", jobs.MemberAnnotation("u2", jobs.AnnReturns): "own",
-	}}}
-	got := jobs.Annotations(job, map[string]map[string]string{
-		"u1": {jobs.AnnAttempt: "1", jobs.AnnClean: "true", jobs.AnnNode: "a", jobs.AnnReturns: "all"},
-		"u2": {jobs.AnnAttempt: "1", jobs.AnnNode: "b", jobs.AnnReturns: "all"},
-	})
-	want := map[string]string{
-		jobs.AnnAttempt: "1",
-		jobs.MemberAnnotation("u1", jobs.AnnClean):   "true",
-		jobs.MemberAnnotation("u1", jobs.AnnNode):    "a",
-		jobs.MemberAnnotation("u2", jobs.AnnNode):    "b",
-		jobs.MemberAnnotation("u1", jobs.AnnReturns): "all",
-		jobs.MemberAnnotation("u2", jobs.AnnReturns): "all",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	some := jobs.Annotations(job, map[string]map[string]string{"u2": {jobs.AnnOutcome: "{}"}})
-	if diff := cmp.Diff(map[string]string{jobs.MemberAnnotation("u2", jobs.AnnOutcome): "{}"}, some); diff != "" {
-		t.Errorf("of one claim (-want +got):\n%s", diff)
-	}
-	maps.Copy(job.Annotations, got)
-	job.Annotations[jobs.MemberAnnotation("u2", jobs.AnnAttempt)] = "2"
-	if first, second := jobs.Annotation(job, "u1", jobs.AnnAttempt), jobs.Annotation(job, "u2", jobs.AnnAttempt); first != "1" || second != "2" {
-		t.Errorf("read as %q and %q", first, second)
 	}
 }
 

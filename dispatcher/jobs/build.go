@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,6 +32,8 @@ type Plan struct {
 	Since time.Time
 	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
+	// Audit is the storage's name of the volume that an administrator's audit deletes.
+	Audit string
 	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb, the nodes and the
@@ -52,13 +53,17 @@ func Build(p Plan) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	record, err := annotations(p)
+	if err != nil {
+		return nil, err
+	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        Name(p.Verb, p.Request.UID, p.Number),
 			Namespace:   p.Config.Source.Namespace,
 			Labels:      jobLabels(p, template.Labels),
 			Finalizers:  []string{FinalizerRecord},
-			Annotations: annotations(p),
+			Annotations: record,
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:          new(int32(0)),
@@ -95,49 +100,23 @@ func jobLabels(p Plan, ofPod map[string]string) map[string]string {
 }
 
 // annotations returns the record of every claim that the Job serves.
-func annotations(p Plan) map[string]string {
-	out := map[string]string{
-		AnnUIDs:              uidsText(p),
-		contract.AnnRevision: p.Config.Source.Revision(),
-		AnnNamespace:         p.Request.Namespace,
-	}
-	if p.Config.Writer == config.DispatcherWrites {
-		out[AnnWriter] = string(config.DispatcherWrites)
-	}
-	if p.AnyNode {
-		out[AnnAnywhere] = "true"
-	}
-	if nodes := Nodes(p); nodes != "" {
-		out[AnnNodes] = nodes
-	}
-	records := map[string]map[string]string{}
+func annotations(p Plan) (map[string]string, error) {
+	var all []Record
 	for _, one := range p.all() {
-		records[one.Request.UID] = one.record()
+		all = append(all, one.record())
 	}
-	maps.Copy(out, Annotations(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: out}}, records))
-	return out
+	text, err := encodeRecords(Head{Nodes: Nodes(p)}, all)
+	return map[string]string{AnnUIDs: uidsText(p), contract.AnnRevision: p.Config.Source.Revision(), AnnRecord: text}, err
 }
 
-// record returns what a Job records of one request. What is not there is not written: the API server's time for a batch grows with every annotation.
-func (p Plan) record() map[string]string {
-	out := map[string]string{
-		AnnNamespace:   p.Request.Namespace,
-		AnnRequestHash: p.Hash,
-		AnnAttempt:     strconv.Itoa(p.Attempt),
-		AnnNode:        p.Request.SelectedNode,
-		AnnVolume:      string(p.PV.UID),
+// record returns what a Job records of one request.
+func (p Plan) record() Record {
+	r := p.Request
+	return Record{
+		ClaimUID: r.UID, Namespace: r.Namespace, Name: r.Name, Class: r.Class, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo, Size: r.Size,
+		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), Audit: p.Audit, NothingBefore: p.NothingBefore, Since: p.Since.UTC(),
+		Node: r.SelectedNode, AnyNode: p.AnyNode, DescribesPV: p.Config.Writer == config.DispatcherWrites,
 	}
-	if p.After > 0 {
-		out[AnnAfter] = strconv.Itoa(p.After)
-	}
-	if p.NothingBefore {
-		out[AnnClean] = "true"
-	}
-	if !p.Since.IsZero() {
-		out[AnnSince] = p.Since.UTC().Format(time.RFC3339)
-	}
-	maps.DeleteFunc(out, func(_, value string) bool { return value == "" })
-	return out
 }
 
 // slack is how much later the Job's own deadline is than its pod's. The Job controller deletes the pods of a Job that

@@ -94,7 +94,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(request, *r) || pv.Spec.ClaimRef.Name != hostile {
 		t.Errorf("request.json and pv.json: %v, %+v", err, request)
 	}
-	// The Jobs differ only in the variables' values, the two files and the flow's namespace.
+	// The Jobs differ only in the variables' values, the two files and the record.
 	if diff := cmp.Diff(dataless(a), dataless(b)); diff != "" {
 		t.Errorf("claim text reached more than data (-plain +hostile):\n%s", diff)
 	}
@@ -102,7 +102,7 @@ func TestClaimTextNeverBecomesAnythingButData(t *testing.T) {
 
 func dataless(job *batchv1.Job) *batchv1.Job {
 	pod := &job.Spec.Template
-	delete(job.Annotations, jobs.AnnNamespace)
+	delete(job.Annotations, jobs.AnnRecord)
 	delete(pod.Annotations, jobs.AnnRequest)
 	delete(pod.Annotations, jobs.AnnPV)
 	for i := range pod.Spec.Containers[0].Env {
@@ -201,7 +201,7 @@ func TestManagedFieldsOfThePVAreRemoved(t *testing.T) {
 	if pv.ManagedFields == nil {
 		t.Error("the PV itself was changed: it lies in a shared cache")
 	}
-	if job.Annotations[jobs.AnnVolume] != string(pv.UID) {
-		t.Errorf("the Job is for the volume %q", job.Annotations[jobs.AnnVolume])
+	if record := jobs.RecordOf(job, fixture.UID); record.Volume != string(pv.UID) {
+		t.Errorf("the Job is for the volume %q", record.Volume)
 	}
 }

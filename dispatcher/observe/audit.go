@@ -58,10 +58,10 @@ func (b *Observer) listOf(o *Observation, job *batchv1.Job, gated *corev1.Pod) *
 
 // listUnder returns the config of a list.
 func (b *Observer) listUnder(o *Observation, job *batchv1.Job) resolve.Resolved {
-	asked, _ := b.Requests.Of(job, string(o.UID)) // of one that cannot be read the class has no name
-	r := b.ForAudit(asked.Class, contract.List)
+	class := jobs.RecordOf(job, string(o.UID)).Class // of one that cannot be read the class has no name
+	r := b.ForAudit(class, contract.List)
 	if r.Target.Problem == nil && r.From.UID != o.UID {
-		r.Target.Problem = decide.Problemf(reason.WaitingForConfig, "the ConfigMap %s/%s of the class %s is another one by now", r.From.Namespace, r.From.Name, asked.Class)
+		r.Target.Problem = decide.Problemf(reason.WaitingForConfig, "the ConfigMap %s/%s of the class %s is another one by now", r.From.Namespace, r.From.Name, class)
 	}
 	return r
 }
@@ -71,10 +71,9 @@ func (b *Observer) observeFix(o *Observation, run decide.Run) {
 	if !run.IsFix() || run.Recorded != nil {
 		return
 	}
-	asked, _ := b.Requests.Of(o.Jobs[run.Name], string(o.UID))
-	o.Audit = b.ForAudit(asked.Class, contract.Delete)
-	if o.Audit.Target.Problem == nil && asked.At.Name == "" {
-		o.Audit.Target.Problem = decide.Problemf(reason.VolumeInDoubt, "its request does not name the claim, so it is not known whether that exists")
+	o.Audit = b.ForAudit(run.Class, contract.Delete)
+	if o.Audit.Target.Problem == nil && run.Record.Name == "" {
+		o.Audit.Target.Problem = decide.Problemf(reason.VolumeInDoubt, "its record does not name the claim, so it is not known whether that exists")
 	}
 	o.View.Audit = o.Audit.Target
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 const (
@@ -95,7 +95,7 @@ func observationBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(now)
-	b := &observe.Observer{Clock: clock, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
+	b := &observe.Observer{Clock: clock, Resolver: resolve.Resolver{
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
 	}}
 	if reader == nil {
@@ -158,11 +158,19 @@ func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
 	}
 }
 
+// endedOn returns a Job with the outcome of a run whose node has not reported its end.
+func endedOn(node string) metav1.Object {
+	job := jobOf(map[string]string{})
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	fixture.Record(job, jobs.UIDs(job)[0], func(r *jobs.Record) {
+		r.Recorded = &jobs.Outcome{Verdict: contract.Disrupted, Finished: at, MayRunUntil: at.Add(30 * time.Minute), Node: node}
+	})
+	return job
+}
+
 func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 	recorded := func() metav1.Object {
-		return jobOf(map[string]string{
-			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z","node":"n1"}`,
-		})
+		return endedOn("n1")
 	}
 	leaving := func() metav1.Object {
 		job := jobOf(map[string]string{})
@@ -173,14 +181,12 @@ func TestLostNodeOfARunThatHasEnded(t *testing.T) {
 		objects []metav1.Object
 		want    string
 	}{
-		"recorded, its node is not Ready":         {[]metav1.Object{recorded(), node(corev1.ConditionUnknown)}, "n1"},
-		"recorded, its node is Ready":             {[]metav1.Object{recorded(), node(corev1.ConditionTrue)}, ""},
-		"recorded, its node does not exist":       {[]metav1.Object{recorded()}, ""},
-		"not recorded, its node is not Ready":     {[]metav1.Object{leaving(), podOf(own, "n1", byForce), node(corev1.ConditionUnknown)}, "n1"},
-		"not recorded, its node reported its end": {[]metav1.Object{leaving(), podOf(own, "n1", ended), node(corev1.ConditionUnknown)}, ""},
-		"recorded without a node, as an older one": {[]metav1.Object{jobOf(map[string]string{
-			jobs.AnnOutcome: `{"verdict":"Disrupted","finished":"2026-11-20T09:00:00Z","quiet":"2026-11-20T09:30:00Z"}`,
-		}), node(corev1.ConditionUnknown)}, ""},
+		"recorded, its node is not Ready":          {[]metav1.Object{recorded(), node(corev1.ConditionUnknown)}, "n1"},
+		"recorded, its node is Ready":              {[]metav1.Object{recorded(), node(corev1.ConditionTrue)}, ""},
+		"recorded, its node does not exist":        {[]metav1.Object{recorded()}, ""},
+		"not recorded, its node is not Ready":      {[]metav1.Object{leaving(), podOf(own, "n1", byForce), node(corev1.ConditionUnknown)}, "n1"},
+		"not recorded, its node reported its end":  {[]metav1.Object{leaving(), podOf(own, "n1", ended), node(corev1.ConditionUnknown)}, ""},
+		"recorded without a node, as an older one": {[]metav1.Object{endedOn(""), node(corev1.ConditionUnknown)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := observed(t, tt.objects...); got.LostNode != tt.want || got.Unfinished {

@@ -25,8 +25,7 @@ import (
 // Observer observes UIDs.
 type Observer struct {
 	resolve.Resolver
-	Clock    clock.PassiveClock
-	Requests *runs.Requests
+	Clock clock.PassiveClock
 	// AheadOfBinder lets claims be served before the PV controller has asked for their volumes.
 	AheadOfBinder bool
 }
@@ -108,7 +107,7 @@ func (o *Observation) apply(hint Hint) {
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
-		r.Reschedule = rescheduleStage(o.Jobs[r.Name], o.Claim)
+		r.Reschedule = rescheduleStage(r.Record.Record, o.Claim)
 		refused := r.Name == hint.Unpublishable && hint.Success == o.View.Volume.Fits()
 		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, o.View.Volume.Fits(), o.PV))
 		if r.Name == hint.RefusedPV {
@@ -156,11 +155,9 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.NotedRival = jobs.Annotation(job, string(o.UID), jobs.AnnRival)
-		if asked, known := b.Requests.Of(job, string(o.UID)); known {
-			o.At = asked.At
-			run.Retain = asked.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
-			run.NeverBound = asked.Undo && run.Volume != ""
+		run.NotedRival, run.Retain, run.NeverBound = run.Rival, run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Record.Undo && run.Volume != ""
+		if run.Record.Name != "" {
+			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
 		b.observeFix(o, run)
 		o.View.Runs = append(o.View.Runs, run)

@@ -40,7 +40,7 @@ func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 	var oldest string
 	for _, other := range b.stuckJobs(own) {
 		oldest = cmp.Or(oldest, other.Name)
-		ns := other.Annotations[jobs.AnnNamespace]
+		ns := jobs.FirstNamespace(other.Job)
 		if probes[other.sameCause()] == "" && len(probes) < room && inNamespace[ns] < half {
 			probes[other.sameCause()] = other.Name
 			inNamespace[ns]++

@@ -78,8 +78,8 @@ func (o *Observation) remedyFor(rival decide.Rival) string {
 		return unneeded
 	}
 	job := o.Jobs[held.Name]
-	return "to keep the volume, annotate the Job " + job.Namespace + "/" + job.Name + " with " + jobs.AnnForget + "=" + string(o.UID) + ". Or, " + unneeded +
-		", wait for it to go and remove the Job's annotation " + jobs.Key(job, string(o.UID), jobs.AnnRival) + ", and the volume is deleted"
+	return "annotate the Job " + job.Namespace + "/" + job.Name + " with " + jobs.AnnForget + "=" + string(o.UID) +
+		": its record is given up, and the volume stays in the storage"
 }
 
 // otherPVs returns the PVs that carry the UID, name the claim or have the volume source of the UID's PV, that PV among them. The one that the

@@ -56,7 +56,7 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
 func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job, pods []*corev1.Pod) {
 	if run.Recorded != nil {
-		*run.Recorded = run.Recorded.EndedBy(b.Clock.Now(), run.Created)
+		*run.Recorded = runs.EndedBy(*run.Recorded, b.Clock.Now(), run.Created)
 		run.Outcome = *run.Recorded
 		run.Short = run.Record.Short(run.Outcome)
 		b.observeDescribed(run, job, run.Described)
@@ -194,11 +194,11 @@ func DescribedPV(job *batchv1.Job, description string, allowed jobs.Allowance) (
 }
 
 // rescheduleStage returns how far the rescheduling of a claim after a run is.
-func rescheduleStage(job *batchv1.Job, claim *corev1.PersistentVolumeClaim) decide.RescheduleStage {
+func rescheduleStage(record jobs.Record, claim *corev1.PersistentVolumeClaim) decide.RescheduleStage {
 	if claim == nil {
 		return decide.RescheduleNone
 	}
-	switch job.Annotations[jobs.AnnRescheduled+string(claim.UID)] {
+	switch record.Rescheduled {
 	case "":
 		return decide.RescheduleNone
 	case claim.ResourceVersion:

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,7 +14,7 @@ import (
 // start may start at any moment.
 func HoldsSlot(job *batchv1.Job, pods []*corev1.Pod, now time.Time) bool {
 	switch {
-	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(unconfirmedUntil(job)):
+	case slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return IsAtWork(pod, now) }), now.Before(jobs.HeadOf(job).MayRunUntil):
 		return true
 	default:
 		return len(pods) == 0 && !HasEnded(job, pods, now)
@@ -45,28 +44,6 @@ func IsOver(pod *corev1.Pod) bool {
 
 // HasReportedEnd reports whether a Job alone shows that no container of it can be running any more: it is Complete or
 // Failed, and no outcome was recorded without a report from its node.
-func HasReportedEnd(job *batchv1.Job) bool { return IsFinished(job) && len(unconfirmed(job)) == 0 }
-
-// unconfirmedUntil returns until when a container of a Job may still be running by its recorded outcomes, zero if its
-// node has said that it ended.
-func unconfirmedUntil(job *batchv1.Job) time.Time {
-	var until time.Time
-	for _, text := range unconfirmed(job) {
-		if o := decodeOutcome(text); o != nil && o.MayRunUntil.After(until) {
-			until = o.MayRunUntil
-		}
-	}
-	return until
-}
-
-// unconfirmed returns the outcomes that were recorded on a Job without a report from its node. Every Job is looked at for each assignment of slots, so this
-// looks for no claim's.
-func unconfirmed(job *batchv1.Job) []string {
-	var out []string
-	for key, text := range job.Annotations {
-		if strings.HasSuffix(key, jobs.AnnOutcome) && strings.Contains(text, mayRunUntilKey) {
-			out = append(out, text)
-		}
-	}
-	return out
+func HasReportedEnd(job *batchv1.Job) bool {
+	return IsFinished(job) && jobs.HeadOf(job).MayRunUntil.IsZero()
 }

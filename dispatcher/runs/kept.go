@@ -42,9 +42,9 @@ func FinishedAt(job *batchv1.Job) metav1.Time {
 	return metav1.Time{}
 }
 
-// EndedBy returns the outcome with another end if its own is in the future: the clock of a node, or of an earlier leader, was ahead. Until then no retry would be
+// EndedBy returns an outcome with another end if its own is in the future: the clock of a node, or of an earlier leader, was ahead. Until then no retry would be
 // due. The new end is a time that has passed by the API server's clock, from which the pauses between retries are kept.
-func (o Outcome) EndedBy(now, known time.Time) Outcome {
+func EndedBy(o Outcome, now, known time.Time) Outcome {
 	if o.Finished.After(now) {
 		o.Finished = known
 	}

@@ -1,13 +1,11 @@
 package runs_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -22,8 +20,11 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	p := fixture.Provision(cfg, c)
 	p.Number, p.Attempt = 12, 7
 	want := runs.Record{
-		Verb: contract.Provision, UIDs: []string{fixture.UID}, Number: 12, Attempt: 7, Hash: p.Hash, Revision: cfg.Source.Revision(),
-		Node: "node-1", NothingBefore: true, Held: true,
+		Verb: contract.Provision, UIDs: []string{fixture.UID}, Number: 12, Revision: cfg.Source.Revision(), Held: true,
+		Record: jobs.Record{
+			ClaimUID: fixture.UID, Namespace: "app", Name: "data", Class: "gold", ReclaimPolicy: "Delete", Size: p.Request.Size,
+			Attempt: 7, Hash: p.Hash, Node: "node-1", NothingBefore: true,
+		},
 	}
 	if diff := cmp.Diff(want, runs.RecordOf(fixture.Build(t, p), fixture.UID)); diff != "" {
 		t.Errorf("provision (-want +got):\n%s", diff)
@@ -32,8 +33,11 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	pv.UID = types.UID("the-pv")
 	d := fixture.Build(t, jobs.Plan{Config: cfg, Verb: contract.Delete, Request: jobs.RequestOf(pv, cfg), PV: pv, Number: 3, Attempt: 2, After: 12, AnyNode: true})
 	want = runs.Record{
-		Verb: contract.Delete, UIDs: []string{fixture.UID}, Number: 3, Attempt: 2, After: 12, Revision: cfg.Source.Revision(),
-		Node: "node-1", AnyNode: true, Volume: "the-pv", Held: true,
+		Verb: contract.Delete, UIDs: []string{fixture.UID}, Number: 3, Revision: cfg.Source.Revision(), Held: true,
+		Record: jobs.Record{
+			ClaimUID: fixture.UID, Namespace: "app", Name: "data", Class: "gold", ReclaimPolicy: "Delete", Size: pv.Spec.Capacity.Storage().Value(),
+			Attempt: 2, After: 12, Node: "node-1", AnyNode: true, Volume: "the-pv",
+		},
 	}
 	if diff := cmp.Diff(want, runs.RecordOf(d, fixture.UID)); diff != "" {
 		t.Errorf("delete (-want +got):\n%s", diff)
@@ -44,28 +48,16 @@ func TestRecordOfReadsBackWhatBuildWrote(t *testing.T) {
 	}
 }
 
-func TestDamagedRecordIsReadAsFarAsPossible(t *testing.T) {
-	job := &batchv1.Job{}
-	job.Name = "no-number-here"
-	job.Annotations = map[string]string{jobs.AnnAttempt: "many", jobs.AnnOutcome: "{", jobs.AnnUIDs: "a,b"}
-	got := runs.RecordOf(job, fixture.UID)
-	if got.Number != 0 || got.Attempt != 0 || got.Recorded != nil || len(got.UIDs) != 2 {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestOutcomeSurvivesItsJob(t *testing.T) {
 	want := runs.Read(failed(), []*corev1.Pod{exited(65, "claim: ünfit \"quoted\"\nnoise", disrupted)}, now)
-	text, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
+	job := &batchv1.Job{}
+	job.Name = "no-number-here"
+	fixture.Record(job, "", func(r *jobs.Record) { r.Recorded = &want })
+	got := runs.RecordOf(job, "")
+	if got.Number != 0 || got.Recorded == nil {
+		t.Fatalf("read back %+v", got)
 	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{jobs.AnnOutcome: string(text)}}}
-	got := runs.RecordOf(job, fixture.UID).Recorded
-	if got == nil {
-		t.Fatal("not read back")
-	}
-	if diff := cmp.Diff(want, *got); diff != "" {
+	if diff := cmp.Diff(want, *got.Recorded); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

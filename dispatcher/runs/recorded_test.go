@@ -10,7 +10,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
-func TestRecordedRequestReadsBackWhatWasBuilt(t *testing.T) {
+func TestRecordedReadsBackWhatWasBuilt(t *testing.T) {
 	p := fixture.Provision(fixture.Config(t, "Delete", nil), fixture.Claim())
 	request, pv, err := runs.Recorded(fixture.Build(t, p).Spec.Template.Annotations, fixture.UID)
 	if err != nil {

@@ -62,7 +62,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 	}
 	out := Outcome{Verdict: run.Verdict, Reason: run.Reason, Finished: run.Finished, MayRunUntil: run.MayRunUntil, Node: run.Node}
 	if own != nil {
-		return out.withResult(*own, job)
+		return withResult(out, *own, job)
 	}
 	listed := resultsIn(message)
 	failing := slices.ContainsFunc(listed, func(r contract.Result) bool { return !r.IsDone() })
@@ -77,7 +77,7 @@ func readFor(job *batchv1.Job, uid string, pods []*corev1.Pod, now time.Time) Ou
 }
 
 // withResult returns the outcome of a request with a result of its own.
-func (o Outcome) withResult(r contract.Result, job *batchv1.Job) Outcome {
+func withResult(o Outcome, r contract.Result, job *batchv1.Job) Outcome {
 	o.Verdict, o.ExitCode, o.Reason = contract.VerdictOf(int(*r.Code)), r.Code, ""
 	o.Message = printable(r.Message)
 	if job.Labels[jobs.LabelVerb] == string(contract.Expand) {

@@ -3,6 +3,8 @@ package runs
 import (
 	"testing"
 	"time"
+
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 func TestASuccessOfABatchIsShownLater(t *testing.T) {
@@ -20,7 +22,7 @@ func TestASuccessOfABatchIsShownLater(t *testing.T) {
 		"the node's clock is ahead":    {64, 1, -time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Record{UIDs: make([]string, test.uids), Attempt: test.attempt}
+			r := Record{UIDs: make([]string, test.uids), Record: jobs.Record{Attempt: test.attempt}}
 			now := finished.Add(test.since)
 			if got := now.Before(r.ShownFrom(Outcome{Finished: finished}, now)); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)

@@ -19,7 +19,7 @@ func expanded(verb contract.Verb, code int32, message string) (*batchv1.Job, *co
 	job := &batchv1.Job{}
 	job.Name = jobs.Name(verb, fixture.UID, 1)
 	job.Labels = map[string]string{jobs.LabelVerb: string(verb), contract.LabelClaimUID: fixture.UID}
-	job.Annotations = map[string]string{jobs.AnnRequestHash: "3221225472"}
+	fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.Hash = "3221225472" })
 	kind := batchv1.JobComplete
 	if code != 0 {
 		kind = batchv1.JobFailed
@@ -72,7 +72,7 @@ func TestExpandReachedTheReportedOrTheRequestedSize(t *testing.T) {
 // A hash that is not a size was not written by the dispatcher.
 func TestDamagedSizeIsUnknown(t *testing.T) {
 	job, pod := expanded(contract.Expand, 0, "")
-	job.Annotations[jobs.AnnRequestHash] = "x"
+	fixture.Record(job, fixture.UID, func(r *jobs.Record) { r.Hash = "x" })
 	record := runs.RecordOf(job, fixture.UID)
 	if outcome := runs.Read(job, []*corev1.Pod{pod}, time.Time{}); record.Reached(outcome) != nil || record.Short(outcome) {
 		t.Errorf("a size was read from a damaged Job: %v", record.Reached(outcome))

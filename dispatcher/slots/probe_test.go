@@ -16,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var (
@@ -36,11 +37,17 @@ func slotsWith(tb testing.TB, objects ...metav1.Object) (*Slots, *clocktesting.F
 }
 
 func jobOf(uid string) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+	return jobOfNamespace(uid, "app")
+}
+
+func jobOfNamespace(uid, namespace string) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "home", Name: "provision-" + uid + "-1", UID: types.UID("job-" + uid), CreationTimestamp: metav1.NewTime(began),
 		Labels:      map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x"},
-		Annotations: map[string]string{jobs.AnnNamespace: "app", jobs.AnnUIDs: uid, contract.AnnRevision: start.Revision},
+		Annotations: map[string]string{jobs.AnnUIDs: uid, contract.AnnRevision: start.Revision},
 	}}
+	fixture.Record(job, uid, func(r *jobs.Record) { r.Namespace = namespace })
+	return job
 }
 
 // podOf returns the pod of a UID's Job, on a node.
@@ -74,7 +81,9 @@ func TestASlotIsHeldUntilThePodHasEnded(t *testing.T) {
 		return job
 	}
 	recordedUnseen := finished(jobOf("a"))
-	recordedUnseen.Annotations[jobs.AnnOutcome] = `{"verdict":"Disrupted","quiet":"` + began.Add(time.Minute).Format(time.RFC3339) + `"}`
+	fixture.Record(recordedUnseen, "a", func(r *jobs.Record) {
+		r.Recorded = &jobs.Outcome{Verdict: contract.Disrupted, MayRunUntil: began.Add(time.Minute)}
+	})
 	for name, test := range map[string]struct {
 		objects []metav1.Object
 		held    bool

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 const (
@@ -26,14 +25,12 @@ func crowd(tb testing.TB, free int) *Slots {
 	var objects []metav1.Object
 	for i := range crowdLimit - free {
 		uid := fmt.Sprint("running-", i)
-		job := jobOf(uid)
-		job.Annotations[jobs.AnnNamespace] = namespace(i)
+		job := jobOfNamespace(uid, namespace(i))
 		objects = append(objects, job, podOf(uid, corev1.PodStatus{Phase: corev1.PodRunning}))
 	}
 	s, _, _ := slotsWith(tb, objects...)
 	for i := range crowdNamespaces {
-		job := jobOf(fmt.Sprint("done-", i))
-		job.Annotations[jobs.AnnNamespace] = namespace(i)
+		job := jobOfNamespace(fmt.Sprint("done-", i), namespace(i))
 		job.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(i*7%100) * time.Second))
 		s.Observe(job)
 	}

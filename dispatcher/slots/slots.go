@@ -26,7 +26,7 @@ func KeyOf(src config.Source) ClassKey {
 
 // StartOf returns what a Job starts with.
 func StartOf(job *batchv1.Job) Start {
-	return Start{job.Annotations[contract.AnnRevision], job.Annotations[jobs.AnnNodes]}
+	return Start{job.Annotations[contract.AnnRevision], jobs.HeadOf(job).Nodes}
 }
 
 // KeyOfJob returns where a Job is counted.
@@ -235,7 +235,7 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	if s.served[at] == nil {
 		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
 	}
-	for flow := range flowsOf(job) {
+	for _, flow := range flowsOf(job) {
 		if s.jobs[at][flow] == nil {
 			s.jobs[at][flow] = map[string]bool{}
 		}
@@ -254,7 +254,7 @@ func (s *Slots) Forget(job *batchv1.Job) {
 	delete(s.launched, jobKey(job))
 	delete(s.existing, jobKey(job))
 	at := KeyOfJob(job)
-	for flow := range flowsOf(job) {
+	for _, flow := range flowsOf(job) {
 		delete(s.jobs[at][flow], jobKey(job))
 		if len(s.jobs[at][flow]) == 0 {
 			delete(s.jobs[at], flow)
@@ -310,17 +310,18 @@ func (s *Slots) Waiting() map[ClassKey]map[Flow]int {
 	return out
 }
 
-// flowOf returns the flow whose slot a Job uses.
-func flowOf(job *batchv1.Job) Flow {
-	return Flow{Namespace: job.Annotations[jobs.AnnNamespace], Verb: contract.Verb(job.Labels[jobs.LabelVerb])}
-}
+// flowOf returns the flow whose slot a Job uses: that of its first claim.
+func flowOf(job *batchv1.Job) Flow { return flowsOf(job)[0] }
 
 // flowsOf returns the flows of all claims that a Job serves.
-func flowsOf(job *batchv1.Job) map[Flow]bool {
-	flow, out := flowOf(job), map[Flow]bool{}
-	for _, uid := range jobs.UIDs(job) {
-		flow.Namespace = jobs.Annotation(job, uid, jobs.AnnNamespace)
-		out[flow] = true
+func flowsOf(job *batchv1.Job) []Flow {
+	verb := contract.Verb(job.Labels[jobs.LabelVerb])
+	var out []Flow
+	for _, namespace := range jobs.HeadOf(job).Namespaces {
+		out = append(out, Flow{Namespace: namespace, Verb: verb})
+	}
+	if out == nil { // its record is damaged
+		out = []Flow{{Verb: verb}}
 	}
 	return out
 }

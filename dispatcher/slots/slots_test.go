@@ -11,10 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
 func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
@@ -24,11 +21,9 @@ func TestAFlowIsForgottenWithItsLastJob(t *testing.T) {
 	}
 	s := New(caches, clocktesting.NewFakeClock(time.Now()), func(types.UID) {})
 	job := func(i, n int) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "home", Name: fmt.Sprint("job-", i, "-", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n+1), 0)),
-			Labels:      map[string]string{jobs.LabelVerb: string(contract.Provision), config.LabelClass: "x"},
-			Annotations: map[string]string{jobs.AnnNamespace: fmt.Sprint("ci-run-", i)},
-		}}
+		job := jobOfNamespace(fmt.Sprint(i), fmt.Sprint("ci-run-", i))
+		job.Name, job.CreationTimestamp = fmt.Sprint("job-", i, "-", n), metav1.NewTime(time.Unix(int64(n+1), 0))
+		return job
 	}
 	at := ClassKey{"home", "x"}
 	for i := range 100 {

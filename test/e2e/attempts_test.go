@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +60,27 @@ func TestAttemptsAreCountedFromJobs(t *testing.T) {
 	equal(t, "the undos of what the old config may have made", len(w.jobs(claim, "delete")), 1)
 }
 
-func attemptOf(job batchv1.Job) string { return job.Annotations["flex-provisioner.io/attempt"] }
+func attemptOf(job batchv1.Job) string {
+	return strconv.Itoa(recordOf(job, job.Labels["flex-provisioner.io/claim-uid"]).Attempt)
+}
+
+// record is what a Job records of a claim, as far as these tests read it.
+type record struct {
+	UID     string          `json:"uid"`
+	Attempt int             `json:"attempt"`
+	Outcome json.RawMessage `json:"outcome"`
+}
+
+// recordOf returns what a Job records of a claim: the line of the claim in the Job's record.
+func recordOf(job batchv1.Job, uid string) record {
+	for line := range strings.Lines(job.Annotations["flex-provisioner.io/record"]) {
+		var r record
+		if json.Unmarshal([]byte(line), &r) == nil && r.UID == uid {
+			return r
+		}
+	}
+	return record{}
+}
 
 func (w *world) pausedAtLeast(first, second batchv1.Job, least time.Duration) {
 	w.t.Helper()

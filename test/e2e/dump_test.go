@@ -42,8 +42,8 @@ func (w *world) dumpClaim(say printer, claim *corev1.PersistentVolumeClaim) {
 		say("  %v", err)
 	}
 	for _, job := range jobs {
-		say("  Job %s/%s: ended=%v finalizers=%v deleted=%v attempt=%s outcome=%s", job.Namespace, job.Name, ended(job),
-			job.Finalizers, job.DeletionTimestamp, job.Annotations["flex-provisioner.io/attempt"], job.Annotations["flex-provisioner.io/outcome"])
+		say("  Job %s/%s: ended=%v finalizers=%v deleted=%v record=%s", job.Namespace, job.Name, ended(job),
+			job.Finalizers, job.DeletionTimestamp, job.Annotations["flex-provisioner.io/record"])
 		pods, _ := podsOf(w.ctx(), job)
 		for i := range pods {
 			w.dumpPod(say, &pods[i])

@@ -126,8 +126,8 @@ func unrecorded(ctx context.Context, claim *corev1.PersistentVolumeClaim) error 
 		return err
 	}
 	for _, job := range jobs {
-		if outcome, there := job.Annotations["flex-provisioner.io/outcome"]; there || released(job) {
-			return fmt.Errorf("the Job %s has the outcome %q and the finalizers %v", job.Name, outcome, job.Finalizers)
+		if outcome := recordOf(job, string(claim.UID)).Outcome; outcome != nil || released(job) {
+			return fmt.Errorf("the Job %s has the outcome %s and the finalizers %v", job.Name, outcome, job.Finalizers)
 		}
 	}
 	told, err := events(ctx, claim.Namespace, claim.UID)

@@ -153,7 +153,7 @@ func isBound(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 
 func recordedWithoutPV(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	jobs, err := jobsOf(ctx, string(claim.UID), "provision")
-	if err == nil && jobs[0].Annotations["flex-provisioner.io/outcome"] == "" {
+	if err == nil && recordOf(jobs[0], string(claim.UID)).Outcome == nil {
 		err = errors.New("no outcome is recorded")
 	}
 	_, got := kube.CoreV1().PersistentVolumes().Get(ctx, "pvc-"+string(claim.UID), metav1.GetOptions{})

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 var verbs = map[verb]contract.Verb{provision: contract.Provision, remove: contract.Delete, expand: contract.Expand}
@@ -116,26 +116,18 @@ func (w *world) job(j *job, at int) *batchv1.Job {
 	if j.forget {
 		out.Annotations[jobs.AnnForget] = uid
 	}
-	if j.rival {
-		out.Annotations[jobs.AnnRival] = "rescued"
-	}
-	if j.recorded != noEnd {
-		text, err := json.Marshal(outcomeOf(j))
-		if err != nil {
-			panic(err)
+	fixture.Record(&out, uid, func(r *jobs.Record) {
+		if j.rival {
+			r.Rival = "rescued"
 		}
-		out.Annotations[jobs.AnnOutcome] = string(text)
-	}
-	if j.described {
-		out.Annotations[jobs.AnnDescribed] = description
-	}
-	switch j.stage {
-	case notAsked:
-	case announced:
-		out.Annotations[jobs.AnnRescheduled+uid] = "2"
-	case rescheduled:
-		out.Annotations[jobs.AnnRescheduled+uid] = "1"
-	}
+		if j.recorded != noEnd {
+			r.Recorded = new(outcomeOf(j))
+		}
+		if j.described {
+			r.Described = description
+		}
+		r.Rescheduled = map[stage]string{announced: "2", rescheduled: "1"}[j.stage]
+	})
 	out.Status = statusOf(j)
 	return &out
 }

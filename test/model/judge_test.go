@@ -17,7 +17,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
 
@@ -51,7 +50,7 @@ func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 			Flow: slots.Flow{Namespace: "app", Verb: contract.Provision}, UID: uid, Since: now.Add(-time.Hour), Limit: 100,
 		})
 	}
-	b := &observe.Observer{Clock: clock, AheadOfBinder: w.ahead, Requests: runs.NewRequests(), Resolver: resolve.Resolver{
+	b := &observe.Observer{Clock: clock, AheadOfBinder: w.ahead, Resolver: resolve.Resolver{
 		Caches: caches, Slots: free, Provisioner: contract.ProvisionerName, Namespace: namespace, Judged: w.judged,
 	}}
 	o, err := b.Observe(context.Background(), reader, uid, observe.Hint{})

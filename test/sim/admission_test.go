@@ -6,12 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
+	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // admission is what a write meets before it is stored.
@@ -73,7 +76,6 @@ func (a admission) changesJobs() bool { return strings.HasSuffix(a.stripped, " o
 // strip takes off an object what the webhook takes off, if it is about that.
 func (a admission) strip(by, verb, resource string, obj fakecluster.Object) {
 	isOurs := func(key, _ string) bool { return strings.HasPrefix(key, contract.Domain) }
-	isOutcome := func(key, _ string) bool { return strings.Contains(key, contract.Domain+"outcome") }
 	what, of, _ := strings.Cut(a.stripped, " of ")
 	if resource != map[string]string{"Jobs": "jobs", "pods": "pods", "claims": "persistentvolumeclaims"}[of] {
 		return
@@ -81,7 +83,7 @@ func (a admission) strip(by, verb, resource string, obj fakecluster.Object) {
 	pod, isPod := obj.(*corev1.Pod)
 	switch {
 	case what == "outcomes":
-		maps.DeleteFunc(obj.GetAnnotations(), isOutcome)
+		stripOutcomes(obj.(*batchv1.Job))
 	case what == "annotations" && of == "claims" && by == fakecluster.DispatcherName:
 		maps.DeleteFunc(obj.GetAnnotations(), isOurs)
 	case verb != "create" || of == "claims":
@@ -103,6 +105,14 @@ func (w *world) overtake(string, fakecluster.Key, []byte) func(fakecluster.Objec
 		fakecluster.Annotate(obj, "example.com/seen", strconv.Itoa(w.overtaken)) // a write that changes nothing is no conflict
 		if pv, isPV := obj.(*corev1.PersistentVolume); isPV && retains {
 			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		}
+	}
+}
+
+func stripOutcomes(job *batchv1.Job) {
+	for _, uid := range jobs.UIDs(job) {
+		if jobs.RecordOf(job, uid).Recorded != nil {
+			fixture.Record(job, uid, func(r *jobs.Record) { r.Recorded = nil })
 		}
 	}
 }

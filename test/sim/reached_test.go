@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -99,11 +98,11 @@ func (w *world) countReached() {
 			w.counts["action decide.Launch"]++
 		}
 		for _, uid := range jobs.UIDs(job) {
-			text := jobs.Annotation(job, uid, jobs.AnnOutcome)
-			if key := job.Name + " " + uid; text != "" && recorded[key] != text {
-				recorded[key] = text
+			out := jobs.RecordOf(job, uid).Recorded
+			if key := job.Name + " " + uid; out != nil && recorded[key] != fmt.Sprintf("%+v", *out) {
+				recorded[key] = fmt.Sprintf("%+v", *out)
 				w.counts["action decide.RecordOutcome"]++
-				w.countVerdict(text)
+				w.counts["verdict "+string(out.Verdict)]++
 			}
 		}
 	}
@@ -112,14 +111,4 @@ func (w *world) countReached() {
 func isGated(obj fakecluster.Object) bool {
 	pod, isPod := obj.(*corev1.Pod)
 	return isPod && len(pod.Spec.SchedulingGates) > 0
-}
-
-func (w *world) countVerdict(text string) {
-	var outcome struct {
-		Verdict string `json:"verdict"`
-	}
-	if err := json.Unmarshal([]byte(text), &outcome); err != nil {
-		w.T.Errorf("the outcome %q cannot be read: %v", text, err)
-	}
-	w.counts["verdict "+outcome.Verdict]++
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -65,28 +66,33 @@ func (w *world) removeCopies() {
 	if len(some) > 0 {
 		return
 	}
-	freeAll[*corev1.PersistentVolume](w)
-	freeAll[*batchv1.Job](w)
+	w.freePVs()
+	w.giveUpRivals()
 }
 
-// freeAll takes off the objects of a type what was noted of rivals that do not exist any more, as the event asks.
-func freeAll[O fakecluster.Object](w *world) {
-	isNote := func(key, rival string) bool {
-		return strings.HasSuffix(key, jobs.AnnRival) && fakecluster.Get[*corev1.PersistentVolume](w, "", rival) == nil
-	}
-	hasNote := func(obj O) bool {
-		for key, rival := range obj.GetAnnotations() {
-			if isNote(key, rival) {
-				return true
-			}
-		}
-		return false
-	}
-	for _, obj := range fakecluster.ListOf(w, hasNote) {
-		w.do("an administrator frees "+obj.GetName(), func() {
-			fakecluster.Update(w, fakecluster.Admin, obj, func(obj O) { maps.DeleteFunc(obj.GetAnnotations(), isNote) })
+// freePVs takes off the PVs what was noted of rivals that do not exist any more, as the event asks.
+func (w *world) freePVs() {
+	isNoted := func(pv *corev1.PersistentVolume) bool { return w.isDeletedRival(pv.Annotations[jobs.AnnRival]) }
+	for _, pv := range fakecluster.ListOf(w, isNoted) {
+		w.do("an administrator frees "+pv.Name, func() {
+			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
 		})
 	}
+}
+
+// giveUpRivals gives up the records that are held because of rivals that do not exist any more, as the event asks.
+func (w *world) giveUpRivals() {
+	for _, job := range fakecluster.List[*batchv1.Job](w) {
+		for _, uid := range jobs.UIDs(job) {
+			if r := runs.RecordOf(job, uid); r.Held && w.isDeletedRival(r.Rival) && job.Annotations[jobs.AnnForget] != uid {
+				w.forget(job, uid)
+			}
+		}
+	}
+}
+
+func (w *world) isDeletedRival(name string) bool {
+	return name != "" && fakecluster.Get[*corev1.PersistentVolume](w, "", name) == nil
 }
 
 func (w *world) setPolicy(policy corev1.PersistentVolumeReclaimPolicy) string {
