@@ -57,6 +57,10 @@ sim: ## simulate clusters with people and faults in them: SEEDS=10000 of them, o
 mutants: ## change the code in one place at a time, and see the tests find each change: all of them, or MUTANT='REGEXP OF NAMES'; at most 40 minutes
 	go test -tags mutants -count=1 -timeout 90m -v -run '$(if $(MUTANT),^TestMutantsAreFound$$/each/($(MUTANT)),^Test)' ./test/mutants
 
+.PHONY: measure
+measure: ## how much there is to know of the dispatcher, as ARCHITECTURE.md lists it
+	@go run ./test/measure
+
 .PHONY: fuzz
 fuzz: ## fuzz every parser, FUZZ_TIME=60s each
 	@scripts/fuzz.sh
