@@ -3,6 +3,8 @@ package act
 import (
 	"context"
 	"fmt"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -16,8 +18,16 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
+
+// Writes keeps what was written until the caches show it.
+type Writes interface {
+	// Wrote notes the API server's answer to a write, Deleted an object that was deleted.
+	Wrote(answer metav1.Object)
+	Deleted(obj metav1.Object)
+	// Exists notes that a Job exists that was to be created, and reports whether the caches should have shown it by now.
+	Exists(job *batchv1.Job) bool
+}
 
 // Actor carries out actions.
 type Actor struct {
@@ -33,7 +43,7 @@ type Actor struct {
 	// TrustUsername passes the claim's stamped username and groups on to images.
 	TrustUsername bool
 	// Writes are what the caches may not show yet.
-	Writes *writes.Log
+	Writes Writes
 	// Allowed is what PVs may use of a node, by namespace.
 	Allowed jobs.Allowances
 }

@@ -49,7 +49,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	if err != nil {
 		return err
 	}
-	a.Writes.CreatedJob(job)
+	a.Writes.Wrote(job)
 	for _, m := range append([]Member{first}, others...) {
 		a.emitLaunched(ctx, m.O, job, m.Launch)
 	}
@@ -62,7 +62,7 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 // awaitJob waits for the caches to show a Job that exists already. One that they have not shown for a while is not the claim's, or not to be found by
 // its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
-	if a.Writes.CreatedJob(job) {
+	if a.Writes.Exists(job) {
 		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already and lacks the labels by which the "+
 			"dispatcher finds its Jobs. Remedy: delete it, and let no webhook take labels off Jobs", job.Namespace, job.Name)})
 	}

@@ -8,11 +8,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/act"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
 
 // launch creates the Job of a run, and of other UIDs that wait and can share it. If the API server refuses the Job of
@@ -32,7 +32,7 @@ func (c *Controller) launch(ctx context.Context, first act.Member) error {
 		if err == nil {
 			for _, m := range members {
 				c.slots.Dismiss(m.O.UID)
-				c.queue.AddAfter(m.O.UID, writes.BehindFor) // in case no cache ever shows the Job, or it existed already, without this claim
+				c.queue.AddAfter(m.O.UID, cluster.BehindFor) // in case no cache ever shows the Job, or it existed already, without this claim
 			}
 			return nil
 		}

@@ -25,7 +25,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/writes"
 )
 
 // Options are the dispatcher's settings.
@@ -73,6 +72,7 @@ type Controller struct {
 	slots    *slots.Slots
 	observer *observe.Observer
 	actor    *act.Actor
+	written  *cluster.Written
 
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// revisions is the queue of the config revisions that may be unused, by "namespace/name".
@@ -101,13 +101,14 @@ func New(client kubernetes.Interface, recorder events.EventRecorder, clk clock.W
 		return nil, fmt.Errorf("set up the watches: %w", err)
 	}
 	c.caches = caches
+	c.written = cluster.NewWritten(caches, clk)
 	c.slots = slots.New(caches, clk, c.queue.Add)
 	c.observer = &observe.Observer{Clock: clk, AheadOfBinder: opts.AheadOfBinder, Resolver: resolve.Resolver{
 		Caches: caches, Slots: c.slots, Provisioner: opts.Provisioner, Namespace: opts.Namespaces[0], Allowed: opts.Allowed, Judged: &resolve.Judged{},
 	}}
 	c.actor = &act.Actor{
 		Client: client, Recorder: recorder, Clock: clk, Slots: c.slots, Series: c.series,
-		Writes: writes.New(clk), Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
+		Writes: c.written, Provisioner: opts.Provisioner, KubeAPI: opts.KubeAPI,
 		ClusterUID: opts.ClusterUID, TrustUsername: opts.TrustUsername, Allowed: opts.Allowed,
 	}
 	return c, nil
@@ -211,7 +212,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 		}
 		switch a := action.(type) { //nolint:gochecksumtype // Do carries out the others
 		case decide.Launch:
-			return writes.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
+			return cluster.BehindFor, c.launch(ctx, act.Member{O: o, Launch: a}) // in case no cache ever shows the Job
 		case decide.Cancel:
 			return c.cancel(ctx, o, a)
 		case decide.Confirm:
@@ -233,15 +234,15 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 // observeAndDecide observes a UID and decides. An action that is not safe on stale facts is decided a second time, on
 // live facts. assume may change the View before each decision.
 func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint observe.Hint, assume func(*decide.View)) (*observe.Observation, decide.Action, error) {
-	mark := c.actor.Writes.Mark()
+	since, shared := c.written.Since(uid)
+	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {
+		return &observe.Observation{UID: uid}, decide.Wait{Until: c.recheckUnseen(since, shared), Why: "the caches do not show the last write"}, nil
+	}
 	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}
-	assume(&o.View)
-	if unseen := c.actor.Writes.Unseen(o, mark); !unseen.IsZero() && c.clock.Since(unseen) < writes.BehindFor {
-		return o, decide.Wait{Until: c.recheckUnseen(o, unseen), Why: "the caches do not show the last write"}, nil
-	} else if unseen.IsZero() {
+	if assume(&o.View); since.IsZero() {
 		if action := c.unlessUnserved(o, decide.Decide(o.View)); decide.IsSafeOnStaleFacts(action) {
 			return o, action, nil
 		}
@@ -253,15 +254,13 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	return o, decide.Decide(o.View), nil
 }
 
-// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch enqueues the UID, unless the write was about another
+// recheckUnseen returns when to look again for a write that the caches do not show yet. The watch enqueues the UID, unless the event is about another
 // claim that shares a Job with it.
-func (c *Controller) recheckUnseen(o *observe.Observation, unseen time.Time) time.Time {
-	for _, r := range o.View.Runs {
-		if len(r.UIDs) > 1 {
-			return c.clock.Now().Add(recheckMembers)
-		}
+func (c *Controller) recheckUnseen(since time.Time, shared bool) time.Time {
+	if shared {
+		return c.clock.Now().Add(recheckMembers)
 	}
-	return unseen.Add(writes.BehindFor)
+	return since.Add(cluster.BehindFor)
 }
 
 // CountDroppedEvent counts an event that was not recorded, because too many were waiting.

@@ -148,7 +148,7 @@ func (t *tree) constant(v *ast.ValueSpec) {
 	}
 }
 
-// locks counts a lock, or a map that is one: each guards something that is remembered.
+// locks counts a lock, or a map that is one: each guards something that is kept.
 func locks(e ast.Expr) int {
 	s, isSelector := e.(*ast.SelectorExpr)
 	if !isSelector {

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+)
+
+// BehindFor is for how long the caches are waited for that do not show a write. After that the objects are read live.
+const BehindFor = 30 * time.Second
+
+// Written keeps what was written for each UID a moment ago, until the caches show it. What is decided on older objects would be written once more, and
+// refused. Losing it at a restart costs such a write. Kubernetes' own controllers ask their caches in the same way before they read them:
+// pkg/controller/util/consistency.
+type Written struct {
+	caches *Caches
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	byUID map[types.UID]expected
+	swept time.Time
+}
+
+// expected is what the caches are to show of a UID, and when the last of it was written.
+type expected struct {
+	shown []func() bool
+	at    time.Time
+	// shared is set if one of the objects concerns other UIDs, too: the event that shows it may enqueue only those.
+	shared bool
+}
+
+// NewWritten returns a Written that keeps nothing yet.
+func NewWritten(caches *Caches, clk clock.PassiveClock) *Written {
+	return &Written{caches: caches, clock: clk, byUID: map[types.UID]expected{}}
+}
+
+// Wrote notes that an object has been written, by the API server's answer.
+func (w *Written) Wrote(answer metav1.Object) {
+	store := w.caches.indexerOf(answer)
+	if store == nil {
+		return // no cache watches it, so none will show it
+	}
+	if answer.GetDeletionTimestamp() != nil && len(answer.GetFinalizers()) == 0 { // it was deleted with its last finalizer, and the answer has an older version
+		w.expect(answer, func() bool { return find(store, answer) == nil })
+		return
+	}
+	version := answer.GetResourceVersion()
+	w.expect(answer, func() bool { return !isOlder(store.LastStoreSyncResourceVersion(), version) })
+}
+
+// Deleted notes that an object has been deleted. The API server's answer to that has no version.
+func (w *Written) Deleted(obj metav1.Object) {
+	store := w.caches.indexerOf(obj)
+	w.expect(obj, func() bool {
+		kept := find(store, obj)
+		return kept == nil || kept.GetDeletionTimestamp() != nil
+	})
+}
+
+// Exists notes that a Job that was to be created exists, in a version that is unknown. It reports whether the caches should have shown it by now.
+func (w *Written) Exists(job *batchv1.Job) (overdue bool) {
+	store := w.caches.indexerOf(job)
+	isShown := func() bool {
+		_, is, err := store.GetByKey(job.Namespace + "/" + job.Name)
+		return is || err != nil
+	}
+	since, _ := w.Since(types.UID(jobs.UIDs(job)[0]))
+	overdue = !since.IsZero() && w.clock.Since(since) >= BehindFor && !isShown()
+	w.expect(job, isShown)
+	return overdue
+}
+
+// Since returns when something was written for a UID that the caches do not show yet, zero if they show all. Ask before they are read. shared is set if the event that
+// will show it may enqueue only other UIDs.
+func (w *Written) Since(uid types.UID) (at time.Time, shared bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, waits := w.byUID[uid]
+	if !waits {
+		return time.Time{}, false
+	}
+	if e.shown = slices.DeleteFunc(e.shown, func(isShown func() bool) bool { return isShown() }); len(e.shown) == 0 {
+		delete(w.byUID, uid)
+		return time.Time{}, false
+	}
+	w.byUID[uid] = e
+	return e.at, e.shared
+}
+
+// expect notes what the caches are to show of an object, for every UID that it concerns.
+func (w *Written) expect(obj metav1.Object, isShown func() bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	if now.Sub(w.swept) > BehindFor {
+		w.swept = now
+		for uid, e := range w.byUID {
+			if now.Sub(e.at) > 2*BehindFor {
+				delete(w.byUID, uid)
+			}
+		}
+	}
+	uids := uidsOf(obj)
+	for _, uid := range uids {
+		e := w.byUID[types.UID(uid)]
+		w.byUID[types.UID(uid)] = expected{append(e.shown, isShown), now, e.shared || len(uids) > 1}
+	}
+}
+
+// uidsOf returns the UIDs that an object concerns.
+func uidsOf(obj metav1.Object) []string {
+	switch obj := obj.(type) {
+	case *batchv1.Job:
+		return jobs.UIDs(obj)
+	case *corev1.Pod:
+		return jobs.UIDsOfPod(obj)
+	case *corev1.PersistentVolume:
+		return append(pvs.Owners(obj), strings.TrimPrefix(obj.Name, contract.PVName("")))
+	default:
+		return []string{string(obj.GetUID())}
+	}
+}
+
+// find returns an object as a store has it, or nil if it has none or another one of its name.
+func find(store cache.Indexer, obj metav1.Object) metav1.Object {
+	key, _ := cache.MetaNamespaceKeyFunc(obj)
+	kept, is, err := store.GetByKey(key)
+	if err != nil || !is || kept.(metav1.Object).GetUID() != obj.GetUID() {
+		return nil
+	}
+	return kept.(metav1.Object)
+}
+
+// isOlder reports whether a version is older than another. Versions that cannot be compared are not.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
