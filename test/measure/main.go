@@ -52,7 +52,7 @@ type tree struct {
 	structs map[string][]string
 	// functions are those of decide, by name.
 	functions map[string]function
-	// actions counts what decide may return: the types with the method isAction.
+	// actions counts what decide may return: the types with the method traits (isAction, once).
 	actions int
 }
 
@@ -118,7 +118,7 @@ func (t *tree) declarations(rel string, f *ast.File) {
 		case *ast.FuncDecl:
 			if filepath.Dir(rel) == "dispatcher/decide" && n.Body != nil {
 				t.functions[n.Name.Name] = function{n.Name.Name, rel, n.Body}
-				t.actions += count(n.Name.Name == "isAction")
+				t.actions += count(n.Name.Name == "traits" || n.Name.Name == "isAction")
 			}
 		}
 		return true
@@ -191,8 +191,8 @@ func (t *tree) facts() int {
 	return n
 }
 
-// walk returns the files that one opens who reads from a function on, in order: each call of a function of decide leads to that function's file, and each
-// function is read once.
+// walk returns the files that one opens who reads from a function on, in order: each function of decide that is named leads to its file, and is
+// read once.
 func (t *tree) walk(from string) []string {
 	var stays []string
 	seen := map[string]bool{}
@@ -206,8 +206,8 @@ func (t *tree) walk(from string) []string {
 			stays = append(stays, f.file)
 		}
 		ast.Inspect(f.body, func(n ast.Node) bool {
-			if call, isCall := n.(*ast.CallExpr); isCall {
-				if callee, known := t.callee(call); known {
+			if name, isName := n.(*ast.Ident); isName {
+				if callee, known := t.functions[name.Name]; known {
 					enter(callee)
 				}
 			}
@@ -216,19 +216,6 @@ func (t *tree) walk(from string) []string {
 	}
 	enter(t.functions[from])
 	return stays
-}
-
-// callee returns the function of decide that a call names.
-func (t *tree) callee(call *ast.CallExpr) (function, bool) {
-	name := ""
-	switch fun := call.Fun.(type) {
-	case *ast.Ident:
-		name = fun.Name
-	case *ast.SelectorExpr:
-		name = fun.Sel.Name
-	}
-	f, known := t.functions[name]
-	return f, known
 }
 
 func count(is bool) int {
