@@ -48,7 +48,7 @@ type tree struct {
 	packages                 map[string]bool
 	// names are the values of the constants under our prefix: labels, annotations, finalizers, gates.
 	names map[string]bool
-	// structs are the fields of the dispatcher's structs, by "package.Name", and an embedded one as its type.
+	// structs are the names of the fields of the dispatcher's structs, by "package.Name".
 	structs map[string][]string
 	// functions are those of decide, by name.
 	functions map[string]function
@@ -166,26 +166,31 @@ func fieldsOf(s *ast.StructType) []string {
 		for _, name := range f.Names {
 			out = append(out, name.Name)
 		}
-		if len(f.Names) == 0 {
-			out = append(out, "embedded")
-		}
 	}
 	return out
 }
 
-// facts counts the fields of what decide judges. What is embedded is counted where it is declared.
+// judged are the structs of which decide reads facts.
+var judged = []string{
+	"decide.View", "decide.Volume", "decide.Rival", "decide.Run", "decide.Resize", "decide.Target", "decide.Probe",
+	"runs.Record", "runs.Others", "runs.Outcome", "runs.Stuck", "jobs.Record", "jobs.Outcome", "jobs.Returns",
+}
+
+// facts counts the fields of what decide judges, of those that it reads.
 func (t *tree) facts() int {
-	n := 0
-	for name, fields := range t.structs {
-		_, short, _ := strings.Cut(name, ".")
-		judged := map[string]bool{"View": true, "Volume": true, "Run": true, "Record": true, "Others": true, "Target": true, "Outcome": true, "Rival": true, "Resize": true}
-		if !judged[short] || strings.HasPrefix(name, "series.") || strings.HasPrefix(name, "audit.") || strings.HasPrefix(name, "contract.") {
-			continue
-		}
-		for _, f := range fields {
-			if f != "embedded" {
-				n++
+	read := map[string]bool{}
+	for _, f := range t.functions {
+		ast.Inspect(f.body, func(n ast.Node) bool {
+			if s, isSelector := n.(*ast.SelectorExpr); isSelector {
+				read[s.Sel.Name] = true
 			}
+			return true
+		})
+	}
+	n := 0
+	for _, kind := range judged {
+		for _, field := range t.structs[kind] {
+			n += count(read[field])
 		}
 	}
 	return n
