@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -131,7 +132,9 @@ func (s source) reasons() map[string]string {
 			}
 		}
 	})
-	return s.in("reason")
+	all := s.in("reason")
+	maps.DeleteFunc(all, func(value, _ string) bool { return strings.Contains(value, " ") }) // a note
+	return all
 }
 
 // reasonAt is which argument of these functions is a reason.

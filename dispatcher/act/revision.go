@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/retention"
 )
 
 // cacheLag is how long the caches may be behind what another leader has just written.
@@ -56,15 +56,15 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 }
 
 // DoRevision carries out what was decided for one stored config revision. until is when to decide again.
-func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action retention.Action, until time.Time) (Result, error) {
+func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action decide.RevisionAction, until time.Time) (Result, error) {
 	switch action {
-	case retention.MarkUnused:
+	case decide.MarkUnused:
 		return a.requeueAt(until), a.markUnused(ctx, r.Stored, a.Clock.Now().UTC().Format(time.RFC3339))
-	case retention.UnmarkUnused:
+	case decide.UnmarkUnused:
 		return Result{}, a.markUnused(ctx, r.Stored, nil)
-	case retention.Delete:
+	case decide.DeleteUnused:
 		return Result{}, a.deleteRevision(ctx, r.Stored)
-	case retention.Keep, retention.AwaitUnused:
+	case decide.KeepUnchanged, decide.AwaitUnused:
 		return a.requeueAt(until), nil
 	default:
 		return Result{}, fmt.Errorf("no way to carry out the action %d on a config revision", action)

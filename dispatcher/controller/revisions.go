@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/retention"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 )
 
 // processNextRevision reconciles the next config revision of its queue. It returns false when the queue is shut down.
@@ -44,8 +44,8 @@ func (c *Controller) reconcileRevision(ctx context.Context, name string) (time.D
 		if r == nil || err != nil {
 			return 0, err
 		}
-		action, until := retention.Decide(r.Revision, c.clock.Now())
-		if certain := action != retention.MarkUnused && action != retention.Delete; certain || live {
+		action, until := decide.DecideRevision(r.Revision, c.clock.Now())
+		if certain := action != decide.MarkUnused && action != decide.DeleteUnused; certain || live {
 			result, err := c.actor.DoRevision(ctx, r, action, until)
 			return result.RequeueAfter, err
 		}

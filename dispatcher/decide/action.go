@@ -176,9 +176,11 @@ func (a Cancel) traits() traits  { return traits{run: a.Run.Name} }
 func (a RecordOutcome) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
 }
+
 func (a RemovePodFinalizer) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Run.Name != "", holdsGate: true}
 }
+
 func (a PublishResult) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
 }

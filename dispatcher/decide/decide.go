@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -44,7 +43,7 @@ func decideVolume(v View) Action {
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
 	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}}
 	default:
 		return v.rest("the claim asks for nothing now")
 	}
@@ -276,7 +275,7 @@ func (v View) whyKept(r *Run) string {
 // may have made is the same volume.
 func forgetRecord(v View) Action {
 	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && (r.Forget || v.isForgotten(r)) }); r != nil {
-		return ReleaseRecord{Run: *r, LeftBehind: notes.Forgotten}
+		return ReleaseRecord{Run: *r, LeftBehind: reason.Forgotten}
 	}
 	return nil
 }

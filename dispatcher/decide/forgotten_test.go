@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // failedRun is a provision that may have made something.
@@ -44,9 +44,9 @@ func TestWhatIsKeptIsNotUndoneBeforeAnotherConfigIsTried(t *testing.T) {
 		run  Run
 		left string
 	}{
-		"its record was released, since a PV stood for it": {released, notes.Released},
-		"given up by an administrator":                     {forgotten, notes.Forgotten},
-		"ended with exit code 0 under the policy Retain":   {inDoubt, notes.Kept},
+		"its record was released, since a PV stood for it": {released, reason.Released},
+		"given up by an administrator":                     {forgotten, reason.Forgotten},
+		"ended with exit code 0 under the policy Retain":   {inDoubt, reason.Kept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.run.Revision = "another"

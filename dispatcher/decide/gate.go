@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -132,7 +131,7 @@ func (v View) asIfDue(r Run) View {
 		}
 	}
 	v.Runs = others
-	v.Now = v.Now.Add(2 * backoff.Longest)
+	v.Now = v.Now.Add(2 * longestPause)
 	v.Provision.HasSlot, v.Delete.HasSlot, v.Expand.HasSlot = true, true, true
 	v.Volume.Attached = nil
 	return v

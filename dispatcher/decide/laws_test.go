@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // broken lists the laws that an action breaks, each named by what is wrong.
@@ -234,7 +234,7 @@ func hasSuccessor(v View, r Run) bool {
 func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
-	out.law("released the record that a retained PV contradicts", a.LeftBehind == notes.LeftRetained && v.Volume.Unproven != "" && !v.Volume.Terminating)
+	out.law("released the record that a retained PV contradicts", a.LeftBehind == reason.LeftRetained && v.Volume.Unproven != "" && !v.Volume.Terminating)
 	if a.Run.IsFix() {
 		return
 	}

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // provisionClaim launches a provision (untouched), or the next one (failed). Under another revision or on another
@@ -32,7 +31,7 @@ func provisionClaim(v View) Action {
 			return launchDelete(v, v.undoRun(p), true)
 		}
 		if !launch.NothingBefore {
-			launch.LeftBehind = cmp.Or(v.whyNotUndone(p), notes.Kept)
+			launch.LeftBehind = cmp.Or(v.whyNotUndone(p), reason.Kept)
 		}
 	}
 	if hasRequestChanged(p, v.Provision) {
@@ -128,7 +127,7 @@ func FullUntil(r Run) time.Time {
 	if r.Verb != contract.Provision || r.Unfinished || r.Outcome.Verdict != contract.NoCapacity {
 		return time.Time{}
 	}
-	return r.Outcome.Finished.Add(backoff.Full)
+	return r.Outcome.Finished.Add(fullPause)
 }
 
 // nodeWithRoom returns a node that the scheduler may select instead and that no run has found full, or nothing.
@@ -164,7 +163,7 @@ func (v View) returnClaim(p, full *Run) Action {
 // storage, so it may select the full node any number of times: each further return waits twice as long, and the node is
 // tried again when it is due.
 func (v View) returnWithoutRun(p, full *Run) Action {
-	due := p.Returns.At.Add(backoff.Exponential(p.Returns.Count))
+	due := p.Returns.At.Add(exponential(p.Returns.Count))
 	switch {
 	case !due.Before(FullUntil(*full)):
 		return nil
@@ -181,6 +180,6 @@ func (v View) whyReturned(p, full *Run) string {
 	if full == nil {
 		return fmt.Sprintf("the node %s cannot serve it: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)
 	}
-	return fmt.Sprintf(notes.SelectedAgain, full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
+	return fmt.Sprintf(reason.SelectedAgain, full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
 		full.Outcome, full.Name, v.nodeWithRoom(), p.Returns.Count)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -68,7 +67,7 @@ func releaseRetained(v View) Action {
 	case p != nil && v.Volume.Unproven != "" && (v.Claim == ClaimBound || !v.Volume.Terminating):
 		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
 	case p != nil:
-		return ReleaseRecord{Run: *p, LeftBehind: notes.LeftRetained}
+		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
 	default:
 		return v.unlessRefused(SetFinalizer{Remove: true, NeedsLive: !v.Volume.ReleasedHere})
 	}
@@ -102,7 +101,7 @@ func (v View) keptDelete() *Run {
 // reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
 func (v View) reportSpare() Action {
 	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.Spare}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
 	}
 	return v.rest("the volume is retained")
 }
@@ -114,9 +113,9 @@ func (v View) reportUnclaimed(why string) Action {
 	case !v.Claim.Abandoned() || !vol.HasFinalizer || vol.Foreign:
 		return v.rest(why)
 	case vol.Unclaimed != "":
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + notes.Unclaimed}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + reason.Unclaimed}}
 	case vol.Unproven != "" && vol.Released:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + notes.Unproven}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + reason.Unproven}}
 	default:
 		return v.rest(why)
 	}
@@ -136,9 +135,9 @@ func replaceVolume(v View) Action {
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
 	case vol.NeverBound:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Retained}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + reason.Retained}}
 	default:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + notes.Mismatched}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + reason.Mismatched}}
 	}
 }
 

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -130,7 +129,7 @@ func nodeLaws(out *broken, v View, a Launch) {
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		full := a.Verb == contract.Provision && r.Verb == a.Verb && r.Outcome.Verdict == contract.NoCapacity && !hasChanged(r, target)
-		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(backoff.Full)))
+		out.law("tried a full node again before its pause", full && v.Now.Before(r.Outcome.Finished.Add(fullPause)))
 	}
 }
 
@@ -140,7 +139,7 @@ func giveUpLaws(out *broken, v View, left string) {
 	retained := v.Volume.Exists && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
 	p := v.Newest(contract.Provision)
-	released := left == notes.Released && !v.Volume.Exists && p != nil && !p.Held
+	released := left == reason.Released && !v.Volume.Exists && p != nil && !p.Held
 	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && !released && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 
@@ -162,19 +161,19 @@ func announceLaws(out *broken, v View, a AnnounceReschedule) {
 // returnLaws checks a return to the scheduler that no run preceded.
 func returnLaws(out *broken, v View, a AnnounceReschedule) {
 	out.law("did not count a return", a.Returns.Count != a.Run.Returns.Count+1)
-	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(backoff.Exponential(a.Run.Returns.Count))))
+	out.law("returned a claim before its pause", v.Now.Before(a.Run.Returns.At.Add(exponential(a.Run.Returns.Count))))
 	roomy, full := false, false
 	for _, node := range v.Provision.OtherNodes {
 		said := false
 		for i := range v.Runs {
 			r := &v.Runs[i]
-			said = said || r.Node == node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < backoff.Full
+			said = said || r.Node == node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < fullPause
 		}
 		roomy = roomy || !said
 	}
 	for i := range v.Runs {
 		r := &v.Runs[i]
-		full = full || r.Node == v.Provision.Node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < backoff.Full
+		full = full || r.Node == v.Provision.Node && r.Outcome.Verdict == contract.NoCapacity && v.Now.Sub(r.Outcome.Finished) < fullPause
 	}
 	out.law("returned a claim although every node is full", !roomy)
 	out.law("returned a claim from a node that is not full", !full)

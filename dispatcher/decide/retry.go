@@ -4,9 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -19,13 +17,13 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	}
 	target := v.Delete
 	if target.Problem == nil && !target.Supported {
-		target.Problem = Problemf(reason.DeleteNotSupported, notes.NotSupported, contract.AnnRevision)
+		target.Problem = Problemf(reason.DeleteNotSupported, reason.NotSupported, contract.AnnRevision)
 	}
 	switch {
 	case v.Rival.Exists():
 		target.Problem = v.Rival.Problem()
 	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + notes.Unproven}
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	launch.NeedsLive = undo && v.isUndoneReleased()
@@ -63,7 +61,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	await := AwaitSlot{Verb: launch.Verb, MayBatch: launch.MayBatch, Behind: behindProbe(last, t)}
 	if last != nil {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
-			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: notes.Stalled(last.Attempt, last.Verb == contract.Expand)}}
+			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand)}}
 		}
 		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
 			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
@@ -96,7 +94,7 @@ func (t Target) resolveMissingNode() (_ Target, anywhere bool) {
 	case t.NodeGonePolicy == config.AnyNode:
 		return t, true
 	}
-	t.Problem = &Problem{Reason: reason.NodeGone, Note: notes.MissingNode(t.MissingNode, string(t.NodeGonePolicy))}
+	t.Problem = &Problem{Reason: reason.NodeGone, Note: reason.MissingNode(t.MissingNode, string(t.NodeGonePolicy))}
 	return t, false
 }
 
@@ -134,7 +132,7 @@ func behindProbe(last *Run, t Target) *Problem {
 	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
 	}
-	return &Problem{Reason: t.Probe.Reason, Note: notes.BehindProbe(t.Probe.Job, t.Probe.Note)}
+	return &Problem{Reason: t.Probe.Reason, Note: reason.BehindProbe(t.Probe.Job, t.Probe.Note)}
 }
 
 // recheckNode is when to look again at a node that is lost.
@@ -145,9 +143,9 @@ const recheckNode = 30 * time.Second
 // node of a full cluster, would be tried without a pause.
 func (v View) dueAfter(r *Run, t Target) time.Time {
 	failures := v.failuresUntil(r)
-	after := backoff.After(r.Outcome.Verdict, failures, r.Number)
+	after := pauseAfter(r.Outcome.Verdict, failures, r.Number)
 	if t.Problem == nil && hasChanged(r, t) {
-		after = min(after, backoff.Exponential(failures))
+		after = min(after, exponential(failures))
 	}
 	return r.Outcome.Finished.Add(after)
 }
@@ -174,7 +172,7 @@ func (v View) due(r *Run, t Target) time.Time {
 	at := v.dueAfter(r, t)
 	for _, q := range v.Runs {
 		full := q.Verb == contract.Provision && r.Verb == q.Verb && q.Outcome.Verdict == contract.NoCapacity
-		if again := q.Outcome.Finished.Add(backoff.Full); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
+		if again := q.Outcome.Finished.Add(fullPause); full && t.Problem == nil && !hasChanged(&q, t) && again.After(at) {
 			at = again
 		}
 	}
@@ -246,12 +244,12 @@ func unconfirmedProblem(r Run) Problem {
 	if r.LostNode != "" {
 		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
 	}
-	return Problem{Reason: reason.WaitingForNode, Note: notes.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
+	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
 }
 
 // lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
 func lostNodeProblem(pod, node string) Problem {
-	return Problem{Reason: reason.WaitingForNode, Note: notes.LostNode(pod, node)}
+	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
 }
 
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.

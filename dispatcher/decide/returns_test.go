@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/backoff"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -54,7 +53,7 @@ func TestWhatKeepsAClaimOnAFullNode(t *testing.T) {
 
 func TestWhatLetsAClaimBeTriedOnItsNodeAtOnce(t *testing.T) {
 	tests := map[string]func(*View){
-		"the node had no room long ago": func(v *View) { *v = cameBack(backoff.Full, 1, time.Minute) },
+		"the node had no room long ago": func(v *View) { *v = cameBack(fullPause, 1, time.Minute) },
 		"it asks for less":              func(v *View) { v.Provision.Hash = "h2" },
 		"another config serves it":      func(v *View) { v.Provision.Revision = "r2" },
 	}
@@ -70,7 +69,7 @@ func TestWhatLetsAClaimBeTriedOnItsNodeAtOnce(t *testing.T) {
 // What a node said 5 minutes ago holds no longer.
 func TestAnotherNodeIsOpenAgainAfterItsPause(t *testing.T) {
 	v := cameBack(time.Minute, 1, time.Minute)
-	q := recorded(run(contract.Provision, 0), contract.NoCapacity, backoff.Full)
+	q := recorded(run(contract.Provision, 0), contract.NoCapacity, fullPause)
 	q.Node, q.Held = "n2", false
 	v.Runs = append(v.Runs, q)
 	if _, announces := Decide(v).(AnnounceReschedule); !announces {

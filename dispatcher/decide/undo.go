@@ -3,7 +3,6 @@ package decide
 import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -31,7 +30,7 @@ func undoProvision(v View, p *Run) Action {
 		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
 	case isRetainedInDoubt(p):
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: notes.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
 	default:
 		return launchDelete(v, v.undoRun(p), true)
 	}
@@ -49,9 +48,9 @@ func (v View) madeNothing(p *Run) bool {
 func (v View) whyNotUndone(p *Run) string {
 	switch {
 	case v.isForgotten(p):
-		return notes.Forgotten
+		return reason.Forgotten
 	case !v.isRecord(p) && !v.Volume.Exists:
-		return notes.Released
+		return reason.Released
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {
 		return why

@@ -11,8 +11,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
 )
 
@@ -117,5 +117,5 @@ func (o *Observation) ClonedFrom() string {
 // NextAttempt says when the next attempt starts.
 func (o *Observation) NextAttempt(d decide.RecordOutcome) string {
 	full := d.Run.Verb == contract.Provision && d.Run.Outcome.Verdict == contract.NoCapacity
-	return notes.NextAttempt(d.Retry.Sub(d.Run.Outcome.Finished), full && o.View.Provision.NodeSelected)
+	return reason.NextAttempt(d.Retry.Sub(d.Run.Outcome.Finished), full && o.View.Provision.NodeSelected)
 }

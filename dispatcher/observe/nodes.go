@@ -7,7 +7,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
@@ -40,7 +39,7 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 	}
 	nodes := pvs.Reachable(o.PV, all)
 	if host, sharing := pvs.SharedHostname(o.PV, nodes); host != "" {
-		t.Problem = &decide.Problem{Reason: reason.VolumeInDoubt, Note: notes.SharedHostname(o.PV.Name, host, sharing)}
+		t.Problem = &decide.Problem{Reason: reason.VolumeInDoubt, Note: reason.SharedHostname(o.PV.Name, host, sharing)}
 		return nil
 	}
 	switch node := pvs.NodeOf(o.PV); {

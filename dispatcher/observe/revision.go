@@ -10,7 +10,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/resolve"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/retention"
 )
 
 // unseenRevision returns the problem that a revision exists and is not watched.
@@ -25,7 +24,7 @@ func unseenRevision(name string) *decide.Problem {
 type Revision struct {
 	Name   string
 	Stored *appsv1.ControllerRevision
-	retention.Revision
+	decide.Revision
 }
 
 // ObserveRevision collects what decide needs to know of a stored config revision, or nil if it does not exist. Before
@@ -36,7 +35,7 @@ func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) 
 	if stored == nil {
 		return nil, nil //nolint:nilnil // it was deleted, which is no error
 	}
-	r := &Revision{Name: name, Stored: stored, Revision: retention.Revision{Used: b.isUsed(name, stored), Marked: markedSince(stored)}}
+	r := &Revision{Name: name, Stored: stored, Revision: decide.Revision{Used: b.isUsed(name, stored), Marked: markedSince(stored)}}
 	if live {
 		var err error
 		if r.Used, err = b.Caches.IsRevisionNamedLive(ctx, name); err != nil {

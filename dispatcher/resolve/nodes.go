@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
 // NodeTopology is where a node is: its name, and those of its labels that say its place.
@@ -86,17 +86,17 @@ func (r *Resolved) Allows(node *corev1.Node) bool { return r.whyExcluded(node) =
 func (r *Resolved) whyExcluded(node *corev1.Node) string {
 	terms := r.Class.AllowedTopologies
 	if len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool { return isIn(node, term) }) {
-		return notes.OutsideOfTopologies(node.Name, r.Class.Name)
+		return reason.OutsideOfTopologies(node.Name, r.Class.Name)
 	}
 	if !r.Target.OnSelectedNode {
 		return ""
 	}
 	pod := r.Config.Scheduling
 	if fits, err := nodeaffinity.NewRequiredNodeAffinity(pod.NodeSelector, pod.Affinity).Match(node); err == nil && !fits {
-		return notes.NotSelected(node.Name, r.Class.Name)
+		return reason.NotSelected(node.Name, r.Class.Name)
 	}
 	if taint := r.repelledBy(node); taint != nil {
-		return notes.Repelled(node.Name, taint.ToString(), r.Class.Name)
+		return reason.Repelled(node.Name, taint.ToString(), r.Class.Name)
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -67,10 +67,10 @@ type cause struct {
 
 func (p past) causes() []cause {
 	return []cause{
-		{notes.Forgotten, p.forgotten},
-		{notes.Kept, p.retained},
-		{notes.LeftRetained, p.retained},
-		{notes.Released, p.removed},
+		{reason.Forgotten, p.forgotten},
+		{reason.Kept, p.retained},
+		{reason.LeftRetained, p.retained},
+		{reason.Released, p.removed},
 		{"node-gone: forget", slices.Contains(classOf(p.claim).keys, "forget")},
 		{"was removed before its volume was deleted", p.removed},
 		{"since the PersistentVolume", p.rewritten}, // it does not prove anything any more

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/notes"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -122,18 +122,18 @@ func TestAVolumeStaysOnlyForTheCauseThatAnEventNames(t *testing.T) {
 	said := func(about, note string) []fakecluster.Event {
 		return []fakecluster.Event{{About: about, Reason: "LeftBehind", Note: note}}
 	}
-	const forgotten = "what it may have made for the claim app/data stays there, since " + notes.Forgotten
+	const forgotten = "what it may have made for the claim app/data stays there, since " + reason.Forgotten
 	for name, test := range map[string]struct {
 		events    []fakecluster.Event
 		forgotten bool
 		want      string
 	}{
-		"so":                           {said("Job/delete-u0-1", forgotten), true, notes.Forgotten},
+		"so":                           {said("Job/delete-u0-1", forgotten), true, reason.Forgotten},
 		"not so":                       {said("Job/delete-u0-1", forgotten), false, ""},
 		"about a Job of another claim": {said("Job/delete-u2-1", forgotten), true, ""},
 		"about another claim":          {said("Job/delete-u0-1", strings.ReplaceAll(forgotten, "data", "data-1")), true, ""},
 		"for no cause that is known":   {said("PersistentVolume/pvc-u1", "its volume stays"), true, ""},
-		"about its PersistentVolume":   {said("PersistentVolume/pvc-u1", notes.Forgotten), true, notes.Forgotten},
+		"about its PersistentVolume":   {said("PersistentVolume/pvc-u1", reason.Forgotten), true, reason.Forgotten},
 	} {
 		p := past{claim: claim, jobs: map[string]bool{"delete-u0-1": true}, forgotten: test.forgotten}
 		if got := p.left(test.events); got != test.want {

@@ -1,4 +1,4 @@
-package retention
+package decide
 
 import "time"
 
@@ -14,25 +14,25 @@ type Revision struct {
 	Marked time.Time
 }
 
-// Action is what to do with a revision.
-type Action int
+// RevisionAction is what to do with a revision.
+type RevisionAction int
 
 // What to do with a revision.
 const (
-	Keep         Action = iota
-	MarkUnused          // as unused since now
-	UnmarkUnused        // it is used again
-	AwaitUnused         // marked, but not for long enough
-	Delete              // marked for long enough, and still unused
+	KeepUnchanged RevisionAction = iota
+	MarkUnused                   // as unused since now
+	UnmarkUnused                 // it is used again
+	AwaitUnused                  // marked, but not for long enough
+	DeleteUnused                 // marked for long enough, and still unused
 )
 
-// Decide returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
+// DecideRevision returns what to do with a revision, and when to recheck it. A revision is marked first, and deleted
 // only if it is still unused an hour later.
-func Decide(r Revision, now time.Time) (Action, time.Time) {
+func DecideRevision(r Revision, now time.Time) (RevisionAction, time.Time) {
 	due := r.Marked.Add(keepUnused)
 	switch {
 	case r.Used && r.Marked.IsZero():
-		return Keep, time.Time{}
+		return KeepUnchanged, time.Time{}
 	case r.Used:
 		return UnmarkUnused, time.Time{}
 	case r.Marked.IsZero():
@@ -40,6 +40,6 @@ func Decide(r Revision, now time.Time) (Action, time.Time) {
 	case now.Before(due):
 		return AwaitUnused, due
 	default:
-		return Delete, time.Time{}
+		return DeleteUnused, time.Time{}
 	}
 }

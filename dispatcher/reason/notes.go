@@ -1,4 +1,4 @@
-package notes
+package reason
 
 import (
 	"fmt"
@@ -89,8 +89,8 @@ func SharedHostname(pv, host string, nodes []string) string {
 		pv, corev1.LabelHostname, host, strings.Join(nodes, " and "), corev1.LabelHostname)
 }
 
-// Stalled says that nothing is launched after the last attempt.
-func Stalled(attempts int, expand bool) string {
+// NoFurtherAttempt says that nothing is launched after the last attempt.
+func NoFurtherAttempt(attempts int, expand bool) string {
 	next := "when the claim's request or the config changes"
 	if expand {
 		next = "when the claim asks for more, or its PersistentVolume is moved to another config revision"

@@ -1,4 +1,4 @@
-package retention
+package decide
 
 import (
 	"testing"
@@ -9,18 +9,18 @@ func TestUnusedRevisionIsMarkedAndCollectedAnHourLater(t *testing.T) {
 	now := time.Now()
 	for name, test := range map[string]struct {
 		revision Revision
-		want     Action
+		want     RevisionAction
 	}{
-		"in use":                          {Revision{Used: true}, Keep},
+		"in use":                          {Revision{Used: true}, KeepUnchanged},
 		"used again":                      {Revision{Used: true, Marked: now.Add(-time.Minute)}, UnmarkUnused},
 		"used again at the last moment":   {Revision{Used: true, Marked: now.Add(-time.Hour)}, UnmarkUnused},
 		"unused":                          {Revision{}, MarkUnused},
 		"marked":                          {Revision{Marked: now.Add(-time.Hour + time.Second)}, AwaitUnused},
-		"unused for an hour":              {Revision{Marked: now.Add(-time.Hour)}, Delete},
+		"unused for an hour":              {Revision{Marked: now.Add(-time.Hour)}, DeleteUnused},
 		"marked by a clock that is ahead": {Revision{Marked: now.Add(time.Minute)}, AwaitUnused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, at := Decide(test.revision, now)
+			got, at := DecideRevision(test.revision, now)
 			if got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
