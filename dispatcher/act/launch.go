@@ -100,10 +100,8 @@ func (a *Actor) createJob(ctx context.Context, o *observe.Observation, plan jobs
 	switch {
 	case err == nil:
 		release = nil
-	case apierrors.IsAlreadyExists(err):
-		release = a.Slots.Exists
-	case mayHaveCreated(err):
-		release = a.Slots.Unanswered
+	case apierrors.IsAlreadyExists(err), mayHaveCreated(err):
+		release = a.Slots.Unknown
 	}
 	if err != nil {
 		return job, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)

@@ -139,41 +139,21 @@ func TestASlotOfARefusedJobStaysWithItsClaim(t *testing.T) {
 	}
 }
 
-// It is unknown whether a Job was created. The slot is kept until the caches had time to show it, once.
-func TestASlotOfAJobThatMayExistIsKeptOnce(t *testing.T) {
-	s, clock, enqueued := slotsWith(t)
-	s.Await(class, waiting("a", 1))
-	s.addWaiter(class, waiting("b", 1))
-	had := s.Begin("a")
-	s.Use("a", jobOf("a"))
-	s.Unanswered("a", jobOf("a"))
-	if s.End("a", had); len(*enqueued) != 1 {
-		t.Fatal("the slot was given away, and the Job may exist")
-	}
-	had = s.Begin("a")
-	s.Use("a", jobOf("a"))
-	clock.SetTime(began.Add(time.Minute))
-	s.Unanswered("a", jobOf("a"))
-	if s.End("a", had); len(*enqueued) != 2 {
-		t.Error("the slot is kept for ever")
-	}
-}
-
-// The answer to the creation of a Job was lost, and the second one says that it exists. It may run, although no cache shows it yet.
-func TestASlotOfAJobThatExistsIsKeptUntilTheCacheShowsIt(t *testing.T) {
+// The answer to the creation of a Job was lost. It may run, although no cache shows it yet.
+func TestASlotOfAJobThatMayExistIsKeptForAWhile(t *testing.T) {
 	s, clock, enqueued := slotsWith(t)
 	s.Await(class, waiting("a", 1))
 	s.addWaiter(class, waiting("b", 1))
 	for range 2 {
 		had := s.Begin("a")
 		s.Use("a", jobOf("a"))
-		s.Exists("a", jobOf("a"))
+		s.Unknown("a", jobOf("a"))
 		s.Assign(class)
 		if s.End("a", had); len(*enqueued) != 1 {
-			t.Fatal("the slot was given away, and the Job exists")
+			t.Fatal("the slot was given away, and the Job may exist")
 		}
 	}
-	clock.SetTime(began.Add(existsFor))
+	clock.SetTime(began.Add(unknownFor))
 	if s.Assign(class); len(*enqueued) != 2 {
 		t.Error("the slot is kept for ever")
 	}

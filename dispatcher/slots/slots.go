@@ -47,6 +47,8 @@ type Assignment struct {
 	group string
 	// behind is set if the UID waited behind a Job that could not start.
 	behind bool
+	// until is until when it counts if the cache does not show its Job, of which it is unknown whether it exists. Zero: it exists.
+	until time.Time
 }
 
 // Slots holds the UIDs that wait for a slot of a class and those that have been assigned one. A UID leaves its queue
@@ -63,8 +65,6 @@ type Slots struct {
 	jobs     map[ClassKey]map[Flow]map[string]bool // in the cache, by "namespace/name"
 	assigned map[types.UID]*Assignment
 	launched map[string]*Assignment // by the Job's "namespace/name"
-	kept     map[types.UID]time.Time
-	existing map[string]time.Time // since when the creation of a launched Job says that it exists
 	// paced are the groups that were assigned a slot a moment ago.
 	paced map[groupKey]paced
 	// joined are the UIDs that another UID's worker is about to launch with its own, with that other UID. They are in no
@@ -77,7 +77,7 @@ func New(caches *cluster.Caches, clk clock.WithDelayedExecution, enqueue func(ty
 	return &Slots{
 		caches: caches, clock: clk, enqueue: enqueue,
 		queues: map[ClassKey]*Queue{}, served: map[ClassKey]map[Flow]time.Time{}, jobs: map[ClassKey]map[Flow]map[string]bool{},
-		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, kept: map[types.UID]time.Time{}, existing: map[string]time.Time{}, joined: map[types.UID]types.UID{},
+		assigned: map[types.UID]*Assignment{}, launched: map[string]*Assignment{}, joined: map[types.UID]types.UID{},
 		paced: map[groupKey]paced{},
 	}
 }
@@ -170,7 +170,7 @@ func (s *Slots) Assign(at ClassKey) {
 	load := s.load(at)
 	for _, w := range queue.Next(load, queue.Limit()-load.Busy(), s.quotas(at, queue)) {
 		queue.Remove(w.UID)
-		s.assigned[types.UID(w.UID)] = &Assignment{at, w.Flow, w.Start, w.Group, w.Behind}
+		s.assigned[types.UID(w.UID)] = &Assignment{ClassKey: at, flow: w.Flow, start: w.Start, group: w.Group, behind: w.Behind}
 		if w.Group != "" {
 			s.startPace(at, w)
 		}
@@ -182,8 +182,9 @@ func (s *Slots) Assign(at ClassKey) {
 // that appears meanwhile is counted twice for a moment, not missed.
 func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
+	s.forgetUnknown()
 	for name, a := range s.launched {
-		if a.ClassKey == at && !s.isUnseen(name) && s.caches.JobNamed(at.Namespace, name[len(at.Namespace)+1:]) == nil {
+		if a.ClassKey == at && s.caches.JobNamed(at.Namespace, name[len(at.Namespace)+1:]) == nil {
 			load.Running[a.flow]++
 		}
 	}
@@ -230,7 +231,6 @@ func (s *Slots) Observe(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
-	delete(s.existing, jobKey(job))
 	at := KeyOfJob(job)
 	if s.served[at] == nil {
 		s.served[at], s.jobs[at] = map[Flow]time.Time{}, map[Flow]map[string]bool{}
@@ -252,7 +252,6 @@ func (s *Slots) Forget(job *batchv1.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.launched, jobKey(job))
-	delete(s.existing, jobKey(job))
 	at := KeyOfJob(job)
 	for _, flow := range flowsOf(job) {
 		delete(s.jobs[at][flow], jobKey(job))
