@@ -125,26 +125,6 @@ func sizes(jobs []batchv1.Job) []int {
 	return out
 }
 
-// While a slot is free no claim waits for others, and the image serves one request as it serves many.
-func TestClaimHasItsOwnJobWhileASlotIsFree(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "alone")
-	w.class(w.ns, parameter("flex-provisioner.io/config-namespace", nodeNamespace))
-	shipped, err := kube.CoreV1().ConfigMaps(nodeNamespace).Get(w.ctx(), batchClass, metav1.GetOptions{})
-	w.must(err, "look at the shipped config")
-	shipped.Data["max-parallel"] = "5"
-	w.config(nodeNamespace, w.ns, shipped.Data)
-	for i := range 3 {
-		claim := w.claim(w.ns, fmt.Sprintf("data-%d", i))
-		w.bound(claim)
-		job := w.onlyJob(claim, "provision")
-		equal(t, "the claims of "+job.Name, len(claimsOf(job)), 1)
-		equal(t, "its variable", variable(job, "FLEX_CLAIM_UID"), string(claim.UID))
-	}
-	raw := w.claim(w.ns, "raw", asBlock)
-	w.event(raw, "ProvisioningFailed", noBlock, "BadRequest", "exit code 65")
-}
-
 // The pod of a batch creates the PVs of its class, and no others, and changes none; without the permission
 // it creates only its own claim's.
 func TestBatchWritesNoPVOfAnotherClass(t *testing.T) {

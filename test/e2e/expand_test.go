@@ -90,35 +90,6 @@ func TestClaimGrowsAndRecoversFromARefusal(t *testing.T) {
 	equal(t, "the PV's capacity", w.capacity(claim), "3Gi")
 }
 
-// The capacity is what the storage really has, as the image reports it.
-func TestCapacityIsWhatTheStorageHas(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "round")
-	rounds := `if [ $FLEX_VERB = expand ]; then
-  echo '{"uid": "'$FLEX_CLAIM_UID'", "code": 0, "capacity": "4Gi"}' >/dev/termination-log
-  exit 0
-fi
-`
-	class, _ := w.service(scripted(deletes+rounds+offer, map[string]string{"verbs": expandVerbs}), expandable)
-	claim := w.claim(class, "data")
-	w.bound(claim)
-	w.ask(claim, "3Gi")
-	w.grown(claim, `has 4Gi allocated 3Gi "" []`)
-	equal(t, "the PV's capacity", w.capacity(claim), "4Gi")
-}
-
-// An image without the verb expand is not run for it; the claim says which key of the config to change.
-func TestImageWithoutExpandIsNotRun(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "nogrow")
-	class, _ := w.service(scripted(deletes+offer, nil), expandable)
-	claim := w.claim(class, "data")
-	w.bound(claim)
-	w.ask(claim, "2Gi")
-	w.event(claim, "ExpansionNotSupported", "does not list expand in its key verbs")
-	equal(t, "expand Jobs", len(w.jobs(claim, "expand")), 0)
-}
-
 // A volume of Cinder that is exported to a node grows while it is in use. The file system on
 // such a device is not grown automatically: the claim says so until an administrator notes on the PV that it was done.
 func TestCinderGrowsAVolumeInUse(t *testing.T) {

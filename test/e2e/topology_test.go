@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -117,21 +116,6 @@ func (w *world) selected(node string) *corev1.PersistentVolumeClaim {
 	return w.claim(w.ns, "data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{annSelectedNode: node} })
 }
 
-func TestClaimIsRescheduledWhenItsSelectedNodeNoLongerExists(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "unchosen")
-	w.class(w.ns, firstConsumer)
-	w.config(ownNamespace, w.ns, offers(`{"source": {"nfs": {"server": "10.250.0.9", "path": "/exports/$FLEX_PV_NAME"}}}`))
-	claim := w.selected("node-that-has-gone")
-	w.event(claim, "Rescheduling", "node-that-has-gone", "does not exist any more")
-	equal(t, "the selected node", w.look(claim).Annotations[annSelectedNode], "")
-	equal(t, "Jobs", len(w.jobs(claim, "")), 0)
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"node1"}}}`, annSelectedNode)
-	_, err := kube.CoreV1().PersistentVolumeClaims(w.ns).Patch(w.ctx(), claim.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	w.must(err, "choose as the scheduler would")
-	w.bound(claim)
-}
-
 // onMissingNode makes a bound claim whose volume can be reached only from a node that does not exist, under a value of
 // node-gone.
 func onMissingNode(t *testing.T, policy string) (*world, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
@@ -148,25 +132,6 @@ func onMissingNode(t *testing.T, policy string) (*world, *corev1.PersistentVolum
 	return w, claim, pv
 }
 
-func TestDeleteWaitsForNodeThatNoLongerExists(t *testing.T) {
-	t.Parallel()
-	w, claim, pv := onMissingNode(t, "wait")
-	w.event(pv, "NodeGone", "the volume's node node-that-has-gone", "node-gone: wait", "any-node")
-	w.always(5*time.Second, "no delete may run", func(ctx context.Context) error {
-		jobs, err := jobsOf(ctx, string(claim.UID), "delete")
-		if err == nil && len(jobs) > 0 {
-			err = fmt.Errorf("there are %v", names(jobs))
-		}
-		return err
-	})
-	// Now the administrator says that the volume can be reached from any node.
-	patch := []byte(`{"data":{"node-gone":"any-node"}}`)
-	_, err := kube.CoreV1().ConfigMaps(ownNamespace).Patch(w.ctx(), w.ns, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.must(err, "change the policy")
-	w.vanished(claim)
-	w.onlyJob(claim, "delete")
-}
-
 func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	t.Parallel()
 	w, claim, pv := onMissingNode(t, "any-node")
@@ -175,14 +140,6 @@ func TestDeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 	job := w.onlyJob(claim, "delete")
 	equal(t, "the delete's Job succeeded", ended(job).Type, "Complete")
 	equal(t, "the node that the image is told", variable(job, "FLEX_SELECTED_NODE"), "node-that-has-gone")
-}
-
-func TestVolumeIsForgottenWhenItsNodeNoLongerExists(t *testing.T) {
-	t.Parallel()
-	w, claim, pv := onMissingNode(t, "forget")
-	w.vanished(claim)
-	w.event(pv, "LeftBehind", "node-that-has-gone", "stays in the storage", "node-gone: forget")
-	equal(t, "Jobs that delete", len(w.jobs(claim, "delete")), 0)
 }
 
 // A force-deleted pod is read all the same: its node confirms that it has ended, and the next run starts after
