@@ -45,16 +45,6 @@ func pvOfAttachment(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// AttachmentsOf returns the VolumeAttachments of a PV, sorted by name.
-func (c *Caches) AttachmentsOf(pv string) []*storagev1.VolumeAttachment {
-	return ordered[*storagev1.VolumeAttachment](c.attachments.ByIndex(byPV, pv))
-}
-
-// NodesWith returns the nodes that have a volume attached, by its name there, sorted. Those that are out of service do not count.
-func (c *Caches) NodesWith(volume corev1.UniqueVolumeName) []*corev1.Node {
-	return ordered[*corev1.Node](c.nodes.ByIndex(byVolume, string(volume)))
-}
-
 // onNode returns a handler for the changes of a node's labels, and for volumes that it has no longer attached. Kubelets update their nodes all the time.
 func (b *builder) onNode(h Handlers) cache.ResourceEventHandler {
 	changed := func(node *corev1.Node) {
@@ -81,7 +71,7 @@ func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 		if _, still := slices.BinarySearch(has, volume); still {
 			continue
 		}
-		for _, pv := range ordered[*corev1.PersistentVolume](c.pvs.ByIndex(byVolume, volume)) {
+		for _, pv := range c.PVs.By(ByVolume, volume) {
 			h.Detached(pv)
 		}
 	}
@@ -91,7 +81,7 @@ func (c *Caches) detached(old, now *corev1.Node, h Handlers) {
 func (b *builder) onAttachment(h Handlers) cache.ResourceEventHandler {
 	return onUpdate(func(a *storagev1.VolumeAttachment) {
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {
-			if pv := b.caches.PVNamed(*name); pv != nil && pv.Annotations[contract.AnnClaimUID] != "" {
+			if pv := b.caches.PVs.Named(*name); pv != nil && pv.Annotations[contract.AnnClaimUID] != "" {
 				h.Detached(pv)
 			}
 		}

@@ -19,48 +19,51 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Names of the caches' indexes.
+// Names of the indexes, of which each kind has some.
 const (
-	byUID   = "uid"
-	byClass = "class"
-	byJob   = "job"
-	// byConfig finds a config's revisions.
-	byConfig = "config"
-	// byUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
-	byUnfinished = "unfinished"
-	// byKept finds the failed Jobs that are kept for people to look at, by the class's label.
-	byKept = "kept"
-	// byStart finds the Jobs that have not finished by their config revision.
-	byStart = "start"
-	// byRevision finds the Jobs and PVs that name a config revision.
-	byRevision = "revision"
-	// byOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that is named after it.
-	byOwner = "owner"
-	// byVolumeSource finds the PVs that have the same volume source.
-	byVolumeSource = "volume-source"
-	// byNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
+	// ByUID finds a claim, and the Jobs and pods that serve it.
+	ByUID = "uid"
+	// ByClass finds the objects of a class by its label, ConfigMaps and revisions too.
+	ByClass = "class"
+	// ByJob finds the pods of a Job by its name.
+	ByJob = "job"
+	// ByConfig finds a config's revisions.
+	ByConfig = "config"
+	// ByUnfinished finds a class's Jobs and pods that may not have ended, by the class's label.
+	ByUnfinished = "unfinished"
+	// ByKept finds the failed Jobs that are kept for people to look at, by the class's label.
+	ByKept = "kept"
+	// ByStart finds the Jobs that have not finished by their config revision.
+	ByStart = "start"
+	// ByRevision finds the Jobs and PVs that name a config revision.
+	ByRevision = "revision"
+	// ByOwner finds the PVs that carry a claim's UID, or name the claim by it, but for the one that is named after it.
+	ByOwner = "owner"
+	// ByVolumeSource finds the PVs that have the same volume source.
+	ByVolumeSource = "volume-source"
+	// ByNode finds what may wait for a node, by the node's name or hostname label: claims that are not bound,
 	// PVs with a claim's UID, Jobs that are records. Nodes are found by both names.
-	byNode = "node"
-	// byVolume finds nodes and PVs by the name that a node has for an attached volume.
-	byVolume = "volume"
-	// byPV finds VolumeAttachments by the PV.
-	byPV = "pv"
-	// byUnclaimed finds the PVs that name no claim by its UID, by their claimants.
-	byUnclaimed = "unclaimed"
-	// bySource finds the unbound claims that ask for a clone of a claim.
-	bySource = "source"
+	ByNode = "node"
+	// ByVolume finds nodes and PVs by the name that a node has for an attached volume.
+	ByVolume = "volume"
+	// ByPV finds VolumeAttachments by the PV.
+	ByPV = "pv"
+	// ByUnclaimed finds the PVs that name no claim by its UID, by their claimants.
+	ByUnclaimed = "unclaimed"
+	// BySource finds the unbound claims that ask for a clone of a claim.
+	BySource = "source"
 )
 
 // The indexes of each kind.
 var (
-	claimIndexers      = cache.Indexers{byUID: uidOf, byClass: classOfClaim, bySource: sourceOfClaim, byNode: nodeOfClaim}
-	pvIndexers         = cache.Indexers{byClass: classOfPV, byRevision: revisionNamed, byOwner: ownersOfPV, byNode: nodeOfPV, byVolumeSource: volumeSourceOfPV, byVolume: volumeOfPV, byUnclaimed: claimantsOfPV}
-	nodeIndexers       = cache.Indexers{byNode: namesOfNode, byVolume: volumesOfNode}
-	attachmentIndexers = cache.Indexers{byPV: pvOfAttachment}
-	configIndexers     = cache.Indexers{byClass: classOfConfig}
-	revisionIndexers   = cache.Indexers{byConfig: configOfRevision, byClass: classByLabel}
-	jobIndexers        = cache.Indexers{byUID: uidsOfJob, byClass: classByLabel, byUnfinished: classOfUnfinished, byStart: revisionOfUnfinished, byRevision: revisionNamed, byNode: nodeOfJob, byKept: classOfKept}
-	podIndexers        = cache.Indexers{byJob: jobOfPod, byUID: uidsOfPod, byUnfinished: classOfRunningPod}
+	claimIndexers      = cache.Indexers{ByUID: uidOf, ByClass: classOfClaim, BySource: sourceOfClaim, ByNode: nodeOfClaim}
+	pvIndexers         = cache.Indexers{ByClass: classOfPV, ByRevision: revisionNamed, ByOwner: ownersOfPV, ByNode: nodeOfPV, ByVolumeSource: volumeSourceOfPV, ByVolume: volumeOfPV, ByUnclaimed: claimantsOfPV}
+	nodeIndexers       = cache.Indexers{ByNode: namesOfNode, ByVolume: volumesOfNode}
+	attachmentIndexers = cache.Indexers{ByPV: pvOfAttachment}
+	configIndexers     = cache.Indexers{ByClass: classOfConfig}
+	revisionIndexers   = cache.Indexers{ByConfig: configOfRevision, ByClass: classByLabel}
+	jobIndexers        = cache.Indexers{ByUID: uidsOfJob, ByClass: classByLabel, ByUnfinished: classOfUnfinished, ByStart: revisionOfUnfinished, ByRevision: revisionNamed, ByNode: nodeOfJob, ByKept: classOfKept}
+	podIndexers        = cache.Indexers{ByJob: jobOfPod, ByUID: uidsOfPod, ByUnfinished: classOfRunningPod}
 )
 
 func uidOf(obj any) ([]string, error) {

@@ -46,11 +46,11 @@ type builder struct {
 
 func (b *builder) clusterWide(h Handlers) {
 	b.use("", "")
-	b.caches.claims = b.add(b.claims(), onUpdate(h.Claim, h.ClaimUpdated), claimIndexers)
-	b.caches.pvs = b.add(b.volumes(), onUpdate(h.PV, h.PVUpdated), pvIndexers)
-	b.caches.classes = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
-	b.caches.nodes = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
-	b.caches.attachments = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
+	b.caches.Claims[""] = b.add(b.claims(), onUpdate(h.Claim, h.ClaimUpdated), claimIndexers)
+	b.caches.PVs[""] = b.add(b.volumes(), onUpdate(h.PV, h.PVUpdated), pvIndexers)
+	b.caches.Classes[""] = b.add(b.factory.Storage().V1().StorageClasses().Informer(), onChange(h.Class), nil)
+	b.caches.Nodes[""] = b.add(b.factory.Core().V1().Nodes().Informer(), b.onNode(h), nodeIndexers)
+	b.caches.Attachments[""] = b.add(b.factory.Storage().V1().VolumeAttachments().Informer(), b.onAttachment(h), attachmentIndexers)
 	b.caches.synced = b.takeSynced()
 }
 
@@ -58,14 +58,14 @@ func (b *builder) clusterWide(h Handlers) {
 func (b *builder) namespaced(ns string, h Handlers) namespaced {
 	var s namespaced
 	b.use(ns, "")
-	s.configs = b.add(b.configs(ns, contract.LabelType+"="+contract.TypeConfig), onChange(h.Config), configIndexers)
+	b.caches.Configs[ns] = b.add(b.configs(ns, contract.LabelType+"="+contract.TypeConfig), onChange(h.Config), configIndexers)
 	b.use(ns, contract.LabelProvisioner+"=true")
-	s.accounts = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
+	b.caches.Accounts[ns] = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)
-	s.revisions = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
+	b.caches.Revisions[ns] = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
 	jobs := b.factory.Batch().V1().Jobs().Informer()
-	s.jobs, s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
-	s.pods = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
+	b.caches.Jobs[ns], s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
+	b.caches.Pods[ns] = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
 	s.synced = b.takeSynced()
 	return s
 }

@@ -17,11 +17,11 @@ func isReady(node *corev1.Node) bool {
 // and repel no pod that this node does not repel. The pod's own wishes are not known. They are sorted by name.
 func (c *Caches) AlternativesTo(name string) []*corev1.Node {
 	var tolerated []corev1.Taint
-	if selected := byKey[*corev1.Node](c.nodes, name); selected != nil {
+	if selected := c.Nodes.Named(name); selected != nil {
 		tolerated = selected.Spec.Taints
 	}
 	var out []*corev1.Node
-	for _, node := range ordered[*corev1.Node](c.nodes.List(), nil) {
+	for _, node := range c.Nodes.All() {
 		if node.Name != name && isReady(node) && !repelsMore(node.Spec.Taints, tolerated) {
 			out = append(out, node)
 		}

@@ -43,42 +43,36 @@ type Reader interface {
 	Nodes(ctx context.Context) ([]*corev1.Node, error)
 }
 
-// Claim implements Reader.
-func (c *Caches) Claim(_ context.Context, uid types.UID, _ types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
-	found, err := c.claims.ByIndex(byUID, string(uid))
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0].(*corev1.PersistentVolumeClaim), nil
+// Cached returns a reader of the caches.
+func (c *Caches) Cached() Reader { return cached{c} }
+
+type cached struct{ caches *Caches }
+
+func (c cached) Claim(_ context.Context, uid types.UID, _ types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+	return c.caches.ClaimOf(uid), nil
 }
 
-// PV implements Reader.
-func (c *Caches) PV(_ context.Context, name string) (*corev1.PersistentVolume, error) {
-	return c.PVNamed(name), nil
+func (c cached) PV(_ context.Context, name string) (*corev1.PersistentVolume, error) {
+	return c.caches.PVs.Named(name), nil
 }
 
-// AllPVs implements Reader.
-func (c *Caches) AllPVs(context.Context) ([]*corev1.PersistentVolume, error) { return c.PVs(), nil }
-
-// Jobs implements Reader.
-func (c *Caches) Jobs(_ context.Context, uid types.UID) ([]*batchv1.Job, error) {
-	return c.JobsOfUID(string(uid)), nil
+func (c cached) AllPVs(context.Context) ([]*corev1.PersistentVolume, error) {
+	return c.caches.PVs.All(), nil
 }
 
-// Pods implements Reader.
-func (c *Caches) Pods(_ context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
-	return c.PodsOf(job), nil
+func (c cached) Jobs(_ context.Context, uid types.UID) ([]*batchv1.Job, error) {
+	return c.caches.Jobs.By(ByUID, string(uid)), nil
 }
 
-// Node implements Reader.
-func (c *Caches) Node(_ context.Context, name string) (*corev1.Node, error) {
-	return byKey[*corev1.Node](c.nodes, name), nil
+func (c cached) Pods(_ context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
+	return c.caches.PodsOf(job), nil
 }
 
-// Nodes implements Reader.
-func (c *Caches) Nodes(context.Context) ([]*corev1.Node, error) {
-	return ordered[*corev1.Node](c.nodes.List(), nil), nil
+func (c cached) Node(_ context.Context, name string) (*corev1.Node, error) {
+	return c.caches.Nodes.Named(name), nil
 }
+
+func (c cached) Nodes(context.Context) ([]*corev1.Node, error) { return c.caches.Nodes.All(), nil }
 
 // Live returns a reader of the API server itself. A cache may be behind the dispatcher's own last write or, after a
 // restart, behind what an earlier leader saw. at is where the claim was last known to be, and mayHaveJobs are the

@@ -18,16 +18,14 @@ import (
 // NewStatic returns Caches that hold these objects, cut as the watches cut them, and watch nothing. A namespaced object that is not of the whole
 // cluster must be in one of the config namespaces. client answers what is not cached.
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
-	c := &Caches{
-		client: client, namespaces: map[string]namespaced{},
-		claims: newIndexer(claimIndexers), pvs: newIndexer(pvIndexers), classes: newIndexer(nil), nodes: newIndexer(nodeIndexers),
-		attachments: newIndexer(attachmentIndexers), warnings: warnings{reads: flowcontrol.NewFakeAlwaysRateLimiter()},
-	}
+	c := emptyCaches(client)
+	c.warnings.reads = flowcontrol.NewFakeAlwaysRateLimiter()
+	c.Claims[""], c.PVs[""], c.Classes[""] = newIndexer(claimIndexers), newIndexer(pvIndexers), newIndexer(nil)
+	c.Nodes[""], c.Attachments[""] = newIndexer(nodeIndexers), newIndexer(attachmentIndexers)
 	for _, ns := range namespaces {
-		c.namespaces[ns] = namespaced{
-			configs: newIndexer(configIndexers), accounts: newIndexer(nil), revisions: newIndexer(revisionIndexers),
-			jobs: newIndexer(jobIndexers), pods: newIndexer(podIndexers),
-		}
+		c.namespaces[ns] = namespaced{}
+		c.Configs[ns], c.Accounts[ns], c.Revisions[ns] = newIndexer(configIndexers), newIndexer(nil), newIndexer(revisionIndexers)
+		c.Jobs[ns], c.Pods[ns] = newIndexer(jobIndexers), newIndexer(podIndexers)
 	}
 	for _, obj := range objects {
 		indexer := c.indexerOf(obj)
@@ -49,33 +47,34 @@ func newIndexer(indexers cache.Indexers) cache.Indexer {
 func (c *Caches) indexerOf(obj metav1.Object) cache.Indexer {
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return c.claims
+		return c.Claims[""]
 	case *corev1.PersistentVolume:
-		return c.pvs
+		return c.PVs[""]
 	case *storagev1.StorageClass:
-		return c.classes
+		return c.Classes[""]
 	case *corev1.Node:
-		return c.nodes
+		return c.Nodes[""]
 	case *storagev1.VolumeAttachment:
-		return c.attachments
+		return c.Attachments[""]
 	default:
-		return c.namespaces[obj.GetNamespace()].indexerOf(obj)
+		return c.namespacedIndexerOf(obj)
 	}
 }
 
-// indexerOf returns the cache of an object's kind in a config namespace, or nil.
-func (ns namespaced) indexerOf(obj metav1.Object) cache.Indexer {
+// namespacedIndexerOf returns the cache of an object's kind in a config namespace, or nil.
+func (c *Caches) namespacedIndexerOf(obj metav1.Object) cache.Indexer {
+	ns := obj.GetNamespace()
 	switch obj.(type) {
 	case *corev1.ConfigMap:
-		return ns.configs
+		return c.Configs[ns]
 	case *corev1.ServiceAccount:
-		return ns.accounts
+		return c.Accounts[ns]
 	case *appsv1.ControllerRevision:
-		return ns.revisions
+		return c.Revisions[ns]
 	case *batchv1.Job:
-		return ns.jobs
+		return c.Jobs[ns]
 	case *corev1.Pod:
-		return ns.pods
+		return c.Pods[ns]
 	default:
 		return nil
 	}

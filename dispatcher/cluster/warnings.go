@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +38,7 @@ func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
 	c.warnings.mu.Lock()
 	defer c.warnings.mu.Unlock()
 	maps.DeleteFunc(c.warnings.byJob, func(key string, _ runs.Warning) bool {
-		ns, name, _ := strings.Cut(key, "/")
-		return c.JobNamed(ns, name) == nil
+		return c.Jobs.Named(key) == nil
 	})
 	key := job.Namespace + "/" + job.Name
 	if w == nil {

@@ -67,7 +67,7 @@ func (c *Controller) readinessOf(ctx context.Context, first *observe.Observation
 		r, _ := decide.ReadinessOf(first.View, job)
 		return first, r, nil
 	}
-	o, err := c.observer.Observe(ctx, c.caches, uid, observe.Hint{})
+	o, err := c.observer.Observe(ctx, c.caches.Cached(), uid, observe.Hint{})
 	if err != nil {
 		return nil, decide.Blocked, err
 	}

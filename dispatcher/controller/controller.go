@@ -238,7 +238,7 @@ func (c *Controller) observeAndDecide(ctx context.Context, uid types.UID, hint o
 	if !since.IsZero() && c.clock.Since(since) < cluster.BehindFor {
 		return &observe.Observation{UID: uid}, decide.Wait{Until: c.recheckUnseen(since, shared), Why: "the caches do not show the last write"}, nil
 	}
-	o, err := c.observer.Observe(ctx, c.caches, uid, hint)
+	o, err := c.observer.Observe(ctx, c.caches.Cached(), uid, hint)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 )
 
@@ -61,20 +62,21 @@ const (
 func (c *Controller) enqueueAll() {
 	waiting, atRest := 0, 0
 	for _, label := range c.caches.ClassesInUse() {
-		for _, job := range c.caches.JobsOfClass(label) {
+		for _, job := range c.caches.Jobs.By(cluster.ByClass, label) {
 			c.jobChanged(job)
 		}
-		for _, pv := range c.caches.PVsOfClass(label) {
+		for _, pv := range c.caches.PVs.By(cluster.ByClass, label) {
 			c.enqueueFirstPV(pv, &atRest)
 		}
-		for _, claim := range c.caches.ClaimsOfClass(label) {
+		for _, claim := range c.caches.Claims.By(cluster.ByClass, label) {
 			c.enqueueFirstClaim(claim, &waiting)
 		}
 	}
 	for _, pod := range c.caches.PodsWithoutJob() {
 		c.podChanged(pod) // the last leader may have died before it took its finalizer off
 	}
-	for _, name := range c.caches.RevisionNames() {
+	for _, stored := range c.caches.Revisions.All() {
+		name := stored.Namespace + "/" + stored.Name
 		c.revisions.Add(name)
 	}
 }
@@ -97,7 +99,7 @@ func (c *Controller) enqueueFirstClaim(claim *corev1.PersistentVolumeClaim, wait
 		*waiting++
 		return
 	}
-	if pv := c.caches.PVNamed(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
+	if pv := c.caches.PVs.Named(contract.PVName(string(claim.UID))); pv == nil || !isAtRest(pv) || !isAtRestClaim(claim) {
 		c.claimChanged(claim)
 	}
 }
@@ -115,6 +117,6 @@ func isAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
 // isOfOurClass reports whether a claim's class names our provisioner. The claims of others are looked at in no time,
 // and must not hold up ours.
 func (c *Controller) isOfOurClass(claim *corev1.PersistentVolumeClaim) bool {
-	class := c.caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	class := c.caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	return class != nil && class.Provisioner == c.opts.Provisioner
 }

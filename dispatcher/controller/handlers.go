@@ -40,7 +40,7 @@ func (c *Controller) claimChanged(claim *corev1.PersistentVolumeClaim) {
 	if uid, ours := uidOfPV(claim.Spec.VolumeName); ours {
 		enqueue(uid)
 	}
-	for _, clone := range c.caches.ClonesOf(claim.Namespace + "/" + claim.Name) {
+	for _, clone := range c.caches.Claims.By(cluster.BySource, claim.Namespace+"/"+claim.Name) {
 		c.enqueue(clone.UID)
 	}
 }
@@ -78,7 +78,7 @@ func (c *Controller) enqueuePV(name string) {
 // enqueueOwners enqueues the UIDs that a PV carries. A PV under another name may be a rival of their own PVs.
 func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume, enqueue func(types.UID)) {
 	for _, uid := range pvs.Owners(pv) {
-		if pv.DeletionTimestamp != nil || c.caches.PVNamed(contract.PVName(uid)) != nil || len(c.caches.JobsOfUID(uid)) > 0 {
+		if pv.DeletionTimestamp != nil || c.caches.PVs.Named(contract.PVName(uid)) != nil || len(c.caches.Jobs.By(cluster.ByUID, uid)) > 0 {
 			enqueue(types.UID(uid))
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 	if !c.leading.Load() {
 		return // while the caches are filled, looking for the rivals of each PV would take seconds
 	}
-	for _, other := range c.caches.PVsOfVolume(pv) {
+	for _, other := range c.caches.PVs.By(cluster.ByVolumeSource, pvs.SourceKey(pv)) {
 		if other.Name != pv.Name && other.Annotations[jobs.AnnRival] == "" {
 			c.enqueuePV(other.Name)
 		}
@@ -98,7 +98,7 @@ func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 
 // jobChanged also assigns slots: a Job that has ended, or that no longer exists, may have freed one.
 func (c *Controller) jobChanged(job *batchv1.Job) {
-	exists := c.caches.JobNamed(job.Namespace, job.Name) != nil
+	exists := c.caches.Jobs.Named(job.Namespace+"/"+job.Name) != nil
 	if exists {
 		c.slots.Observe(job)
 	} else {
@@ -196,7 +196,7 @@ func (c *Controller) enqueueClasses() {
 // enqueueClass enqueues everything that may wait for something of a class: claims to be provisioned or resized,
 // volumes to be deleted, and runs to be undone, whose claim may no longer exist and which have no PV.
 func (c *Controller) enqueueClass(label string) {
-	for _, claim := range c.caches.ClaimsOfClass(label) {
+	for _, claim := range c.caches.Claims.By(cluster.ByClass, label) {
 		switch {
 		case claim.Spec.VolumeName == "":
 			c.enqueue(claim.UID)
@@ -204,12 +204,12 @@ func (c *Controller) enqueueClass(label string) {
 			c.enqueuePV(claim.Spec.VolumeName)
 		}
 	}
-	for _, pv := range c.caches.PVsOfClass(label) {
+	for _, pv := range c.caches.PVs.By(cluster.ByClass, label) {
 		if pvs.IsReleased(pv) {
 			c.pvChanged(pv)
 		}
 	}
-	for _, job := range c.caches.JobsOfClass(label) {
+	for _, job := range c.caches.Jobs.By(cluster.ByClass, label) {
 		if runs.IsRecord(job) {
 			c.enqueueEach(jobs.UIDs(job))
 		}
@@ -243,7 +243,7 @@ func (c *Controller) enqueueRevision(name string) {
 // enqueueRevisions enqueues the revisions of one config, by the name of any of them. The ConfigMap may have been
 // created or deleted, or another revision may be the newest now.
 func (c *Controller) enqueueRevisions(namespace, revision string) {
-	for _, stored := range c.caches.RevisionsOf(namespace, config.NameOfRevision(revision)) {
+	for _, stored := range c.caches.Revisions.In(namespace).By(cluster.ByConfig, config.NameOfRevision(revision)) {
 		c.enqueueRevisionNamed(stored.Namespace + "/" + stored.Name)
 	}
 }

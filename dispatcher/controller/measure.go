@@ -7,6 +7,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
@@ -28,7 +29,7 @@ func (c *Controller) measureBound(before, claim *corev1.PersistentVolumeClaim) {
 // pvMadeFor returns the PV that was made for a claim, if the claim is bound to it, or nil. Other provisioners name
 // their PVs in the same way.
 func (c *Controller) pvMadeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	pv := c.caches.PVNamed(contract.PVName(string(claim.UID)))
+	pv := c.caches.PVs.Named(contract.PVName(string(claim.UID)))
 	if pv == nil || claim.Spec.VolumeName != pv.Name || pv.Annotations[contract.AnnClaimUID] != string(claim.UID) {
 		return nil
 	}
@@ -57,7 +58,7 @@ func (c *Controller) countBound(claim *corev1.PersistentVolumeClaim, pv *corev1.
 func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1.Job {
 	var last *batchv1.Job
 	number := 0
-	for _, job := range c.caches.JobsOfUID(string(claim.UID)) {
+	for _, job := range c.caches.Jobs.By(cluster.ByUID, string(claim.UID)) {
 		if r := runs.RecordOf(job, string(claim.UID)); r.Verb == contract.Provision && r.Number > number {
 			last, number = job, r.Number
 		}
@@ -68,7 +69,7 @@ func (c *Controller) provisionedBy(claim *corev1.PersistentVolumeClaim) *batchv1
 // backlog counts the UIDs that wait for a slot and the Jobs that have not ended.
 func (c *Controller) backlog() series.Backlog {
 	names := map[string]string{}
-	for _, class := range c.caches.Classes() {
+	for _, class := range c.caches.Classes.All() {
 		names[config.ClassLabel(class.Name)] = class.Name
 	}
 	out := series.Backlog{Waiting: map[series.Waiting]int{}, Jobs: map[series.Jobs]int{}}
@@ -78,8 +79,8 @@ func (c *Controller) backlog() series.Backlog {
 		}
 	}
 	for _, ns := range c.caches.Namespaces() {
-		for _, label := range c.caches.ClassesWithUnfinishedJobs(ns) {
-			for _, job := range c.caches.UnfinishedJobs(ns, label) {
+		for _, label := range c.caches.Jobs.In(ns).Keys(cluster.ByUnfinished) {
+			for _, job := range c.caches.Jobs.In(ns).By(cluster.ByUnfinished, label) {
 				if !c.slots.HoldsSlot(job) {
 					continue
 				}

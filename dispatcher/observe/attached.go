@@ -3,6 +3,7 @@ package observe
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -15,9 +16,9 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 	if at := pv.Status.LastPhaseTransitionTime; at != nil {
 		v.ReleasedAt = at.Time
 	}
-	if all := b.Caches.AttachmentsOf(pv.Name); len(all) > 0 {
+	if all := b.Caches.Attachments.By(cluster.ByPV, pv.Name); len(all) > 0 {
 		v.Attached = attachedProblem(all[0].Spec.NodeName, "the VolumeAttachment "+all[0].Name)
-	} else if nodes := b.Caches.NodesWith(pvs.NameOnNode(pv)); len(nodes) > 0 {
+	} else if nodes := b.Caches.Nodes.By(cluster.ByVolume, string(pvs.NameOnNode(pv))); len(nodes) > 0 {
 		v.Attached = attachedProblem(nodes[0].Name, "its status")
 	}
 }

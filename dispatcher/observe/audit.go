@@ -47,7 +47,7 @@ func (b *Observer) observeList(ctx context.Context, reader cluster.Reader, o *Ob
 func (b *Observer) listOf(o *Observation, job *batchv1.Job, gated *corev1.Pod) *decide.Run {
 	run := &decide.Run{Name: job.Name, Record: runs.RecordOf(job, string(o.UID)), Created: job.CreationTimestamp.Time, First: true, Unfinished: true, Unstarted: true}
 	setGate(run, job, gated)
-	for _, pod := range b.Caches.PodsOfUID(string(o.UID)) {
+	for _, pod := range b.Caches.Pods.By(cluster.ByUID, string(o.UID)) {
 		may, until := runs.MayRun(pod, b.Clock.Now())
 		if may && runs.GatedPod([]*corev1.Pod{pod}) == nil {
 			run.OtherPod, run.RecheckAt = pod.Name, until

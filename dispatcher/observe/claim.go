@@ -32,7 +32,7 @@ func (b *Observer) observeClaim(ctx context.Context, reader cluster.Reader, o *O
 	}
 	b.observeOtherNodes(o)
 	src := o.Provision.Config.Source
-	o.StoredRevision, o.NextRevision = b.Caches.Revision(src.Revision()), resolve.NewestNumber(b.Siblings(src))+1
+	o.StoredRevision, o.NextRevision = b.Caches.Revisions.Named(src.Revision()), resolve.NewestNumber(b.Siblings(src))+1
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (b *Observer) claimState(claim *corev1.PersistentVolumeClaim, uid string) d
 
 // isOurs reports whether this dispatcher is to provision a claim now.
 func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
-	class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	class := b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	if class == nil || class.Provisioner != b.Provisioner || cluster.IsPopulated(claim) {
 		return false
 	}
@@ -78,7 +78,7 @@ func (b *Observer) isOurs(claim *corev1.PersistentVolumeClaim) bool {
 func (b *Observer) pvsFor(claim *corev1.PersistentVolumeClaim) []*corev1.PersistentVolume {
 	all := b.Caches.PVsOfUID(string(claim.UID))
 	for _, claimant := range pvs.ClaimantsOf(claim) {
-		all = append(all, b.Caches.UnclaimedPVs(claimant)...)
+		all = append(all, b.Caches.PVs.By(cluster.ByUnclaimed, claimant)...)
 	}
 	return all
 }

@@ -99,7 +99,7 @@ func observationBy(t *testing.T, reader cluster.Reader, objects ...metav1.Object
 		Caches: caches, Slots: slots.New(caches, clock, func(types.UID) {}), Provisioner: contract.ProvisionerName, Namespace: namespace,
 	}}
 	if reader == nil {
-		reader = caches
+		reader = caches.Cached()
 	}
 	o, err := b.Observe(t.Context(), reader, uid, observe.Hint{})
 	if err != nil {
@@ -153,7 +153,7 @@ func TestGateStaysUntilTheCacheShowsItsPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := observedBy(t, live, jobOf(map[string]string{})); got.Gated || !got.Unfinished {
+	if got := observedBy(t, live.Cached(), jobOf(map[string]string{})); got.Gated || !got.Unfinished {
 		t.Errorf("gated %t, unfinished %t: the gate would go", got.Gated, got.Unfinished)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (b *Observer) Namespaces(o *Observation) []string {
 	out := []string{b.Namespace}
 	if o.View.Claim == decide.ClaimPending {
-		if class := b.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(o.Claim)); class != nil {
+		if class := b.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(o.Claim)); class != nil {
 			out = append(out, config.NamespaceFor(class, b.Namespace))
 		}
 	}

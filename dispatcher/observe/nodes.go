@@ -75,7 +75,7 @@ func missingRunNode(ctx context.Context, reader cluster.Reader, v decide.View) (
 // nodeGonePolicy returns what the config says today, if it still exists. Whether the volumes of a lost node are to be
 // given up is known when the node is lost, not when the volumes are made.
 func (b *Observer) nodeGonePolicy(made config.Config) config.NodeGone {
-	class := b.Caches.Class(made.Source.Class)
+	class := b.Caches.Classes.Named(made.Source.Class)
 	if class == nil {
 		return made.NodeGone
 	}

@@ -93,7 +93,7 @@ func (b *Observer) isContested(o *Observation) bool {
 	default:
 		return true
 	}
-	class := b.Caches.Class(name)
+	class := b.Caches.Classes.Named(name)
 	renewed := o.Claim != nil && class != nil && resolve.IsRenewed(class, o.Claim)
 	return renewed || len(b.Caches.NamespacesOfClass(config.ClassLabel(name))) > 1
 }
@@ -132,7 +132,7 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 		return err
 	}
 	if o.Claim == nil && o.fix() != nil { // the storage says where the claim was
-		o.Claim, err = b.Caches.Claim(ctx, o.UID, o.At)
+		o.Claim = b.Caches.ClaimOf(o.UID)
 	}
 	if o.Claim != nil {
 		o.At = types.NamespacedName{Namespace: o.Claim.Namespace, Name: o.Claim.Name}
@@ -164,7 +164,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 	}
 	o.Pods[""] = b.orphansOf(o)
 	o.View.OrphanPod = len(o.Pods[""]) > 0
-	if o.Left = runs.LeftGated(b.Caches.PodsOfUID(string(o.UID)), o.Jobs); o.Left != nil {
+	if o.Left = runs.LeftGated(b.Caches.Pods.By(cluster.ByUID, string(o.UID)), o.Jobs); o.Left != nil {
 		o.View.Left = decide.Problemf(reason.RunNotConfirmed, "the Job %s: %s", o.Left.Labels[batchv1.JobNameLabel], runs.LeftGatedNote(o.Left))
 	}
 	return nil
@@ -173,7 +173,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 // orphansOf returns the pods of the UID that have ended and are kept although their Jobs no longer exist.
 func (b *Observer) orphansOf(o *Observation) []*corev1.Pod {
 	now := b.Clock.Now()
-	return slices.DeleteFunc(b.Caches.PodsOfUID(string(o.UID)), func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(b.Caches.Pods.By(cluster.ByUID, string(o.UID)), func(pod *corev1.Pod) bool {
 		may, _ := runs.MayRun(pod, now)
 		job := o.Jobs[pod.Labels[batchv1.JobNameLabel]]
 		return may || job != nil && runs.IsPodOf(pod, job) || !runs.HasFinalizer(pod)

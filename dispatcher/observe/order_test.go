@@ -39,7 +39,7 @@ func TestPVOfARunThatHasEndedIsSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := observationBy(t, &written{Reader: live}, jobOf(map[string]string{})); o.PV == nil {
+	if o := observationBy(t, &written{Reader: live.Cached()}, jobOf(map[string]string{})); o.PV == nil {
 		t.Error("its PV was read before its Job")
 	}
 }

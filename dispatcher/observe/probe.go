@@ -55,7 +55,7 @@ func (b *Observer) probeInsteadOf(job *batchv1.Job, stuck *runs.Stuck) string {
 // stuckJobs returns one Job and the others of its class that cannot start, the oldest first.
 func (b *Observer) stuckJobs(own stuckJob) []stuckJob {
 	all := []stuckJob{own}
-	for _, job := range b.Caches.UnfinishedJobs(own.Namespace, own.Labels[config.LabelClass]) {
+	for _, job := range b.Caches.Jobs.In(own.Namespace).By(cluster.ByUnfinished, own.Labels[config.LabelClass]) {
 		if job.Name == own.Name || job.DeletionTimestamp != nil {
 			continue
 		}
@@ -73,7 +73,7 @@ func byAge(x, y *batchv1.Job) int {
 
 // maxParallel returns how many Jobs the config of a Job allows its class, 1 if that is unknown.
 func (b *Observer) maxParallel(job *batchv1.Job) int {
-	stored := b.Caches.Revision(job.Annotations[contract.AnnRevision])
+	stored := b.Caches.Revisions.Named(job.Annotations[contract.AnnRevision])
 	if stored == nil {
 		return 1
 	}

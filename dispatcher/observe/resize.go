@@ -143,7 +143,7 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.PV.Name)
 		return t
 	}
-	if class := b.Caches.Class(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
+	if class := b.Caches.Classes.Named(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
 		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s has no allowVolumeExpansion: true any more, and the config %s/%s grows no volume without it",
 			class.Name, cfg.Source.Namespace, cfg.Source.Name)
 	}

@@ -31,7 +31,7 @@ type Revision struct {
 // a revision is marked or deleted, the API server is asked as well (live): if the caches of two leaders differed, one
 // would add the mark as fast as the other removed it.
 func (b *Observer) ObserveRevision(ctx context.Context, name string, live bool) (*Revision, error) {
-	stored := b.Caches.Revision(name)
+	stored := b.Caches.Revisions.Named(name)
 	if stored == nil {
 		return nil, nil //nolint:nilnil // it was deleted, which is no error
 	}
@@ -55,7 +55,7 @@ func (b *Observer) isUsed(name string, stored *appsv1.ControllerRevision) bool {
 	if err != nil {
 		return true
 	}
-	return b.Caches.ConfigNamed(stored.Namespace, src.Name) != nil && stored.Revision == resolve.NewestNumber(b.Siblings(src))
+	return b.Caches.Configs.Named(stored.Namespace+"/"+src.Name) != nil && stored.Revision == resolve.NewestNumber(b.Siblings(src))
 }
 
 // markedSince returns when a revision was marked, zero if it is not marked or the mark cannot be parsed.

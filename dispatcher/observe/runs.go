@@ -10,6 +10,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -22,7 +23,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 	run.Terminating, run.Created = job.DeletionTimestamp != nil, job.CreationTimestamp.Time
 	run.First = jobs.UIDs(job)[0] == uid
 	if run.Recorded != nil && !run.Held {
-		reader = b.Caches // without the record there is no reason to ask the API server for the pods
+		reader = b.Caches.Cached() // without the record there is no reason to ask the API server for the pods
 	}
 	pods, err := reader.Pods(ctx, job)
 	if err != nil {
@@ -35,7 +36,7 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	b.observeOutcome(&run, uid, job, pods)
-	o.ManyKept[job.Name] = run.Held && b.Caches.KeptOfClass(job) >= runs.MaxKept
+	o.ManyKept[job.Name] = run.Held && len(b.Caches.Jobs.In(job.Namespace).By(cluster.ByKept, job.Labels[config.LabelClass])) >= runs.MaxKept
 	run.LostNode, err = lostNode(ctx, reader, run.Outcome.Node)
 	return run, err
 }
@@ -90,7 +91,7 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	}
 	setGate(run, job, gated)
 	for _, uid := range run.UIDs {
-		for _, pod := range b.Caches.PodsOfUID(uid) {
+		for _, pod := range b.Caches.Pods.By(cluster.ByUID, uid) {
 			if pod.UID == gated.UID {
 				continue
 			}

@@ -27,7 +27,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	case name.Name == "":
 		return nil, nil, nil
 	}
-	source := f.Caches.ClaimNamed(name.String())
+	source := f.Caches.Claims.Named(name.String())
 	if p, err := f.refuseSource(ctx, name, claim.Namespace, source != nil); p != nil || err != nil {
 		return nil, p, err
 	}
@@ -44,7 +44,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 // boundPV returns the name of the PV that a claim is bound to, or nothing. A user can write spec.volumeName on a
 // claim, so only the PV's claimRef decides which claim the PV belongs to.
 func (f *Resolver) boundPV(claim *corev1.PersistentVolumeClaim) string {
-	pv := f.Caches.PVNamed(claim.Spec.VolumeName)
+	pv := f.Caches.PVs.Named(claim.Spec.VolumeName)
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID || claim.Status.Phase != corev1.ClaimBound {
 		return ""
 	}

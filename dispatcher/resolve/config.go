@@ -50,7 +50,7 @@ type Resolved struct {
 
 // Provision finds how a pending claim would be provisioned now.
 func (f *Resolver) Provision(ctx context.Context, reader cluster.Reader, claim *corev1.PersistentVolumeClaim) (r Resolved, err error) {
-	if r.Class = f.Caches.Class(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
+	if r.Class = f.Caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim)); r.Class == nil { // it was deleted since the claim was classified
 		r.Target.Problem = decide.Problemf(reason.WaitingForClass, "the class %s does not exist", storagehelpers.GetPersistentVolumeClaimClass(claim))
 		return r, nil
 	}
@@ -90,7 +90,7 @@ func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
 
 // ForAudit finds the config under which an administrator's audit has made a Job with a verb: the one that its class has now.
 func (f *Resolver) ForAudit(class string, verb contract.Verb) Resolved {
-	found := f.Caches.Class(class)
+	found := f.Caches.Classes.Named(class)
 	if found == nil {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.WaitingForClass, "the class %s does not exist", class)}}
 	}
@@ -136,7 +136,7 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if p := f.unserved(name); p != nil {
 		return Resolved{Target: decide.Target{Problem: p}}
 	}
-	stored := f.Caches.Revision(name)
+	stored := f.Caches.Revisions.Named(name)
 	if stored == nil {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
 			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
@@ -175,7 +175,7 @@ func (f *Resolver) memoryToday(old config.Config) resource.Quantity {
 
 // presentOf returns the one present config of a revision's class, if it has no faults.
 func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
-	found := f.Caches.ConfigsOf(old.Source.Namespace, old.Source.Class)
+	found := f.Caches.Configs.In(old.Source.Namespace).By(cluster.ByClass, config.ClassLabel(old.Source.Class))
 	if len(found) != 1 {
 		return config.Config{}, false
 	}
@@ -189,7 +189,7 @@ func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 	if why := f.Caches.WhyUnserved(ns); why != "" {
 		return nil, decide.Problemf(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s: %s", class.Name, ns, why)
 	}
-	switch found := f.Caches.ConfigsOf(ns, class.Name); {
+	switch found := f.Caches.Configs.In(ns).By(cluster.ByClass, config.ClassLabel(class.Name)); {
 	case len(found) == 0:
 		return nil, decide.Problemf(reason.WaitingForConfig, "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
 			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
@@ -214,7 +214,7 @@ func (f *Resolver) problemWith(j Judgement) *decide.Problem {
 		return decide.Problemf(reason.InvalidConfig, "the config %s/%s of the class %s: %s", src.Namespace, src.Name, src.Class, j.Said)
 	case account == "": // its container writes no PV, and gets no token
 		return nil
-	case !f.Caches.HasAccount(src.Namespace, account):
+	case f.Caches.Accounts.Named(src.Namespace+"/"+account) == nil:
 		return decide.Problemf(reason.ServiceAccountRefused, "the config %s/%s names the ServiceAccount %s, which does not exist in that "+
 			"namespace or lacks the label %s=true", src.Namespace, src.Name, account, contract.LabelProvisioner)
 	default:

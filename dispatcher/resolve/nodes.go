@@ -29,7 +29,7 @@ var topologyLabels = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegi
 // labels, or one that does not exist, has no topology. That is no reason to hold up a run.
 func (f *Resolver) TopologyOf(name string) NodeTopology {
 	out := NodeTopology{Name: name}
-	for _, node := range f.Caches.NodesNamed(name) {
+	for _, node := range f.Caches.Nodes.By(cluster.ByNode, name) {
 		if out.Labels != nil && node.Name != name {
 			continue
 		}

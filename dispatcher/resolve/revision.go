@@ -7,19 +7,20 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 // Siblings returns the stored revisions of the same config.
 func (f *Resolver) Siblings(src config.Source) []*appsv1.ControllerRevision {
-	return f.Caches.RevisionsOf(src.Namespace, config.NameOfRevision(src.RevisionName()))
+	return f.Caches.Revisions.In(src.Namespace).By(cluster.ByConfig, config.NameOfRevision(src.RevisionName()))
 }
 
 // isCurrent reports whether a source is stored as its config's newest revision, which is the fallback if the next
 // edit is faulty. One that is marked as unused may be deleted at any moment, so it does not count as stored until the
 // mark has been removed.
 func (f *Resolver) isCurrent(src config.Source) bool {
-	stored := f.Caches.Revision(src.Revision())
+	stored := f.Caches.Revisions.Named(src.Revision())
 	return stored != nil && stored.Annotations[config.AnnUnusedSince] == "" && stored.Revision == NewestNumber(f.Siblings(src))
 }
 

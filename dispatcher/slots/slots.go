@@ -110,7 +110,7 @@ func (s *Slots) End(uid types.UID, had *Assignment) bool {
 	if had != nil && s.revoke(uid, had) {
 		s.Assign(had.ClassKey)
 	}
-	for _, job := range s.caches.JobsOfUID(string(uid)) {
+	for _, job := range s.caches.Jobs.By(cluster.ByUID, string(uid)) {
 		s.Assign(KeyOfJob(job))
 	}
 	return s.waitsOrHasSlot(uid)
@@ -184,7 +184,7 @@ func (s *Slots) load(at ClassKey) Load {
 	load := Load{Running: map[Flow]int{}, Served: s.served[at]}
 	s.forgetUnknown()
 	for name, a := range s.launched {
-		if a.ClassKey == at && s.caches.JobNamed(at.Namespace, name[len(at.Namespace)+1:]) == nil {
+		if a.ClassKey == at && s.caches.Jobs.Named(name) == nil {
 			load.Running[a.flow]++
 		}
 	}
@@ -200,20 +200,20 @@ func (s *Slots) load(at ClassKey) Load {
 // countJobs counts the Jobs that hold a slot, and the pods at work whose Job has finished or no longer exists.
 func (s *Slots) countJobs(at ClassKey, running map[Flow]int) {
 	counted := map[string]bool{}
-	for _, job := range s.caches.UnfinishedJobs(at.Namespace, at.Label) {
+	for _, job := range s.caches.Jobs.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		if s.HoldsSlot(job) {
 			counted[job.Name] = true
 			running[flowOf(job)]++
 		}
 	}
-	for _, pod := range s.caches.UnfinishedPods(at.Namespace, at.Label) {
+	for _, pod := range s.caches.Pods.In(at.Namespace).By(cluster.ByUnfinished, at.Label) {
 		name := pod.Labels[batchv1.JobNameLabel]
 		if counted[name] || !runs.IsAtWork(pod, s.clock.Now()) {
 			continue
 		}
 		counted[name] = true
 		flow := Flow{Verb: contract.Verb(pod.Labels[jobs.LabelVerb])}
-		if job := s.caches.JobNamed(at.Namespace, name); job != nil {
+		if job := s.caches.Jobs.Named(at.Namespace + "/" + name); job != nil {
 			flow = flowOf(job)
 		}
 		running[flow]++

@@ -39,9 +39,9 @@ func (eventsOf) List(context.Context, metav1.ListOptions) (*corev1.EventList, er
 // look observes what the caches show, or what is read live, by the shipped observe, and decides, by the shipped decide.
 func (w *world) look(cached, read *view, hasSlot bool) decide.Action {
 	caches := w.caches(cached)
-	reader := caches
+	reader := caches.Cached()
 	if *read != *cached {
-		reader = w.caches(read)
+		reader = w.caches(read).Cached()
 	}
 	clock := clocktesting.NewFakeClock(now)
 	free := slots.New(caches, clock, func(types.UID) {})
