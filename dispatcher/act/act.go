@@ -61,7 +61,7 @@ type Result struct {
 // learned makes the UID be observed again at once, with what was learned from a refused write.
 func learned(hint observe.Hint) Result { return Result{Hint: &hint} }
 
-//nolint:funlen,gocyclo // a line per action
+//nolint:gocyclo // a line per action
 func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action decide.Action) (Result, error) {
 	klog.FromContext(ctx).V(2).Info("Carrying out action", "uid", o.UID, "claim", o.At, "action", fmt.Sprintf("%T", action))
 	switch d := action.(type) {

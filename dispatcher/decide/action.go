@@ -194,6 +194,7 @@ func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }
 func (a SetFinalizer) traits() traits {
 	return traits{safe: a.LeftBehind == "" && !a.NeedsLive && !a.Misnamed, holdsGate: !a.Remove || a.Misnamed}
 }
+
 func (DeletePV) traits() traits         { return traits{} }
 func (a SetResizeStage) traits() traits { return traits{run: a.Run.Name, holdsGate: true} }
 

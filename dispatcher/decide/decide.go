@@ -12,7 +12,7 @@ func Decide(v View) Action { return firstOf(v, confirmList, beforeGate, confirmR
 
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, noteRival, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, noteRival, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.
@@ -65,20 +65,25 @@ func (v View) rest(why string) Action {
 // that PV, too, and the volume stays, as Kubernetes says of the policy Retain.
 
 // noteRival notes a rival on the newest provision whose record is held, then on the UID's PV. A volume that a done run has deleted needs no note.
-// A rival that is to go is freed after that.
 func noteRival(v View) Action {
-	p, needed := v.NewestHeld(contract.Provision), v.Rival.Exists() && !isDone(v.reclaimRun())
-	stays := needed && p != nil && v.IsRefused(NoteRival{Run: *p}) // where no note of it stands
-	switch {
-	case needed && p != nil && p.NotedRival == "" && !stays:
+	switch p := v.NewestHeld(contract.Provision); {
+	case !v.Rival.Exists() || isDone(v.reclaimRun()):
+		return nil
+	case p != nil && p.NotedRival == "" && !v.IsRefused(NoteRival{Run: *p}):
 		return NoteRival{Run: *p}
-	case needed && v.Volume.Proven() && v.Volume.NotedRival == "" && !v.IsRefused(NoteRival{}):
-		return NoteRival{}
-	case v.Misnamed && !stays:
-		return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
+	case v.Volume.Proven() && v.Volume.NotedRival == "":
+		return v.unlessRefused(NoteRival{})
 	default:
 		return nil
 	}
+}
+
+// freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
+func freeMisnamed(v View) Action {
+	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(NoteRival{Run: *p}) {
+		return nil
+	}
+	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
 }
 
 // removePodFinalizer releases a kept pod once its outcome is recorded for every claim that it served, or once its Job no longer exists.

@@ -67,7 +67,7 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
 		}
 	}
-	if !t.HasSlot || await.Behind != nil {
+	if !t.mayLaunch(await) {
 		return await
 	}
 	// Not before: the dispatcher keeps each revision in memory for an hour at least, and a claim that waits sees every edit of its config.
@@ -125,6 +125,9 @@ type Probe struct {
 	// Reason and Note say why, as in runs.Stuck.
 	Reason, Note string
 }
+
+// mayLaunch reports whether a run has a slot and waits behind no other.
+func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
 
 // behindProbe returns why a run is not launched again that was cancelled before it started, or nil if nothing is in the
 // way.
