@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"k8s.io/client-go/tools/cache"
 	"slices"
 	"sync"
 )
@@ -57,7 +58,7 @@ func (c *Caches) Dropped() Dropped {
 
 // WhyUnserved returns why no config of a namespace can be served now, or nothing if they can.
 func (c *Caches) WhyUnserved(namespace string) string {
-	s, watched := c.namespaces[namespace]
+	synced, watched := c.namespaces[namespace]
 	missing := c.access.missingIn(namespace)
 	switch {
 	case !watched:
@@ -66,18 +67,9 @@ func (c *Caches) WhyUnserved(namespace string) string {
 		// The list comes last: it is long where the whole RoleBinding is missing, and an event's note has an end.
 		return "the dispatcher lacks permissions there. Create the namespace and its RoleBinding, as deploy/base/dispatcher-rbac.yaml does for " +
 			"flex-provisioner, or take it out of --config-namespaces. Missing: " + missing
-	case !s.isSynced():
+	case slices.ContainsFunc(synced, func(has cache.InformerSynced) bool { return !has() }):
 		return "the dispatcher has not read its objects yet"
 	default:
 		return ""
 	}
-}
-
-func (s namespaced) isSynced() bool {
-	for _, has := range s.synced {
-		if !has() {
-			return false
-		}
-	}
-	return true
 }

@@ -38,7 +38,7 @@ type Caches struct {
 	Jobs        Store[*batchv1.Job]
 	Pods        Store[*corev1.Pod]
 
-	namespaces map[string]namespaced
+	namespaces map[string][]cache.InformerSynced // of each config namespace
 
 	factories []informers.SharedInformerFactory
 	synced    []cache.InformerSynced // of the cluster-wide informers
@@ -46,16 +46,10 @@ type Caches struct {
 	warnings  warnings
 }
 
-// namespaced is how far the watches of one config namespace are.
-type namespaced struct {
-	synced      []cache.InformerSynced
-	jobsVersion func() string // up to which the Jobs are shown
-}
-
 // emptyCaches returns Caches that watch nothing.
 func emptyCaches(client kubernetes.Interface) *Caches {
 	return &Caches{
-		client: client, namespaces: map[string]namespaced{},
+		client: client, namespaces: map[string][]cache.InformerSynced{},
 		Claims: Store[*corev1.PersistentVolumeClaim]{}, PVs: Store[*corev1.PersistentVolume]{}, Classes: Store[*storagev1.StorageClass]{},
 		Nodes: Store[*corev1.Node]{}, Attachments: Store[*storagev1.VolumeAttachment]{}, Configs: Store[*corev1.ConfigMap]{},
 		Accounts: Store[*corev1.ServiceAccount]{}, Revisions: Store[*appsv1.ControllerRevision]{}, Jobs: Store[*batchv1.Job]{}, Pods: Store[*corev1.Pod]{},
@@ -88,7 +82,7 @@ func (c *Caches) Start(ctx context.Context) {
 func (c *Caches) WaitForSync(ctx context.Context) bool {
 	synced := slices.Clone(c.synced)
 	for ns, s := range c.namespaces {
-		for _, has := range s.synced {
+		for _, has := range s {
 			synced = append(synced, func() bool { return has() || c.access.missingIn(ns) != "" })
 		}
 	}
@@ -144,8 +138,7 @@ func (c *Caches) IsRevisionNamed(name string) bool {
 // ShowJobs reports whether the cache of a namespace is as new as a list of its Jobs: it shows each of them, or has passed
 // the list's version.
 func (c *Caches) ShowJobs(namespace string, list *metav1.PartialObjectMetadataList) bool {
-	s := c.namespaces[namespace]
-	if s.jobsVersion != nil && isAsNew(s.jobsVersion(), list.ResourceVersion) {
+	if isAsNew(c.Jobs[namespace].LastStoreSyncResourceVersion(), list.ResourceVersion) {
 		return true
 	}
 	for i := range list.Items {

@@ -55,19 +55,16 @@ func (b *builder) clusterWide(h Handlers) {
 }
 
 // namespaced watches what the dispatcher needs in a config namespace, and nothing else there.
-func (b *builder) namespaced(ns string, h Handlers) namespaced {
-	var s namespaced
+func (b *builder) namespaced(ns string, h Handlers) []cache.InformerSynced {
 	b.use(ns, "")
 	b.caches.Configs[ns] = b.add(b.configs(ns, contract.LabelType+"="+contract.TypeConfig), onChange(h.Config), configIndexers)
 	b.use(ns, contract.LabelProvisioner+"=true")
 	b.caches.Accounts[ns] = b.add(b.factory.Core().V1().ServiceAccounts().Informer(), onChange(h.Account), nil)
 	b.use(ns, config.SelectManaged)
 	b.caches.Revisions[ns] = b.add(b.revisions(ns, config.SelectManaged), onChange(h.Revision), revisionIndexers)
-	jobs := b.factory.Batch().V1().Jobs().Informer()
-	b.caches.Jobs[ns], s.jobsVersion = b.add(jobs, onUpdate(h.Job, h.JobUpdated), jobIndexers), jobs.LastSyncResourceVersion
+	b.caches.Jobs[ns] = b.add(b.factory.Batch().V1().Jobs().Informer(), onUpdate(h.Job, h.JobUpdated), jobIndexers)
 	b.caches.Pods[ns] = b.add(b.factory.Core().V1().Pods().Informer(), onUpdate(h.Pod, h.PodUpdated), podIndexers)
-	s.synced = b.takeSynced()
-	return s
+	return b.takeSynced()
 }
 
 func (b *builder) takeSynced() []cache.InformerSynced {

@@ -23,7 +23,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 	c.Claims[""], c.PVs[""], c.Classes[""] = newIndexer(claimIndexers), newIndexer(pvIndexers), newIndexer(nil)
 	c.Nodes[""], c.Attachments[""] = newIndexer(nodeIndexers), newIndexer(attachmentIndexers)
 	for _, ns := range namespaces {
-		c.namespaces[ns] = namespaced{}
+		c.namespaces[ns] = nil
 		c.Configs[ns], c.Accounts[ns], c.Revisions[ns] = newIndexer(configIndexers), newIndexer(nil), newIndexer(revisionIndexers)
 		c.Jobs[ns], c.Pods[ns] = newIndexer(jobIndexers), newIndexer(podIndexers)
 	}
