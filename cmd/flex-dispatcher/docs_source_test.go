@@ -1,11 +1,11 @@
 package main
 
 import (
-	"maps"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"strconv"

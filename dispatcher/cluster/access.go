@@ -1,9 +1,10 @@
 package cluster
 
 import (
-	"k8s.io/client-go/tools/cache"
 	"slices"
 	"sync"
+
+	"k8s.io/client-go/tools/cache"
 )
 
 // access is which permissions the dispatcher lacks in config namespaces.

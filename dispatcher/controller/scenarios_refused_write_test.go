@@ -67,18 +67,6 @@ func (w *world) mustTell(about, reason string, words ...string) {
 	w.T.Errorf("no event %s about %s with the words %q: %v", reason, about, words, all)
 }
 
-// stripsAnnotation returns a webhook that removes one annotation of Jobs.
-func stripsAnnotation(key string) func(string, fakecluster.Object) bool {
-	return func(_ string, obj fakecluster.Object) bool {
-		job, isJob := obj.(*batchv1.Job)
-		if !isJob || job.Annotations[key] == "" {
-			return false
-		}
-		delete(job.Annotations, key)
-		return true
-	}
-}
-
 // stripsOutcome takes the record with an outcome off a Job, so that the one before it stands.
 func stripsOutcome(verb string, obj fakecluster.Object) bool {
 	if !hasOutcome(verb, obj) {

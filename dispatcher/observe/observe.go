@@ -155,7 +155,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.NotedRival, run.Retain, run.NeverBound = run.Rival, run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Record.Undo && run.Volume != ""
+		run.NotedRival, run.Retain, run.NeverBound = run.Rival, run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Undo && run.Volume != ""
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
