@@ -99,7 +99,7 @@ func TestExceptionsNameWhatIsShipped(t *testing.T) {
 
 func testExists(t *testing.T, name string) {
 	t.Helper()
-	for _, folder := range []string{"test/e2e", "dispatcher/controller", "dispatcher/retention"} {
+	for _, folder := range []string{"test/e2e", "dispatcher/controller", "dispatcher/decide"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
