@@ -77,7 +77,7 @@ func (r *replay) followRevision(uid string, job *batchv1.Job) {
 	case verb == string(contract.List): // serves no claim
 	case verb == string(contract.Provision):
 		r.served[of] = true
-	case !strings.Contains(job.Annotations[contract.Domain+"record"], `"audit":`) && !r.served[of]:
+	case !isOfAudit(job) && !r.served[of]:
 		r.c.T.Errorf("the Job %s is launched under the config revision %s, and the claim was not served under it", job.Name, of[1])
 	}
 }
@@ -151,7 +151,7 @@ func (r *replay) followPolicy(change Change) {
 // administrator may let an audit delete such a volume.
 func (r *replay) checkRetained(pod *corev1.Pod) {
 	job, exists := r.now[Key{"jobs", pod.Namespace, pod.Labels[batchv1.JobNameLabel]}].(*batchv1.Job)
-	if !exists || verbOf(&pod.Spec) != string(contract.Delete) || job.Annotations[contract.Domain+"audit"] != "" {
+	if !exists || verbOf(&pod.Spec) != string(contract.Delete) || isOfAudit(job) {
 		return
 	}
 	for _, uid := range uidsOf(job) {
@@ -159,6 +159,11 @@ func (r *replay) checkRetained(pod *corev1.Pod) {
 			r.c.T.Errorf("%s starts although the PersistentVolume %s has the policy Retain since %s", pod.Name, contract.PVName(uid), since)
 		}
 	}
+}
+
+// isOfAudit reports whether an administrator's audit has made a Job that deletes a volume, as its record says.
+func isOfAudit(job *batchv1.Job) bool {
+	return strings.Contains(job.Annotations[contract.Domain+"record"], `"audit":`)
 }
 
 func mayRun(pod *corev1.Pod) bool {
