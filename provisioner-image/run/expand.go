@@ -52,7 +52,7 @@ func (r *Runner) expand(ctx context.Context, task input.Task) (Report, error) {
 // named returns the volume that the record on a PV names.
 func named(task input.Task, record pv.Record) volume.Named {
 	return volume.Named{
-		UID: task.Request.UID, ID: record.VolumeID, ClusterUID: task.Request.ClusterUID, Adopt: task.Volume.Adopt,
+		UID: task.Request.UID, ID: record.VolumeID, ClusterUID: task.Request.ClusterUID,
 		Place: record.Place, Access: record.Access,
 	}
 }

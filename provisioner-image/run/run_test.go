@@ -297,6 +297,8 @@ func TestForgedRecordReachesNothingOfOthers(t *testing.T) {
 	}
 	refuse("cinder-volume-id", disk, "openstack volume set --property flex-provisioner.io/claim-uid="+uid+" "+disk, "policy of the PersistentVolume "+pvName+" to Retain")
 	refuse("cinder-volume-id", "../volumes/"+disk, "is no ID")
+	w.also = map[string]string{"adopt": "shop/data: " + disk} // another claim is to adopt the disk, and the PV has that claim's name
+	refuse("cinder-volume-id", disk, "do not say that it belongs to a claim")
 	refuse("cinder-attachment-id", theirs, theirs+" is one of volume "+other)
 	refuse("cinder-attachment-id", "../volumes/"+disk, "is no ID")
 	delete(object.Annotations, "flex-provisioner.io/cinder-attachment-id")

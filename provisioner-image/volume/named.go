@@ -10,8 +10,6 @@ type Named struct {
 	UID, ID string
 	// ClusterUID is empty where it is not known.
 	ClusterUID string
-	// Adopt is the volume that the config names for the claim.
-	Adopt string
 	// Place is where the volume was made, as far as it is noted.
 	Place  Place
 	Access Access
@@ -27,13 +25,15 @@ func (k *Keeper) named(ctx context.Context, n Named, doing string) (Volume, erro
 }
 
 // check returns an error if the volume that a PV names is not the claim's. A PV can name any volume that the login reaches, and one that says nothing of a claim
-// may be the disk of a server: a thief of any provisioner's token could once have it deleted.
+// may be the disk of a server: a thief of any provisioner's token could once have it deleted. The
+// config's key adopt proves nothing here: the claim's name comes from the PV, and a thief who wrote
+// there the name of another claim once had the volume deleted that adopt named for that claim.
 func (n Named) check(v Volume, doing string) error {
 	refusal := func(why string, cause error) error {
 		return &Error{Kind: Misconfigured, Doing: doing + " " + v.ID + ", which is noted on the PV", Said: "the volume's metadata " + why, Err: cause}
 	}
 	switch owner := v.UID(); {
-	case owner == "" && (n.Adopt == "" || n.Adopt != v.ID):
+	case owner == "":
 		return refusal("do not say that it belongs to a claim", &UnmarkedError{UID: n.UID, ID: v.ID})
 	case owner != "" && owner != n.UID:
 		return refusal(fmt.Sprintf("say that it belongs to claim %q, not to %s", owner, n.UID), nil)

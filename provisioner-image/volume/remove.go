@@ -145,7 +145,7 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if v.UID() == "" && t.Undo {
 		return found, nil // an adopted one, which an earlier run has released
 	}
-	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID, Adopt: t.Adopt}).check(v, "remove volume"); err != nil {
+	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID}).check(v, "remove volume"); err != nil {
 		return nil, err
 	}
 	return append(found, v), nil

@@ -56,14 +56,15 @@ func TestRemoveRefusesAnotherClaimsVolume(t *testing.T) {
 	wantLeft(t, s, "v1:1")
 }
 
-// A PV can name any volume of the storage. What it does not name is not looked at by the claim's name either.
+// A PV can name any volume of the storage, and any claim: also the one for which the config's key adopt names that volume. What it does not name
+// is not looked at by the claim's name either.
 func TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs(t *testing.T) {
 	for _, metadata := range []map[string]string{nil, {}, {"name": "pvc-" + uid}, {volume.KeyUID: ""}, {volume.KeyCluster: "ours"}} {
 		s := newStorage()
 		unmarked := s.add(volume.Occupied, metadata)
 		keeper, _ := s.keeper()
-		_, removed := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Noted: true, Name: "pvc-" + uid, Adopt: "v2"})
-		what := volume.Named{UID: uid, ID: unmarked, Adopt: "v2"}
+		_, removed := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: unmarked, Noted: true, Name: "pvc-" + uid, Adopt: unmarked})
+		what := volume.Named{UID: uid, ID: unmarked}
 		_, grown := keeper.Grow(t.Context(), volume.Growth{Named: what, SizeGiB: 3})
 		_, reached := keeper.Reach(t.Context(), what)
 		for doing, err := range map[string]error{"removed": removed, "grown": grown, "reached": reached} {
@@ -80,24 +81,19 @@ func TestNoVolumeIsTouchedThatDoesNotSayWhoseItIs(t *testing.T) {
 	}
 }
 
-// Only an administrator writes the config's key adopt, and the metadata of volumes that a run has not made.
+// Only an administrator writes the metadata of a volume that no run has made.
 func TestVolumeIsTouchedOnceAnAdministratorHasConfirmedIt(t *testing.T) {
-	for how, confirm := range map[string]func(*storage, *volume.Named){
-		"metadata": func(s *storage, n *volume.Named) { s.edit(n.ID, func(v *volume.Volume) { v.Metadata = ownedBy(uid) }) },
-		"adopt":    func(_ *storage, n *volume.Named) { n.Adopt = n.ID },
-	} {
-		s := newStorage()
-		what := volume.Named{UID: uid, ID: s.add(volume.Free, nil)}
-		confirm(s, &what)
-		keeper, _ := s.keeper()
-		if grown, err := keeper.Grow(t.Context(), volume.Growth{Named: what, SizeGiB: 3}); err != nil || grown.SizeGiB != 3 {
-			t.Errorf("%s: %+v, %v", how, grown, err)
-		}
-		if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: what.ID, Noted: true, Adopt: what.Adopt}); err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
-		wantLeft(t, s, "")
+	s := newStorage()
+	what := volume.Named{UID: uid, ID: s.add(volume.Free, nil)}
+	s.edit(what.ID, func(v *volume.Volume) { v.Metadata = ownedBy(uid) })
+	keeper, _ := s.keeper()
+	if grown, err := keeper.Grow(t.Context(), volume.Growth{Named: what, SizeGiB: 3}); err != nil || grown.SizeGiB != 3 {
+		t.Errorf("%+v, %v", grown, err)
 	}
+	if _, err := keeper.Remove(t.Context(), volume.Target{UID: uid, ID: what.ID, Noted: true}); err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, s, "")
 }
 
 // A volume that cannot be removed does not keep the others.
