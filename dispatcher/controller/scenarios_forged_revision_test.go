@@ -91,6 +91,36 @@ func TestRevisionOfItsOwnIsNotWhatAForgedPVNames(t *testing.T) {
 	}
 }
 
+// The image of a class with the policy Retain need not serve the verb delete. The thief writes the policy Delete, and the record of the run was once released since
+// nothing could undo it: then nothing contradicted the PV.
+func TestRevisionOfItsOwnIsHeldWhereTheImageCannotDelete(t *testing.T) {
+	inWorld(t, func(w *world) {
+		revision := w.setUpVictim(fakecluster.Works)
+		w.Images["localhost/bronze:v1"] = fakecluster.Image{Does: func(r *fakecluster.Run) fakecluster.Exit {
+			r.CreateVolume()
+			r.WritePV(names(&revision), func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			})
+			return fakecluster.Exit{}
+		}}
+		w.CreateClass("bronze", corev1.PersistentVolumeReclaimRetain)
+		w.CreateConfig("bronze", "bronze", "image", "localhost/bronze:v1", "verbs", "provision")
+		claim := w.CreateClaim("data", func(claim *corev1.PersistentVolumeClaim) { claim.Spec.StorageClassName = new("bronze") })
+		w.Until("its PV is in doubt", 5*time.Minute, func() bool { return w.Events.About(aboutClaim("data"), "VolumeInDoubt") != nil })
+		fakecluster.Delete(w, fakecluster.User, claim)
+		w.Advance(24 * time.Hour)
+		w.mustSpareVictim()
+		pv := w.PVOf(claim)
+		if pv == nil {
+			w.T.Fatal("the PV in doubt was deleted")
+		}
+		fakecluster.Delete(w, fakecluster.Admin, pv)
+		w.Until("the PV is gone, as the event promises", time.Hour, func() bool { return w.PVOf(claim) == nil })
+		w.Advance(3 * time.Hour)
+		w.mustSpareVictim()
+	})
+}
+
 // An administrator corrects a config under which a run has failed. The Job of that run is kept longer than the Job of the run that has made the volume, which is deleted
 // with its claim all the same. An administrator may also move the PV to the present revision.
 func TestRevisionOfItsOwnIsThatOfTheRunThatHasMadeTheVolume(t *testing.T) {

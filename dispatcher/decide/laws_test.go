@@ -238,6 +238,9 @@ func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	if a.Run.IsFix() {
 		return
 	}
+	given := a.LeftBehind == reason.Forgotten || a.LeftBehind == reason.LeftRetained
+	believed := a.Run.Verb == contract.Provision && v.Volume.Exists && !v.Volume.Proven() && !given && !hasSuccessor(v, a.Run)
+	out.law("released the record that an unproven PV contradicts", believed && a.Run.Outcome.Verdict != contract.NotStarted)
 	last := v.Newest(a.Run.Verb)
 	kept := v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer // the PV stays until its volume has been deleted
 	if a.Run.Number == last.Number && a.Run.Verb == contract.Provision {

@@ -20,14 +20,16 @@ func undoOrRelease(v View) Action {
 	return v.reportUnclaimed("nothing is left of it")
 }
 
-// undoProvision deletes what a provision may have made, or releases its record where that is not needed or not
-// possible.
+// undoProvision deletes what a provision may have made, or releases its record where that is not
+// needed or not possible. As long as an unproven PV exists the record is kept, whatever the reason:
+// without it the PV is believed. A thief of a token once had the image of another class delete a
+// volume in this way, where the image of the claim's own class could not.
 func undoProvision(v View, p *Run) Action {
-	switch {
-	case v.madeNothing(p) && !v.Volume.Exists: // a PV says otherwise, and is believed once no record says whose it is
+	switch why := v.whyNotUndone(p); {
+	case v.madeNothing(p) && !v.Volume.Exists:
 		return ReleaseRecord{Run: *p}
-	case v.whyNotUndone(p) != "":
-		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
+	case why != "" && !v.Volume.Exists:
+		return ReleaseRecord{Run: *p, LeftBehind: why}
 	case isRetainedInDoubt(p):
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.RetainedInDoubt(p.Name, jobs.AnnForget+"="+p.UID)}}
