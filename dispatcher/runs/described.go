@@ -43,7 +43,7 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&described)
 	if err == nil {
-		err = checkPrintable(description)
+		err = described.checkPrintable()
 	}
 	if err == nil && described.Capacity != "" {
 		_, err = parseCapacity(described.Capacity)
@@ -54,11 +54,17 @@ func ReadDescribedPV(description string) (DescribedPV, error) {
 	return described, nil
 }
 
-// checkPrintable returns an error if a text in a description, which is JSON, has control characters. They would stand in the arguments of a node's
-// programs, and on the terminals of all who look at the PV.
-func checkPrintable(description string) error {
+// checkPrintable returns an error if a text in a description has control characters. They would
+// stand in the arguments of a node's programs, and on the terminals of all who look at the PV. What
+// was decoded is checked, not what was read: of a key that is given twice with two spellings, and of
+// a list that follows a longer one, the two decodings of one text differ.
+func (o DescribedPV) checkPrintable() error {
+	decoded, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
 	var all any
-	if err := json.NewDecoder(strings.NewReader(description)).Decode(&all); err != nil {
+	if err := json.Unmarshal(decoded, &all); err != nil {
 		return err
 	}
 	if text, found := quote.ControlIn(all); found {

@@ -59,6 +59,8 @@ func TestADescriptionHasNoControlCharacters(t *testing.T) {
 		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a": "\u0000"}}}}`,
 		`{"source": {"csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a\u0085": ""}}}}`,
 		`{"source": {"local": {"path": "/"}}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["\t"]}]}]}}}`,
+		`{"source": {"nfs": {"server": "filer\n", "path": "/"}}, "Source": {"nfs": {"path": "/"}}}`,
+		`{"source": {"nfs": {"server": "filer\n", "path": "/"}}, "source": {"nfs": {"path": "/"}}}`,
 	} {
 		_, err := runs.ReadDescribedPV(description)
 		if err == nil || !strings.Contains(err.Error(), "has control characters") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
