@@ -139,6 +139,7 @@ func (w *world) pvAttacks() []attack {
 		{"a bind mount", cinderPod, optioned("ro,bind"), "none may be bind", passes},
 		{"the same", theDispatcher, optioned("rbind"), "none may be bind", passes},
 		{"a disk of the node, as a log", cinderPod, optioned("logdev=/dev/sda"), "must name no path", passes},
+		{"the same, by its number", cinderPod, optioned("journal_dev=0x0801"), "none may be bind", passes},
 		{"a link in the volume, as what is mounted of it", cinderPod, optioned("X-mount.subdir=link"), "begin with x-", passes},
 		{"a PV of a class without the verb batch", batchPod, createPV(attackPV("pvc-"+victimUID, victimUID, w.ns, anExport())), batchOwn, passes},
 		{"its own PV, a disk", cinderPod, pv(aDisk("xfs")), "", passes},

@@ -183,6 +183,8 @@ func (w *world) pvSequences() []attack {
 			_, err := client.CoreV1().PersistentVolumes().Patch(ctx, written.Name, types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`), metav1.PatchOptions{}, "status")
 			return err
 		}, "cannot patch resource", byRBAC},
+		{"mount it by a bind, as whoever may change PVs", clusterAdmin, patchPV(written.Name, `{"spec":{"mountOptions":["rbind"]}}`), "none may be bind", passes},
+		{"mount it without times", clusterAdmin, patchPV(written.Name, `{"spec":{"mountOptions":["noatime"]}}`), "", passes},
 		{"note a rival", theDispatcher, patchPV(written.Name, `{"metadata":{"annotations":{"flex-provisioner.io/rival":"another"}}}`), "", passes},
 		{"take the note off", theDispatcher, patchPV(written.Name, `{"metadata":{"annotations":{"flex-provisioner.io/rival":null}}}`), "changes no other", passes},
 		{"grow a PV", theDispatcher, patchPV(written.Name, `{"spec":{"capacity":{"storage":"2Gi"}}}`), "", passes},

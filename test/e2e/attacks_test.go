@@ -96,6 +96,7 @@ var (
 	batchPod      = account(nodeNamespace, "file-server-provisioner", "provision-"+attackUID+"-1-abcde")
 	theDispatcher = account(systemNamespace, dispatcher, "")
 	jobController = account("kube-system", "job-controller", "")
+	clusterAdmin  = rest.ImpersonationConfig{UserName: "an-administrator", Groups: []string{"system:masters", "system:authenticated"}}
 )
 
 // as returns a client for another user.
