@@ -61,7 +61,7 @@ func emptyCaches(client kubernetes.Interface) *Caches {
 func New(client kubernetes.Interface, namespaces []string, grants Grants, h Handlers) (*Caches, error) {
 	c := emptyCaches(client)
 	c.grants = grants
-	c.warnings.reads = flowcontrol.NewTokenBucketPassiveRateLimiter(warningReads, warningBurst)
+	c.warnings = newWarnings(flowcontrol.NewTokenBucketPassiveRateLimiter(warningReads, warningBurst))
 	b := builder{client: client, caches: c}
 	b.clusterWide(h)
 	for _, ns := range namespaces {

@@ -19,7 +19,7 @@ import (
 // cluster must be in one of the config namespaces. client answers what is not cached.
 func NewStatic(client kubernetes.Interface, namespaces []string, objects ...metav1.Object) (*Caches, error) {
 	c := emptyCaches(client)
-	c.warnings.reads = flowcontrol.NewFakeAlwaysRateLimiter()
+	c.warnings = newWarnings(flowcontrol.NewFakeAlwaysRateLimiter())
 	c.Claims[""], c.PVs[""], c.Classes[""] = newIndexer(claimIndexers), newIndexer(pvIndexers), newIndexer(nil)
 	c.Nodes[""], c.Attachments[""] = newIndexer(nodeIndexers), newIndexer(attachmentIndexers)
 	for _, ns := range namespaces {

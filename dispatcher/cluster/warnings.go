@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -12,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -20,9 +19,12 @@ import (
 // warnings are the newest events about Jobs that do not start, by "namespace/name", as far as they were looked for.
 // Events are not cached. A restart loses them, and each such Job is looked at again.
 type warnings struct {
-	mu    sync.Mutex
-	byJob map[string]runs.Warning
+	byJob *cache.LRUExpireCache
 	reads flowcontrol.PassiveRateLimiter
+}
+
+func newWarnings(reads flowcontrol.PassiveRateLimiter) warnings {
+	return warnings{byJob: cache.NewLRUExpireCache(mostWarnings), reads: reads}
 }
 
 // An API server reads all events of a namespace to find those about one object. Two hundred Jobs that started slowly, as it was busy, made it five times
@@ -32,23 +34,21 @@ const (
 	warningBurst = 10
 )
 
+// mostWarnings is of how many Jobs the newest event is kept, and warningKept for how long.
+const (
+	mostWarnings = 1000
+	warningKept  = time.Hour
+)
+
 // KeepWarning keeps the newest event about a Job that does not start, nil for none. What is in its way is in the way
 // of others.
 func (c *Caches) KeepWarning(job *batchv1.Job, w *runs.Warning) {
-	c.warnings.mu.Lock()
-	defer c.warnings.mu.Unlock()
-	maps.DeleteFunc(c.warnings.byJob, func(key string, _ runs.Warning) bool {
-		return c.Jobs.Named(key) == nil
-	})
 	key := job.Namespace + "/" + job.Name
 	if w == nil {
-		delete(c.warnings.byJob, key)
+		c.warnings.byJob.Remove(key)
 		return
 	}
-	if c.warnings.byJob == nil {
-		c.warnings.byJob = map[string]runs.Warning{}
-	}
-	c.warnings.byJob[key] = *w
+	c.warnings.byJob.Add(key, *w, warningKept)
 }
 
 // WarningAbout returns the newest Warning event about a Job or its pod, by the UID of either, or nil. It asks the API server, since events are many and are
@@ -69,12 +69,11 @@ func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.U
 
 // keptWarning returns the newest event about a Job that was found before, or nil.
 func (c *Caches) keptWarning(job *batchv1.Job) *runs.Warning {
-	c.warnings.mu.Lock()
-	defer c.warnings.mu.Unlock()
-	if last, known := c.warnings.byJob[job.Namespace+"/"+job.Name]; known {
-		return &last
+	last, known := c.warnings.byJob.Get(job.Namespace + "/" + job.Name)
+	if !known {
+		return nil
 	}
-	return nil
+	return new(last.(runs.Warning))
 }
 
 // StuckOf returns why a Job makes no progress, as the caches and the kept event show it, or nil.

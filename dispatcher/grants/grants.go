@@ -36,21 +36,18 @@ type Grants struct {
 	clock  clock.PassiveClock
 
 	mu          sync.Mutex
-	byNamespace map[string]*grantsOfNamespace
+	byNamespace map[string]grantsOfNamespace
 }
 
-// grantsOfNamespace are the grants of one namespace. Whoever asks first lists them, and all others wait for that.
+// grantsOfNamespace lists the grants of one namespace. Whoever asks first lists them, and all others wait for that.
 type grantsOfNamespace struct {
 	until time.Time
-
-	mu     sync.Mutex
-	listed bool
-	grants []grant
+	list  func() ([]grant, error)
 }
 
 // New returns Grants that have not been read yet.
 func New(client dynamic.Interface, clk clock.PassiveClock) *Grants {
-	return &Grants{client: client, clock: clk, byNamespace: map[string]*grantsOfNamespace{}}
+	return &Grants{client: client, clock: clk, byNamespace: map[string]grantsOfNamespace{}}
 }
 
 // grant is the part of a ReferenceGrant that matters here.
@@ -84,31 +81,28 @@ func (g *Grants) Allows(ctx context.Context, source types.NamespacedName, to str
 
 // of returns the grants of a namespace, and lists them if that was not done in the last minute.
 func (g *Grants) of(ctx context.Context, namespace string) ([]grant, error) {
-	kept := g.kept(namespace)
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if kept.listed {
-		return kept.grants, nil
-	}
-	grants, err := g.list(ctx, namespace)
+	kept := g.kept(ctx, namespace)
+	grants, err := kept.list()
 	if err != nil {
-		return nil, err
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.byNamespace, namespace)
 	}
-	kept.grants = grants
-	kept.listed = true
-	return kept.grants, nil
+	return grants, err
 }
 
-// kept returns where the grants of a namespace are kept for now, and forgets what is too old.
-func (g *Grants) kept(namespace string) *grantsOfNamespace {
+// kept returns the grants of a namespace that are kept for now, and forgets what is too old.
+func (g *Grants) kept(ctx context.Context, namespace string) grantsOfNamespace {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
-	maps.DeleteFunc(g.byNamespace, func(_ string, old *grantsOfNamespace) bool { return !now.Before(old.until) })
-	if g.byNamespace[namespace] == nil {
-		g.byNamespace[namespace] = &grantsOfNamespace{until: now.Add(grantsKept)}
+	maps.DeleteFunc(g.byNamespace, func(_ string, old grantsOfNamespace) bool { return !now.Before(old.until) })
+	kept, found := g.byNamespace[namespace]
+	if !found {
+		kept = grantsOfNamespace{now.Add(grantsKept), sync.OnceValues(func() ([]grant, error) { return g.list(ctx, namespace) })}
+		g.byNamespace[namespace] = kept
 	}
-	return g.byNamespace[namespace]
+	return kept
 }
 
 // Whoever owns a namespace makes any number of ReferenceGrants there, with annotations as large as an object may be.

@@ -148,16 +148,16 @@ func (t *tree) constant(v *ast.ValueSpec) {
 	}
 }
 
-// locks counts a lock, or a map that is one: each guards something that is kept.
+// locks counts a lock, or a map or a cache that has one: each guards something that is kept.
 func locks(e ast.Expr) int {
+	if star, isPointer := e.(*ast.StarExpr); isPointer {
+		e = star.X
+	}
 	s, isSelector := e.(*ast.SelectorExpr)
 	if !isSelector {
 		return 0
 	}
-	if id, isIdent := s.X.(*ast.Ident); isIdent && id.Name == "sync" && slices.Contains([]string{"Mutex", "RWMutex", "Map"}, s.Sel.Name) {
-		return 1
-	}
-	return 0
+	return count(slices.Contains([]string{"Mutex", "RWMutex", "Map", "LRUExpireCache", "Expiring"}, s.Sel.Name))
 }
 
 func fieldsOf(s *ast.StructType) []string {
