@@ -19,7 +19,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
@@ -53,8 +52,7 @@ func auditCommand() *cobra.Command {
 		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage with what is in the storage.\n" +
 			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing without --fix. It ends with 1 if it\n" +
 			"has found something, and with 2 if it could not look at everything, could not delete what --fix names, or was interrupted. Objects that are younger\n" +
-			"than a quarter of an hour are left out: they may still be at work. With --storage a Job with the class's own login lists what its storage has; the\n" +
-			"dispatcher must run.",
+			"than a quarter of an hour are left out: they may still be at work. With --storage a Job with the class's own login lists what its storage has.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.run(cmd)
@@ -207,7 +205,7 @@ func (a *audited) auditor(cmd *cobra.Command) (*admin.Auditor, error) {
 	uid, err := admin.ClusterUID(cmd.Context(), client)
 	return &admin.Auditor{
 		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
-		Cluster: jobs.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
+		Cluster: admin.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
 	}, err
 }
 

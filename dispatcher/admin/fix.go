@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
@@ -16,9 +16,22 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Fix deletes volumes that stand for nothing, one after the other, so that a class has no more than one container beside its max-parallel. only names them;
-// without a name it is all that may be deleted. say gets a line for each. Each is a Job of its own, which the dispatcher confirms only if still nothing stands
-// for the volume, and which is on record: when the audit is killed, the dispatcher goes on with the Job that there is.
+// Fix deletes volumes that stand for nothing, one after the other. only names them; without a name it is
+// all that may be deleted. say gets a line for each.
+//
+// Each is deleted by a Job of its own. Why that is safe beside a dispatcher, another audit and whoever
+// creates objects meanwhile:
+//
+//   - The Job has the name that the dispatcher would give to its next delete for the claim, so of several
+//     that want to delete the volume the API server lets one create its Job, and the others wait or fail.
+//     The Job keeps its name until its pod no longer exists.
+//   - The Job's pod is gated. When it is there, all that may stand for the volume is read again from the
+//     API server, and only then the gate is removed. Until the container has started it is read again
+//     and again, and if something has appeared, the Job is deleted. A claim does not appear: no claim
+//     has the UID of one that was deleted.
+//   - If the audit is killed before the gate is removed, nothing runs, and the Job's deadline ends it. If
+//     it is killed later, the delete that has started goes on. In both cases the Job expires, and the
+//     audit can be run again: a volume that is still there is found again.
 func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(format string, args ...any)) error {
 	var faults []error
 	for _, f := range l.Found {
@@ -54,24 +67,43 @@ func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (str
 	if err := a.lookAgain(ctx, f); err != nil {
 		return "", err
 	}
-	job, err := a.create(ctx, f.UID, contract.Delete, func(number int) (*batchv1.Job, error) {
-		return jobs.Fix(classes[0].Config, contract.Listed(f.Volume), number, a.Cluster, a.Provisioner)
+	number, err := a.nextNumber(ctx, f.UID)
+	if err != nil {
+		return "", err
+	}
+	job, err := deleteJob(classes[0], contract.Listed(f.Volume), number, a.Cluster, a.Provisioner)
+	if err != nil {
+		return "", err
+	}
+	if job, err = a.create(ctx, job); err != nil {
+		return "", err
+	}
+	defer a.remove(ctx, job)
+	end, err := a.await(ctx, job, func(ctx context.Context) error {
+		if err := a.whyChanged(ctx, classes[0]); err != nil {
+			return err
+		}
+		return a.lookAgain(ctx, f)
 	})
 	if err != nil {
 		return "", err
 	}
-	end, err := a.await(ctx, job, func(now seen) bool { return runs.RecordOf(now.job, f.UID).Recorded != nil })
+	return quote.Line(runs.Read(end.job, end.pods, a.Clock.Now()).Message), nil
+}
+
+// nextNumber returns the number of the next Job that deletes something of a claim.
+func (a *Auditor) nextNumber(ctx context.Context, uid string) (int, error) {
+	existing, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + uid})
 	if err != nil {
-		return "", err
+		return 0, fmt.Errorf("list the Jobs of %s: %w", uid, err)
 	}
-	switch out := runs.RecordOf(end.job, f.UID).Recorded; {
-	case out.Verdict == contract.NotStarted && out.Reason == runs.Cancelled:
-		return "", a.whyGone(ctx, job)
-	case out.Verdict != contract.Done:
-		return "", failed(job, *out)
-	default:
-		return quote.Line(out.Message), nil
+	number := 1
+	for i := range existing.Items {
+		if record := runs.RecordOf(&existing.Items[i], uid); record.Verb == contract.Delete {
+			number = max(number, record.Number+1)
+		}
 	}
+	return number, nil
 }
 
 // whyNotFixed returns why the volume of a finding is not to be deleted, or nil.
@@ -94,7 +126,7 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	}
 }
 
-// lookAgain looks a second time whether a volume stands for nothing, right before it is deleted.
+// lookAgain looks again whether a volume stands for nothing.
 func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) error {
 	now, err := ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now())
 	if err != nil {

@@ -2,7 +2,9 @@ package admin_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +18,9 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
-	"github.com/flex-provisioner/flex-provisioner/internal/fixture"
 )
 
 // left is a look that has found a volume, of this cluster if nothing else is said.
@@ -26,16 +28,6 @@ func left(change func(*audit.Volume)) admin.Look {
 	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 	change(&v)
 	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), Volume: v}}}
-}
-
-// records lets the dispatcher record an outcome on each Job.
-func (l *lab) records(out runs.Outcome) {
-	l.started = func(job *batchv1.Job) {
-		fixture.Record(job, jobs.UIDs(job)[0], func(r *jobs.Record) { r.Recorded = &out })
-		if err := l.client.Tracker().Update(batchv1.SchemeGroupVersion.WithResource("jobs"), job, job.Namespace); err != nil {
-			l.t.Error(err)
-		}
-	}
 }
 
 // fixing deletes what a look has found, and returns what is said.
@@ -55,23 +47,119 @@ func (l *lab) made() []batchv1.Job {
 	return list.Items
 }
 
-func TestAVolumeThatStandsForNothingIsDeletedByAJobOnRecord(t *testing.T) {
+func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 	earlier := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-u-2", Labels: map[string]string{
 		jobs.LabelMember + "u": "", jobs.LabelVerb: "delete",
 	}, Annotations: map[string]string{jobs.AnnUIDs: "u"}}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}}
 	inLab(t, nil, func(l *lab) {
-		l.records(runs.Outcome{Verdict: contract.Done, Message: "one volume"})
+		l.ends(0, "one volume", "")
+		gated := l.started
+		l.started = func(job *batchv1.Job) {
+			request, _, err := runs.Recorded(job.Spec.Template.Annotations, "u")
+			if err != nil || job.Name != "delete-u-3" || !request.Undo || request.ClusterUID != clusterID {
+				l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
+			}
+			gated(job)
+		}
 		said, err := l.fixing(left(func(*audit.Volume) {}))
 		if err != nil || !strings.Contains(said, "volume v1 of the class gold, of the claim app/data, was deleted. one volume") {
 			l.t.Errorf("said %q, %v", said, err)
 		}
-		made := l.made()
-		job := made[len(made)-1]
-		request, _, err := runs.Recorded(job.Spec.Template.Annotations, "u")
-		if err != nil || job.Name != "delete-u-3" || !runs.RecordOf(&job, "u").IsFix() || !runs.RecordOf(&job, "u").Held || !request.Undo || request.ClusterUID != clusterID {
-			l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
+		if made := l.made(); len(made) != 1 || made[0].Name != earlier.Name {
+			l.t.Errorf("%d Jobs are left", len(made))
 		}
 	}, earlier)
+}
+
+// What may stand for the volume appears after the audit has looked, before the pod is there or while it waits for its image.
+func TestADeleteDoesNotStartOnceSomethingStandsForItsVolume(t *testing.T) {
+	t.Parallel()
+	mine := map[string]string{config.LabelManagedBy: config.ManagedBy}
+	for name, appears := range map[string]runtime.Object{
+		"its own PV": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u", Annotations: map[string]string{contract.AnnClaimUID: "u"}}},
+		"a PV by hand with the volume": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/volume-1"}},
+		}},
+		"a PV by hand for the claim's name": &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: corev1.PersistentVolumeSpec{
+			ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data"},
+		}},
+		"the claim": &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other", UID: "u"}},
+		"a Job of the dispatcher": &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "flex-provisioner", Name: "provision-u-1", Labels: mine, Annotations: map[string]string{jobs.AnnUIDs: "u"},
+		}},
+		"a pod of the dispatcher": &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "flex-provisioner", Name: "provision-u-1-x", Labels: map[string]string{config.LabelManagedBy: config.ManagedBy, contract.LabelClaimUID: "u"},
+		}, Spec: corev1.PodSpec{NodeName: "node-1"}},
+	} {
+		volume := left(func(v *audit.Volume) { v.Volume = "volume-1" })
+		t.Run(name+", before its pod", func(t *testing.T) {
+			inLab(t, nil, func(l *lab) {
+				l.started = func(job *batchv1.Job) {
+					l.add(appears)
+					l.pod(job, func(*corev1.Pod) {})
+				}
+				l.ungated = func(*corev1.Pod) { l.t.Error("it was started") }
+				if said, err := l.fixing(volume); err == nil || !strings.Contains(said, "stands for something by now") {
+					l.t.Errorf("said %q, %v", said, err)
+				}
+				l.mustLeaveNoJobOfAnAudit()
+			})
+		})
+		t.Run(name+", before its container", func(t *testing.T) {
+			inLab(t, nil, func(l *lab) {
+				l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) }
+				l.ungated = func(*corev1.Pod) { time.AfterFunc(5*time.Second, func() { l.add(appears) }) }
+				begin := time.Now()
+				if said, err := l.fixing(volume); err == nil || !strings.Contains(said, "stands for something by now") || time.Since(begin) > 20*time.Second {
+					l.t.Errorf("said %q, %v after %s", said, err, time.Since(begin))
+				}
+				l.mustLeaveNoJobOfAnAudit()
+			})
+		})
+	}
+}
+
+// add lets an object appear.
+func (l *lab) add(obj runtime.Object) {
+	if err := l.client.Tracker().Add(obj.DeepCopyObject()); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// mustLeaveNoJobOfAnAudit checks that no Job of an audit is left.
+func (l *lab) mustLeaveNoJobOfAnAudit() {
+	l.t.Helper()
+	for _, job := range l.made() {
+		if job.Labels[config.LabelManagedBy] != config.ManagedBy {
+			l.t.Errorf("the Job %s is left", job.Name)
+		}
+	}
+}
+
+// Another audit is at work, or was killed: its Job has the name that the next one would have, and keeps it until its pod no longer exists.
+func TestOfTwoThatDeleteAVolumeOneHasTheJob(t *testing.T) {
+	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "flex-provisioner", Name: "delete-u-1"}}
+	inLab(t, nil, func(l *lab) {
+		if said, err := l.fixing(left(func(*audit.Volume) {})); err == nil || !strings.Contains(said, "exists already") {
+			l.t.Errorf("said %q, %v", said, err)
+		}
+	}, other)
+}
+
+func TestAFixThatIsInterruptedCanBeRunAgain(t *testing.T) {
+	inLab(t, nil, func(l *lab) {
+		runsOn(l)
+		ctx, stop := context.WithTimeout(l.t.Context(), 10*time.Second)
+		defer stop()
+		if err := l.Fix(ctx, left(func(*audit.Volume) {}), nil, func(string, ...any) {}); err == nil {
+			l.t.Error("it ended without an error")
+		}
+		l.mustLeaveNoJob()
+		l.ends(0, "", "")
+		if _, err := l.fixing(left(func(*audit.Volume) {})); err != nil {
+			l.t.Error(err)
+		}
+	})
 }
 
 func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsForNothing(t *testing.T) {
@@ -123,7 +211,13 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 
 func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
-		l.records(runs.Outcome{Verdict: contract.Done})
+		l.ends(0, "", "")
+		var names []string
+		gated := l.started
+		l.started = func(job *batchv1.Job) {
+			names = append(names, job.Name)
+			gated(job)
+		}
 		look := left(func(*audit.Volume) {})
 		second := left(func(v *audit.Volume) { v.UID, v.Volume = "w", "v2" })
 		look.Found = append(look.Found, second.Found...)
@@ -136,8 +230,8 @@ func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 				l.t.Errorf("%s: %v", other, err)
 			}
 		}
-		if made := l.made(); len(made) != 1 || made[0].Name != "delete-w-1" {
-			l.t.Errorf("%d Jobs", len(made))
+		if !slices.Equal(names, []string{"delete-w-1"}) {
+			l.t.Errorf("the Jobs were %v", names)
 		}
 	})
 }
@@ -148,11 +242,12 @@ func TestAnAuditSaysWhyAVolumeWasNotDeleted(t *testing.T) {
 		set  func(*lab)
 		want string
 	}{
-		"the image fails":                    {func(l *lab) { l.records(runs.Outcome{Verdict: contract.TryAgain, Message: "the storage is busy"}) }, "the storage is busy"},
-		"the dispatcher cancels it":          {func(l *lab) { l.cancels("the claim of the volume exists") }, "the claim of the volume exists"},
-		"no dispatcher confirms it in time":  {func(l *lab) { l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) } }, "kubectl get lease"},
-		"the dispatcher has cancelled it":    {func(l *lab) { l.records(runs.Outcome{Verdict: contract.NotStarted, Reason: runs.Cancelled}) }, "no event says why"},
-		"its container was never made, late": {func(l *lab) { l.records(runs.Outcome{Verdict: contract.NotStarted, Message: "no image"}) }, "no image"},
+		"the image fails":             {func(l *lab) { l.ends(75, "the storage is busy", "") }, "the storage is busy"},
+		"its Job is deleted":          {isDeleted, "was deleted"},
+		"its config changes":          {isChanged, "its config has changed"},
+		"another controller holds it": {isHeld, "scheduling gates of other controllers"},
+		"its image cannot be pulled":  {waits, "no such image"},
+		"it takes longer than it may": {runsOn, "--timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inLab(t, nil, func(l *lab) {
@@ -195,7 +290,10 @@ func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
 		v := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 		theirs := classes[0].Config
 		theirs.Source.Namespace = "theirs"
-		job, err := jobs.Fix(theirs, contract.Listed(v), 1, jobs.Cluster{UID: clusterID}, "other.example.com")
+		job, err := jobs.Build(jobs.Plan{
+			Config: theirs, Verb: contract.Delete, Request: contract.Request{UID: v.UID, PVName: contract.PVName(v.UID)}, Number: 1,
+			PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnProvisionedBy: "other.example.com"}}},
+		})
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -25,8 +25,9 @@ func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
 	}{
 		"the image does not say how many":  {nil, func(l *lab) { l.ends(0, "done", "") }, []string{"does not say in its termination message"}},
 		"the login is refused":             {nil, func(l *lab) { l.ends(77, "Cinder refuses the password", "") }, []string{"CredentialsRefused", "refuses the password"}},
-		"no dispatcher confirms it":        {nil, func(l *lab) { l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) } }, []string{"within 1m0s", "kubectl get lease"}},
-		"the dispatcher cancels it":        {nil, func(l *lab) { l.cancels("the class has another config now") }, []string{"cancelled", "another config"}},
+		"another controller holds it":      {nil, isHeld, []string{"within 1m0s", "scheduling gates of other controllers"}},
+		"its Job is deleted":               {nil, isDeleted, []string{"was deleted"}},
+		"its config changes meanwhile":     {nil, isChanged, []string{"its config has changed"}},
 		"its config is faulty":             {map[string]string{"timeout": "soon"}, func(*lab) {}, []string{"gold", "timeout"}},
 		"its image cannot be pulled":       {nil, waits, []string{"no such image"}},
 		"it takes longer than it may take": {nil, runsOn, []string{"--timeout"}},
@@ -38,6 +39,36 @@ func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
 			}, ours())
 		})
 	}
+}
+
+// isHeld lets another controller keep each pod from being scheduled.
+func isHeld(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		l.pod(job, func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "example.com/quota"})
+		})
+	}
+}
+
+// isDeleted lets a user delete each Job.
+func isDeleted(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		if err := l.client.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), job.Namespace, job.Name); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// isChanged lets a user change the config before the pod of a Job is there.
+func isChanged(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		changed := configOf("gold", map[string]string{"image": "localhost/gold:v2", "service-account-name": "gold", "verbs": "provision,delete,list"})
+		if err := l.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), changed, changed.Namespace); err != nil {
+			l.t.Error(err)
+		}
+		l.pod(job, func(*corev1.Pod) {})
+	}
+	l.ungated = func(*corev1.Pod) { l.t.Error("it was started") }
 }
 
 // waits lets the container of each Job wait for its image.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,7 +23,8 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// Auditor looks for what stands for nothing. The Jobs that it makes are gated, and run when the dispatcher that leads confirms them.
+// Auditor looks for what stands for nothing. It starts the Jobs that it creates itself: they are gated,
+// as a policy wants it of every provisioning pod, and it removes the gate.
 type Auditor struct {
 	Client kubernetes.Interface
 	// Objects reads metadata.
@@ -30,14 +32,16 @@ type Auditor struct {
 	Clock   clock.Clock
 	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are that name no other.
 	Provisioner, Namespace string
-	Cluster                jobs.Cluster
+	Cluster                Cluster
 	// Timeout limits each Job.
 	Timeout time.Duration
 }
 
-// How often a Job is looked at, and how long the deletion of one may take when the audit itself is being ended.
+// How often a Job is looked at, how often it is judged again while its container has not started, and
+// how long the deletion of one may take when the audit itself is being ended.
 const (
 	lookEvery    = time.Second
+	judgeEvery   = 10 * time.Second
 	removeWithin = 10 * time.Second
 )
 
@@ -47,58 +51,115 @@ type seen struct {
 	pods []*corev1.Pod
 }
 
-// create creates a Job of a UID under the next number that is free.
-func (a *Auditor) create(ctx context.Context, uid string, verb contract.Verb, build func(number int) (*batchv1.Job, error)) (*batchv1.Job, error) {
-	existing, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + uid})
-	if err != nil {
-		return nil, fmt.Errorf("list the Jobs of %s: %w", uid, err)
-	}
-	number := 1
-	for i := range existing.Items {
-		if record := runs.RecordOf(&existing.Items[i], uid); record.Verb == verb {
-			number = max(number, record.Number+1)
-		}
-	}
-	job, err := build(number)
-	if err != nil {
-		return nil, fmt.Errorf("build a Job: %w", err)
-	}
+// create creates a Job.
+func (a *Auditor) create(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error) {
 	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: patch.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("the Job %s/%s exists already: the dispatcher or another audit deletes the volume. Remedy: run the audit again a few minutes after that Job has ended",
+			job.Namespace, job.Name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name, err)
+		return nil, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name+job.GenerateName, err)
 	}
 	return created, nil
 }
 
-// remove deletes a Job that was read, also when the audit is being ended. One that stays expires.
+// remove deletes a Job, also when the audit is being ended. The Job keeps its name until its pod no
+// longer exists, so that no other one of that name runs beside it.
 func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer stop()
 	_ = a.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
-		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &job.UID},
-	})
+		PropagationPolicy: new(metav1.DeletePropagationForeground), Preconditions: &metav1.Preconditions{UID: &job.UID},
+	}) // one that stays expires
 }
 
-// await looks at a Job until it has ended, the dispatcher has cancelled it, or the time is up.
-func (a *Auditor) await(ctx context.Context, job *batchv1.Job, hasEnded func(seen) bool) (seen, error) {
-	until := a.Clock.Now().Add(a.Timeout)
+// await starts a Job and waits until it has ended or the time is up. whyNot returns why the Job must
+// not run, or nil. It is asked right before the gate is removed, and from then on until the container
+// has started.
+func (a *Auditor) await(ctx context.Context, job *batchv1.Job, whyNot func(context.Context) error) (seen, error) {
+	until, judge := a.Clock.Now().Add(a.Timeout), time.Time{}
 	for {
 		now, err := a.look(ctx, job)
 		switch {
 		case err != nil:
 			return now, err
 		case now.job == nil:
-			return now, a.whyGone(ctx, job)
-		case hasEnded(now):
-			return now, nil
+			return now, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
+		case now.hasEnded():
+			return now, now.failure(a.Clock.Now())
 		case !a.Clock.Now().Before(until):
-			return now, fmt.Errorf("the Job %s/%s has not ended within %s: %s", job.Namespace, job.Name, a.Timeout, a.whyNot(ctx, now))
+			return now, fmt.Errorf("the Job %s/%s has not ended within %s: %s", job.Namespace, job.Name, a.Timeout, a.whyUnfinished(ctx, now))
+		}
+		if gated := now.startable(); gated != nil || !runs.HasStarted(now.pods) && !a.Clock.Now().Before(judge) {
+			judge = a.Clock.Now().Add(judgeEvery)
+			if err := a.start(ctx, gated, whyNot); err != nil {
+				return now, err
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return now, ctx.Err()
 		case <-a.Clock.After(lookEvery):
 		}
+	}
+}
+
+// start removes the gate of a pod, if there is one, unless the Job must not run.
+func (a *Auditor) start(ctx context.Context, gated *corev1.Pod, whyNot func(context.Context) error) error {
+	if err := whyNot(ctx); err != nil || gated == nil {
+		return err
+	}
+	if _, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(gated.Namespace), gated, patch.DropGate(jobs.GateConfirm)); err != nil {
+		return fmt.Errorf("remove the scheduling gate of the pod %s/%s: %w", gated.Namespace, gated.Name, err)
+	}
+	return nil
+}
+
+// startable returns the pod that waits for nothing but our gate, or nil.
+func (s seen) startable() *corev1.Pod {
+	if gated := runs.GatedPod(s.pods); gated != nil && len(gated.Spec.SchedulingGates) == 1 {
+		return gated
+	}
+	return nil
+}
+
+// hasEnded reports whether a Job has ended.
+func (s seen) hasEnded() bool {
+	pod := newest(s.pods)
+	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
+}
+
+// failure returns how a Job has failed, or nil. It is one line: the message is the image's, which could
+// add a finding of its own in a line of its own.
+func (s seen) failure(now time.Time) error {
+	out := runs.Read(s.job, s.pods, now)
+	if out.Verdict == contract.Done {
+		return nil
+	}
+	return fmt.Errorf("the Job %s/%s: %s (%s): %s", s.job.Namespace, s.job.Name, out.Verdict, out, quote.Line(out.Message))
+}
+
+// newest returns the pod that was created last, or nil.
+func newest(pods []*corev1.Pod) *corev1.Pod {
+	if len(pods) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// whyChanged returns an error if a class has another config by now than its Job was built from.
+func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
+	now, err := a.Classes(ctx, c.Name)
+	switch {
+	case err != nil:
+		return err
+	case now[0].Fault != nil:
+		return now[0].Fault
+	case now[0].UID != c.UID || now[0].Config.Source.Revision() != c.Config.Source.Revision():
+		return errors.New("its config has changed. Remedy: run the audit again")
+	default:
+		return nil
 	}
 }
 
@@ -118,16 +179,8 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	return seen{now, pointers(list.Items)}, nil
 }
 
-// whyGone returns why a Job does not exist any more, by the event of the dispatcher that has cancelled it.
-func (a *Auditor) whyGone(ctx context.Context, job *batchv1.Job) error {
-	if w := a.warning(ctx, job.Namespace, string(job.UID)); w != nil {
-		return fmt.Errorf("the dispatcher has cancelled the Job %s/%s: %s", job.Namespace, job.Name, quote.Line(w.Note))
-	}
-	return fmt.Errorf("the Job %s/%s was deleted, and no event says why", job.Namespace, job.Name)
-}
-
-// whyNot returns why a Job has not ended, and what to do.
-func (a *Auditor) whyNot(ctx context.Context, s seen) string {
+// whyUnfinished returns why a Job has not ended, and what to do.
+func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
 	about := string(s.job.UID)
 	if len(s.pods) > 0 {
 		about = string(s.pods[len(s.pods)-1].UID)
@@ -135,10 +188,7 @@ func (a *Auditor) whyNot(ctx context.Context, s seen) string {
 	stuck, _ := runs.StuckOf(s.job, s.pods, a.warning(ctx, s.job.Namespace, about), a.Clock.Now())
 	switch {
 	case runs.GatedPod(s.pods) != nil:
-		if w := a.warning(ctx, s.job.Namespace, string(s.job.UID)); w != nil {
-			return quote.Line(w.Note)
-		}
-		return "no dispatcher has confirmed it. Remedy: see whether one leads (kubectl get lease -A), serves the namespace " + s.job.Namespace + ", and is of this version"
+		return "its pod has scheduling gates of other controllers. Remedy: let them be removed"
 	case stuck != nil && stuck.Note != "":
 		return quote.Line(stuck.Note)
 	default:
