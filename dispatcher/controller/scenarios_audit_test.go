@@ -15,9 +15,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -41,12 +41,12 @@ func (w *world) fix(ctx, life context.Context, uid string) *fixing {
 	}
 	client := w.Server.Client(fakecluster.Admin)
 	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return life.Err() != nil, nil, life.Err() })
-	auditor := &admin.Auditor{
+	auditor := &run.Auditor{
 		Client: client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{},
-		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: admin.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
+		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: run.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
 	}
 	v := audit.Volume{UID: uid, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: fakecluster.ClaimNamespace, Name: "data", Class: "gold", ClusterUID: "c-1"}
-	look := admin.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: uid, Class: "gold", Volume: v}}}
+	look := run.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: uid, Class: "gold", Volume: v}}}
 	f := &fixing{}
 	go func() {
 		f.err = auditor.Fix(ctx, look, nil, func(format string, args ...any) { f.said += fmt.Sprintf(format, args...) })
