@@ -42,9 +42,7 @@ func (a *Actor) confirm(ctx context.Context, o *observe.Observation, run decide.
 
 // removeGate removes the dispatcher's scheduling gate from a pod, and no other controller's.
 func (a *Actor) removeGate(ctx context.Context, pod *corev1.Pod) error {
-	gate := patch.Fields{"$patch": "delete", "name": jobs.GateConfirm}
-	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod,
-		patch.Fields{"spec": patch.Fields{"schedulingGates": []any{gate}}})
+	answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropGate(jobs.GateConfirm))
 	how, err := patch.OutcomeOf(err, "remove the scheduling gate of the pod %s/%s", pod.Namespace, pod.Name)
 	if how == patch.Written && err == nil {
 		a.Writes.Wrote(answer)

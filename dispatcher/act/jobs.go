@@ -8,7 +8,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
@@ -19,7 +18,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/observe"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
@@ -165,18 +163,14 @@ func (a *Actor) announceReschedule(ctx context.Context, o *observe.Observation, 
 	return result, err
 }
 
-// cancelRun deletes the Job of a run, or writes on it that this claim no longer needs it. The event about one of an audit says why.
+// cancelRun deletes the Job of a run, or writes on it that this claim no longer needs it.
 func (a *Actor) cancelRun(ctx context.Context, o *observe.Observation, d decide.Cancel) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	if d.Waive {
 		_, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Waived = true })
 		return result, err
 	}
-	err := a.cancel(ctx, job)
-	if err == nil && d.Why != "" {
-		a.emit(job, nil, corev1.EventTypeWarning, reason.AuditRefused, d.Why)
-	}
-	return Result{}, err
+	return Result{}, a.cancel(ctx, job)
 }
 
 // cancel deletes a Job and, in the foreground, its pods. In the background the pods would stay as long as the record
@@ -221,8 +215,6 @@ func countedRun(o *observe.Observation, d decide.RecordOutcome) series.Run {
 		Took:  d.Run.Outcome.Finished.Sub(o.Jobs[d.Run.Name].CreationTimestamp.Time),
 	}
 	switch {
-	case d.Run.IsFix():
-		r.Class = o.Audit.Config.Source.Class
 	case o.Claim != nil:
 		r.Class = storagehelpers.GetPersistentVolumeClaimClass(o.Claim)
 	case o.PV != nil:

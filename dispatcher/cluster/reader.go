@@ -35,8 +35,6 @@ type Reader interface {
 	// Claim finds a claim by UID. at is where it was last known to be, if anywhere.
 	Claim(ctx context.Context, uid types.UID, at types.NamespacedName) (*corev1.PersistentVolumeClaim, error)
 	PV(ctx context.Context, name string) (*corev1.PersistentVolume, error)
-	// AllPVs finds the PVs of all provisioners, and those of none.
-	AllPVs(ctx context.Context) ([]*corev1.PersistentVolume, error)
 	Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error)
 	Pods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error)
 	Node(ctx context.Context, name string) (*corev1.Node, error)
@@ -54,10 +52,6 @@ func (c cached) Claim(_ context.Context, uid types.UID, _ types.NamespacedName) 
 
 func (c cached) PV(_ context.Context, name string) (*corev1.PersistentVolume, error) {
 	return c.caches.PVs.Named(name), nil
-}
-
-func (c cached) AllPVs(context.Context) ([]*corev1.PersistentVolume, error) {
-	return c.caches.PVs.All(), nil
 }
 
 func (c cached) Jobs(_ context.Context, uid types.UID) ([]*batchv1.Job, error) {
@@ -123,22 +117,6 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
 	}
 	return cut.PV(pv), nil
-}
-
-// AllPVs lists in pages: all PVs of a large cluster at once would need as much memory as all caches.
-func (l live) AllPVs(ctx context.Context) ([]*corev1.PersistentVolume, error) {
-	var out []*corev1.PersistentVolume
-	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.CoreV1().PersistentVolumes().List(ctx, o)
-	})
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
-		out = append(out, cut.PV(obj.(*corev1.PersistentVolume)))
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the PersistentVolumes: %w", err)
-	}
-	return out, nil
 }
 
 func (l live) Jobs(ctx context.Context, uid types.UID) ([]*batchv1.Job, error) {

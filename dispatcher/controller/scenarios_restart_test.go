@@ -19,7 +19,7 @@ type life func(w *world, last int64) string
 
 var stories = map[string]life{
 	"born and deleted": bornAndDeleted, "failed and abandoned": failedAndAbandoned, "moved on": movedOn, "grown": grown,
-	"replaced": replaced, "rescheduled": rescheduled, "described": described, "fixed": fixed,
+	"replaced": replaced, "rescheduled": rescheduled, "described": described,
 }
 
 // bornAndDeleted: a claim is bound, lives on, and is deleted.
@@ -124,26 +124,6 @@ func grown(w *world, last int64) string {
 	w.Until("the claim has its size", time.Hour, w.hasSize("2Gi"))
 	fakecluster.Delete(w, fakecluster.User, claim)
 	w.Until("nothing is left", 9*time.Hour, w.Empty)
-	return w.sum()
-}
-
-// fixed: an administrator's audit deletes a volume that stands for nothing, and another one stands for a claim by then.
-func fixed(w *world, last int64) string {
-	w.SetUpGold(fakecluster.Works)
-	w.StartMortal(last)
-	claim := w.CreateClaim("data")
-	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
-	w.Storage[leftUID] = true
-	left, inUse := w.fix(leftUID), w.fix(string(claim.UID))
-	w.Until("the volume is deleted", 3*time.Hour, func() bool { return !w.Storage[leftUID] })
-	w.Until("the other delete is cancelled", 3*time.Hour, w.wasDeleted(inUse))
-	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
-	w.Until("its Job expires", 3*time.Hour, w.wasDeleted(left))
-	if !w.Storage[string(claim.UID)] {
-		w.T.Error("the volume of the claim was deleted")
-	}
-	fakecluster.Delete(w, fakecluster.User, claim)
-	w.Until("nothing is left", 3*time.Hour, w.Empty)
 	return w.sum()
 }
 

@@ -96,13 +96,11 @@ type Confirm struct {
 }
 
 // Cancel deletes a Job that makes no progress, once none is expected or no claim needs the run any more, or when another
-// finds out when it would start. It also deletes one of an audit that may not run.
+// finds out when it would start.
 type Cancel struct {
 	Run Run
 	// Waive is set if other claims need the run: that this one does not is only written on its Job.
 	Waive bool
-	// Why is what an event says of a Job that an administrator's audit has made.
-	Why string
 }
 
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.

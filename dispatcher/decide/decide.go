@@ -8,7 +8,7 @@ import (
 )
 
 // Decide returns the one thing to do next.
-func Decide(v View) Action { return firstOf(v, confirmList, beforeGate, confirmRun, decideNext) }
+func Decide(v View) Action { return firstOf(v, beforeGate, confirmRun, decideNext) }
 
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
 func beforeGate(v View) Action {
@@ -103,7 +103,7 @@ func removePodFinalizer(v View) Action {
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
 		if !r.Gated && v.isToBeCancelled(r) {
-			return Cancel{Run: r, Why: v.whyCancelled(r)}
+			return Cancel{Run: r}
 		}
 	}
 	for _, r := range v.Runs {
@@ -134,7 +134,7 @@ func (v View) isRescued(r Run) bool {
 	case v.Rival.Exists():
 		return true
 	case r.IsUndo():
-		return v.Volume.Exists || r.IsFix() && v.Claim != ClaimGone
+		return v.Volume.Exists
 	default:
 		return !v.isToBeDeleted(r.Volume)
 	}
@@ -329,8 +329,8 @@ func publishResult(v View) Action {
 }
 
 // releaseSuperseded releases the record of an older Job when its successor has been confirmed: one that never ran is no
-// record. It also releases the record of an undo, and of the delete of a PV that no longer exists, when a later provision has
-// been confirmed, that of a run that never ran when there is another, and that of an audit's delete.
+// record. It also releases the record of an undo, of the delete of a PV that no longer exists, when a later provision has
+// been confirmed, and that of a run that never ran when there is another.
 func releaseSuperseded(v View) Action {
 	if r := v.newest(func(r *Run) bool { return v.isRecord(r) && !r.Unfinished && v.isSuperseded(*r) }); r != nil {
 		return ReleaseRecord{Run: *r}
@@ -339,9 +339,6 @@ func releaseSuperseded(v View) Action {
 }
 
 func (v View) isSuperseded(r Run) bool {
-	if r.IsFix() {
-		return true // it was the record of its own container only
-	}
 	if r.Outcome.Verdict == contract.NotStarted && v.Newest(r.Verb).Number > r.Number {
 		return true
 	}

@@ -31,7 +31,7 @@ func confirmRun(v View) Action {
 	case first == nil:
 		return nil
 	case later != nil:
-		return Cancel{Run: *later, Why: v.whyCancelled(*later)}
+		return Cancel{Run: *later}
 	}
 	readiness, instead := v.readiness(*first)
 	alone := len(first.UIDs) < 2
@@ -41,7 +41,7 @@ func confirmRun(v View) Action {
 	case readiness == Blocked:
 		return awaitGate(v, *first)
 	case readiness == Unwanted && (alone || first.Verb == contract.Delete):
-		return Cancel{Run: *first, Why: v.whyCancelled(*first)}
+		return Cancel{Run: *first}
 	case !first.First:
 		return Wait{Why: "the Job " + first.Name + " is confirmed with its first claim"}
 	default:
@@ -51,9 +51,6 @@ func confirmRun(v View) Action {
 
 // ReadinessOf returns what a claim says about the confirmation of a Job that serves it with others, and whether the caches prove enough.
 func ReadinessOf(v View, job string) (r Readiness, needsLive bool) {
-	if _, confirms := confirmList(v).(Confirm); confirms && v.List.Name == job {
-		return Ready, false
-	}
 	first, later := v.gatedRuns()
 	if first == nil || later != nil || first.Name != job || beforeGate(v) != nil {
 		return Blocked, false
@@ -108,9 +105,6 @@ func (v View) deletesAttached(r Run) bool {
 
 // wouldLaunch reports whether a gated run would be launched again as it is. It returns another action that comes before.
 func (v View) wouldLaunch(r Run) (_ Readiness, instead Action) {
-	if r.IsFix() {
-		return v.mayFix(r), nil
-	}
 	action := firstOf(v.asIfDue(r), createDescribed, decideNext)
 	switch launch, launches := action.(Launch); {
 	case launches && v.isSameRun(r, launch):
@@ -181,8 +175,6 @@ func awaitGate(v View, r Run) Action {
 	switch unconfirmed := v.unconfirmedRun(); {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
-	case r.OtherPod != "" && r.Verb == contract.List:
-		p.Note += "the pod " + r.OtherPod + " lists the same storage"
 	case r.OtherPod != "":
 		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it"
 	case unconfirmed != nil:

@@ -59,8 +59,6 @@ func mayDelete(v View, r Run) bool {
 	switch {
 	case v.Rival.Exists():
 		return false
-	case r.IsFix():
-		return !vol.Exists && v.Claim == ClaimGone
 	case r.IsUndo():
 		return !vol.Exists
 	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
@@ -94,9 +92,6 @@ func launched(v View, a Launch) Run {
 
 // isLaunchedAgain reports whether a gated run would be launched as it is if it did not exist, a slot were free and the volume attached nowhere, by comparing it with that run.
 func isLaunchedAgain(v View, r Run) bool {
-	if r.IsFix() {
-		return mayBeFixed(v, r)
-	}
 	w := v
 	w.Runs, w.Volume.Attached = nil, nil
 	for _, other := range v.Runs {

@@ -59,7 +59,6 @@ func laws(out *broken, v View, action Action) {
 		out.law("stored a revision under which no run starts now", !v.Provision.HasSlot || v.Provision.RevisionStored)
 	case ReportProblem:
 	}
-	fixLaws(out, v, action)
 	rivalLaws(out, v, action)
 	gatedLaws(out, v, action)
 	batchLaws(out, v, action)
@@ -235,9 +234,6 @@ func releaseLaws(out *broken, v View, a ReleaseRecord) {
 	out.law("released the record of an unfinished run", a.Run.Unfinished)
 	out.law("released a record without an outcome", a.Run.Recorded == nil)
 	out.law("released the record that a retained PV contradicts", a.LeftBehind == reason.LeftRetained && v.Volume.Unproven != "" && !v.Volume.Terminating)
-	if a.Run.IsFix() {
-		return
-	}
 	given := a.LeftBehind == reason.Forgotten || a.LeftBehind == reason.LeftRetained
 	believed := a.Run.Verb == contract.Provision && v.Volume.Exists && !v.Volume.Proven() && !given && !hasSuccessor(v, a.Run)
 	out.law("released the record that an unproven PV contradicts", believed && a.Run.Outcome.Verdict != contract.NotStarted)

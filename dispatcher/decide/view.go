@@ -27,10 +27,6 @@ type View struct {
 	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
 	Runs []Run
-	// List is the gated Job with which an administrator's audit asks what a storage has, or nil. The UID is that of its config then, and of no claim.
-	List *Run
-	// Audit is the config under which an administrator's audit has made a Job of the UID.
-	Audit Target
 	// Provision is how the claim would be provisioned now.
 	Provision Target
 	// Delete is how its volume, or what a run may have made, would be deleted.
@@ -283,16 +279,16 @@ func (v View) newest(wanted func(*Run) bool) *Run {
 	return last
 }
 
-// Newest returns the run of a verb with the highest number, but for those that an administrator's audit has made: they undo no run.
+// Newest returns the run of a verb with the highest number, or nil.
 func (v View) Newest(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && !r.IsFix() })
+	return v.newest(func(r *Run) bool { return r.Verb == verb })
 }
 
 // newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
 func (v View) newestConfirmed(verb contract.Verb) *Run {
 	return v.newest(func(r *Run) bool {
 		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		return r.Verb == verb && !never && !r.IsFix()
+		return r.Verb == verb && !never
 	})
 }
 
@@ -342,7 +338,7 @@ func (v View) isRecord(r *Run) bool {
 // isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
 // that has succeeded does not: if its own record were released first, it would be launched again.
 func (v View) isReplaced(r *Run) bool {
-	return r.IsFix() || v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
+	return v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
 }
 
 // undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once

@@ -36,7 +36,6 @@ func every(t *testing.T, f func(View)) {
 	everyNode(t, f)
 	everyGated(t, f)
 	everyProbe(t, f)
-	everyFix(t, f)
 }
 
 // buildOnce returns the lists of runs that the views of a walk share: building them for each view costs more than

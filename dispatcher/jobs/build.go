@@ -32,8 +32,6 @@ type Plan struct {
 	Since time.Time
 	// AnyNode is set if the node that the run should go to no longer exists, so that the run goes to any node.
 	AnyNode bool
-	// Audit is the storage's name of the volume that an administrator's audit deletes.
-	Audit string
 	// KubeAPI is the API server's URL, for images that read only their environment.
 	KubeAPI string
 	// With are the plans of the other requests that the Job serves. All have the Config, the Verb, the nodes and the
@@ -114,7 +112,7 @@ func (p Plan) record() Record {
 	r := p.Request
 	return Record{
 		ClaimUID: r.UID, Namespace: r.Namespace, Name: r.Name, Class: r.Class, ReclaimPolicy: r.ReclaimPolicy, Undo: r.Undo, Size: r.Size,
-		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), Audit: p.Audit, NothingBefore: p.NothingBefore, Since: p.Since.UTC(),
+		Hash: p.Hash, Attempt: p.Attempt, After: p.After, Volume: string(p.PV.UID), NothingBefore: p.NothingBefore, Since: p.Since.UTC(),
 		Node: r.SelectedNode, AnyNode: p.AnyNode, DescribesPV: p.Config.Writer == config.DispatcherWrites,
 	}
 }

@@ -94,21 +94,3 @@ func TestGoldenJobThatUndoes(t *testing.T) {
 		Config: fixture.Config(t, "Delete", nil), Verb: contract.Delete, Request: request, PV: pv, Number: 1, Attempt: 1, After: 1,
 	}))
 }
-
-func TestGoldenJobThatLists(t *testing.T) {
-	cfg := fixture.Config(t, "Delete", map[string]string{"run-on": "selected-node", "verbs": "provision,delete,list", "env-from-secret": "login"})
-	job, err := jobs.List(cfg, "9d1f1c5e-5b0a-4a52-8b0e-3f6a1c2d4e5f", 1, jobs.Cluster{KubeAPI: "https://10.0.0.1:6443", UID: "c-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fixture.Golden(t, "job-list", job)
-}
-
-func TestGoldenJobThatFixes(t *testing.T) {
-	left := contract.Listed{UID: fixture.UID, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: "app", Name: "data", ClusterUID: "c-1"}
-	job, err := jobs.Fix(fixture.Config(t, "Delete", nil), left, 3, jobs.Cluster{KubeAPI: "https://10.0.0.1:6443", UID: "c-1"}, contract.ProvisionerName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fixture.Golden(t, "job-fix", job)
-}

@@ -56,8 +56,6 @@ type Record struct {
 	After int `json:"after,omitempty"`
 	// Volume is, on a delete, the UID of the PV whose volume it deletes. An undo has none.
 	Volume string `json:"volume,omitempty"`
-	// Audit is, on a delete that an administrator's audit has made, the storage's name of the volume that stands for nothing.
-	Audit string `json:"audit,omitempty"`
 	// NothingBefore is set on a provision before which nothing for the claim can have been in the storage.
 	NothingBefore bool `json:"nothingBefore,omitempty"`
 	// Since is when the first run for the claim was created after which something may be in the storage. Zero: this run is the first.

@@ -47,8 +47,6 @@ type Observation struct {
 	View     decide.View
 	// Provision and Delete are the configs under which a pending claim would be provisioned and a volume deleted.
 	Provision, Delete resolve.Resolved
-	// Audit is the config under which an administrator's audit has made a Job.
-	Audit resolve.Resolved
 	// Holder is the claim that is bound to the PV, nil if there is none or it is terminating. Size is the size that
 	// its volume is to have.
 	Holder *corev1.PersistentVolumeClaim
@@ -68,7 +66,7 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	o := &Observation{UID: uid, Jobs: map[string]*batchv1.Job{}, Pods: map[string][]*corev1.Pod{}, ManyKept: map[string]bool{}}
 	o.View.Now = b.Clock.Now()
 	for _, step := range []func(context.Context, cluster.Reader, *Observation) error{
-		b.readObjects, b.observeList, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
+		b.readObjects, b.observePV, b.observeRival, b.observeClaim, b.observeDelete, b.observeResize, b.observeProbes,
 	} {
 		if err := step(ctx, reader, o); err != nil {
 			return nil, err
@@ -131,9 +129,6 @@ func (b *Observer) readObjects(ctx context.Context, reader cluster.Reader, o *Ob
 	if o.Claim, err = reader.Claim(ctx, o.UID, o.At); err != nil {
 		return err
 	}
-	if o.Claim == nil && o.fix() != nil { // the storage says where the claim was
-		o.Claim = b.Caches.ClaimOf(o.UID)
-	}
 	if o.Claim != nil {
 		o.At = types.NamespacedName{Namespace: o.Claim.Namespace, Name: o.Claim.Name}
 	}
@@ -146,9 +141,6 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		return err
 	}
 	for _, job := range all {
-		if isList(job) {
-			continue
-		}
 		run, err := b.runOf(ctx, reader, o, job)
 		if err != nil {
 			return err
@@ -159,7 +151,6 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
-		b.observeFix(o, run)
 		o.View.Runs = append(o.View.Runs, run)
 	}
 	o.Pods[""] = b.orphansOf(o)

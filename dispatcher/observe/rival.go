@@ -22,11 +22,7 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 	if err != nil {
 		return err
 	}
-	rival, err := rivalOfFix(ctx, reader, o)
-	if err != nil {
-		return err
-	}
-	since := o.mayHaveMadeSince()
+	rival, since := decide.Rival{}, o.mayHaveMadeSince()
 	for _, pv := range others {
 		if isGivenUp(pv, string(o.UID)) && !pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 			o.Misnamed, o.View.Misnamed = pv, true

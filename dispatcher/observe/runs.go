@@ -89,7 +89,8 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
 	}
-	setGate(run, job, gated)
+	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
+	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 	for _, uid := range run.UIDs {
 		for _, pod := range b.Caches.Pods.By(cluster.ByUID, uid) {
 			if pod.UID == gated.UID {
@@ -101,12 +102,6 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 		}
 	}
 	return nil
-}
-
-// setGate notes that a run is gated, and what its pod and its Job say about that.
-func setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
-	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
-	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 }
 
 // observeOtherPod notes if another pod than the gated one may run, and until when or on which node.

@@ -82,6 +82,11 @@ func DropFinalizer(finalizer string) Fields {
 	return Fields{"metadata": Fields{"$deleteFromPrimitiveList/finalizers": []string{finalizer}}}
 }
 
+// DropGate returns the strategic merge patch that removes a scheduling gate of a pod, and no other controller's.
+func DropGate(gate string) Fields {
+	return Fields{"spec": Fields{"schedulingGates": []any{Fields{"$patch": "delete", "name": gate}}}}
+}
+
 // RemoveFinalizer removes a finalizer from an object as it was read.
 func RemoveFinalizer[T metav1.Object](ctx context.Context, client Patcher[T], obj T, finalizer string) error {
 	_, err := Merge(ctx, client, obj, WithoutFinalizer(obj, finalizer))

@@ -82,8 +82,6 @@ const (
 	RevisionMissing = "RevisionMissing"
 	// RevisionDamaged: that ControllerRevision cannot be read, or lacks its label.
 	RevisionDamaged = "RevisionDamaged"
-	// AuditRefused: a Job that an administrator's audit has made is not run: the config has changed, or the volume stands for something by now.
-	AuditRefused = "AuditRefused"
 	// Resizing: a Job that expands the volume was launched.
 	Resizing = "Resizing"
 	// VolumeResizeFailed: the expand failed.

@@ -88,19 +88,6 @@ func (f *Resolver) Today(class *storagev1.StorageClass) Resolved {
 	return r
 }
 
-// ForAudit finds the config under which an administrator's audit has made a Job with a verb: the one that its class has now.
-func (f *Resolver) ForAudit(class string, verb contract.Verb) Resolved {
-	found := f.Caches.Classes.Named(class)
-	if found == nil {
-		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.WaitingForClass, "the class %s does not exist", class)}}
-	}
-	r := f.Today(found)
-	if r.Target.Problem == nil {
-		r.Target = decide.Target{Revision: r.Config.Source.Revision(), Supported: r.Config.Supports(verb)}
-	}
-	return r
-}
-
 // resolveConfig parses the class's config or, while that is faulty, its last good revision.
 func (f *Resolver) resolveConfig(r *Resolved) {
 	if r.From, r.Target.Problem = f.configFor(r.Class); r.Target.Problem != nil {

@@ -39,9 +39,6 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 
-// IsFix reports whether an administrator's audit has made a run, to delete a volume that stands for nothing. It undoes no run on record.
-func (r Record) IsFix() bool { return r.IsUndo() && r.Audit != "" }
-
 // ReportedAfter is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
 const ReportedAfter = 30 * time.Second
 

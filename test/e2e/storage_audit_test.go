@@ -214,7 +214,7 @@ func (w *world) leavesNoJobOfAnAudit() {
 	cm, err := kube.CoreV1().ConfigMaps(ownNamespace).Get(w.ctx(), w.ns, metav1.GetOptions{})
 	w.must(err, "look at the config")
 	w.eventually(30*time.Second, "no Job of a list to be left", func(ctx context.Context) error {
-		jobs, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, labelled("claim.flex-provisioner.io/"+string(cm.UID)))
+		jobs, err := kube.BatchV1().Jobs(ownNamespace).List(ctx, labelled("app.kubernetes.io/managed-by=flex-dispatcher-audit,flex-provisioner.io/claim-uid="+string(cm.UID)))
 		if err == nil && len(jobs.Items) > 0 {
 			err = fmt.Errorf("there are %d", len(jobs.Items))
 		}

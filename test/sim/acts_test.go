@@ -70,7 +70,7 @@ var users = []act{
 
 // people are what users and administrators do, faults what fails.
 var (
-	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, auditPeople, arranged)
+	people = slices.Concat(users, volumePeople, dispatcherPeople, namespacePeople, backupPeople, arranged)
 	faults = slices.Concat(clusterFaults, dispatcherFaults, admissionFaults, nodeFaults, cinderFaults)
 )
 

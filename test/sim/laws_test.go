@@ -10,9 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
 )
@@ -55,7 +54,7 @@ func (w *world) checkParallel() {
 // takesSlot reports whether a pod is of a Job that takes a slot, and that one dispatcher alone has created.
 func (w *world) takesSlot(pod *corev1.Pod) bool {
 	job := fakecluster.Get[*batchv1.Job](w, pod.Namespace, pod.Labels[batchv1.JobNameLabel])
-	return job != nil && jobs.RecordOf(job, jobs.UIDs(job)[0]).Audit == "" && job.CreationTimestamp.After(w.shared)
+	return job != nil && job.CreationTimestamp.After(w.shared)
 }
 
 // checkRest checks a world that is at rest: each claim that lives has its volume, and the audit finds nothing but what an administrator has, or an event reports.

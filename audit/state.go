@@ -94,6 +94,12 @@ func (x *index) addJobs() {
 			x.atWork[uid] = x.atWork[uid] || runs.RecordOf(job, uid).Held || !over
 		}
 	}
+	for _, pod := range x.Pods {
+		mayRun, _ := runs.MayRun(pod, x.Now)
+		for _, uid := range jobs.UIDsOfPod(pod) {
+			x.atWork[uid] = x.atWork[uid] || mayRun && !runs.IsLeftGated(pod)
+		}
+	}
 }
 
 // overSince returns since when nothing more is to be expected of a Job, and false if something is. One that was deleted before it had finished gets no

@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
 func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
@@ -25,8 +25,9 @@ func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
 	}{
 		"the image does not say how many":  {nil, func(l *lab) { l.ends(0, "done", "") }, []string{"does not say in its termination message"}},
 		"the login is refused":             {nil, func(l *lab) { l.ends(77, "Cinder refuses the password", "") }, []string{"CredentialsRefused", "refuses the password"}},
-		"no dispatcher confirms it":        {nil, func(l *lab) { l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) } }, []string{"within 1m0s", "kubectl get lease"}},
-		"the dispatcher cancels it":        {nil, func(l *lab) { l.cancels("the class has another config now") }, []string{"cancelled", "another config"}},
+		"another controller holds it":      {nil, isHeld, []string{"within 1m0s", "scheduling gates of other controllers"}},
+		"its Job is deleted":               {nil, isDeleted, []string{"was deleted"}},
+		"its config changes meanwhile":     {nil, isChanged, []string{"its config has changed"}},
 		"its config is faulty":             {map[string]string{"timeout": "soon"}, func(*lab) {}, []string{"gold", "timeout"}},
 		"its image cannot be pulled":       {nil, waits, []string{"no such image"}},
 		"it takes longer than it may take": {nil, runsOn, []string{"--timeout"}},
@@ -38,6 +39,36 @@ func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
 			}, ours())
 		})
 	}
+}
+
+// isHeld lets another controller keep each pod from being scheduled.
+func isHeld(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		l.pod(job, func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "example.com/quota"})
+		})
+	}
+}
+
+// isDeleted lets a user delete each Job.
+func isDeleted(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		if err := l.client.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), job.Namespace, job.Name); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// isChanged lets a user change the config before the pod of a Job is there.
+func isChanged(l *lab) {
+	l.started = func(job *batchv1.Job) {
+		changed := configOf("gold", map[string]string{"image": "localhost/gold:v2", "service-account-name": "gold", "verbs": "provision,delete,list"})
+		if err := l.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), changed, changed.Namespace); err != nil {
+			l.t.Error(err)
+		}
+		l.pod(job, func(*corev1.Pod) {})
+	}
+	l.ungated = func(*corev1.Pod) { l.t.Error("it was started") }
 }
 
 // waits lets the container of each Job wait for its image.
@@ -66,11 +97,11 @@ func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T
 	nodes := configOf("nodes", map[string]string{"image": "i", "service-account-name": "s", "verbs": "provision,delete,list", "run-on": "selected-node"})
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, contract.EncodeListEnd(0), "")
-		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		got, err := l.Look(l.t.Context(), run.Storages{All: true})
 		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 2 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, notes %v, listed %v, error %v", got.Faults, got.Notes, got.State.Volumes, err)
 		}
-		got, err = l.Look(l.t.Context(), admin.Storages{Classes: []string{"gold", "plain", "none"}})
+		got, err = l.Look(l.t.Context(), run.Storages{Classes: []string{"gold", "plain", "none"}})
 		if err != nil || len(got.Faults) != 2 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
@@ -107,7 +138,7 @@ func TestAnAuditSaysThatThePodOfAListWasDeletedBeforeItsLogWasRead(t *testing.T)
 func TestAnAuditReadsTheNewestPodOfAList(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.completes("", contract.EncodeListEnd(0))
-		if got, err := l.Look(l.t.Context(), admin.Storages{All: true}); err != nil || len(got.Faults) > 0 || len(got.State.Volumes) != 1 {
+		if got, err := l.Look(l.t.Context(), run.Storages{All: true}); err != nil || len(got.Faults) > 0 || len(got.State.Volumes) != 1 {
 			l.t.Errorf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
 	})
@@ -118,7 +149,7 @@ func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 		runsOn(l)
 		ctx, stop := context.WithTimeout(l.t.Context(), 10*time.Second)
 		defer stop()
-		if _, err := l.Look(ctx, admin.Storages{All: true}); err == nil {
+		if _, err := l.Look(ctx, run.Storages{All: true}); err == nil {
 			l.t.Error("it ended without an error")
 		}
 		l.mustLeaveNoJob()
@@ -129,7 +160,7 @@ func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 func TestTheMessageOfAnImageAddsNoLineToAnError(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.ends(75, "busy\nSecretLeft: secret/a -n b\n    reboot", "")
-		look, err := l.Look(l.t.Context(), admin.Storages{Classes: []string{"gold"}})
+		look, err := l.Look(l.t.Context(), run.Storages{Classes: []string{"gold"}})
 		if err != nil || len(look.Faults) != 1 || strings.Contains(look.Faults[0].Error(), "\n") || !strings.Contains(look.Faults[0].Error(), "busy SecretLeft") {
 			l.t.Errorf("the faults are %q, %v", look.Faults, err)
 		}

@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"context"
@@ -22,10 +22,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
 const (
@@ -37,10 +37,11 @@ const (
 type lab struct {
 	t      *testing.T
 	client *fake.Clientset
-	*admin.Auditor
+	*run.Auditor
 	mu sync.Mutex // of what follows: an audit that watches reads it beside the test
-	// started is called with each Job that is created.
+	// started is called with each Job that is created, ungated with each pod whose gate is removed.
 	started func(*batchv1.Job)
+	ungated func(*corev1.Pod)
 	log     string
 	// created is how many Jobs there were.
 	created int
@@ -58,12 +59,13 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 			t.Fatal(err)
 		}
 		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data))...)}
-		l.Auditor = &admin.Auditor{
+		l.Auditor = &run.Auditor{
 			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
-			Namespace: "flex-provisioner", Cluster: jobs.Cluster{UID: clusterID}, Timeout: time.Minute,
+			Namespace: "flex-provisioner", Cluster: run.Cluster{UID: clusterID}, Timeout: time.Minute,
 		}
 		l.client.PrependReactor("create", "jobs", l.createJob)
 		l.client.PrependReactor("get", "pods", l.readLog)
+		l.client.PrependReactor("patch", "pods", l.ungate)
 		test(l)
 	})
 }
@@ -88,6 +90,9 @@ func (l *lab) createJob(action clienttesting.Action) (bool, runtime.Object, erro
 	started := l.started
 	l.mu.Unlock()
 	job.UID, job.CreationTimestamp = types.UID(fmt.Sprintf("uid-%d", l.created)), metav1.Now()
+	if job.Name == "" {
+		job.Name = fmt.Sprintf("%s%d", job.GenerateName, l.created)
+	}
 	err := l.client.Tracker().Add(job)
 	if err == nil && started != nil {
 		started(job.DeepCopy())
@@ -114,38 +119,38 @@ func (l *lab) pod(job *batchv1.Job, change func(*corev1.Pod)) {
 	}
 }
 
-// ends lets the container of each Job end.
+// ends lets the container of each Job end, once the gate of its pod was removed.
 func (l *lab) ends(code int32, message, log string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.log = log
-	l.started = func(job *batchv1.Job) {
-		l.pod(job, func(pod *corev1.Pod) {
-			pod.Spec.SchedulingGates, pod.Status.Phase = nil, corev1.PodSucceeded
-			if code != 0 {
-				pod.Status.Phase = corev1.PodFailed
-			}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: corev1.ContainerState{
-				Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()},
-			}}}
-		})
+	l.started = func(job *batchv1.Job) { l.pod(job, func(*corev1.Pod) {}) }
+	l.ungated = func(pod *corev1.Pod) {
+		pod.Status.Phase = corev1.PodSucceeded
+		if code != 0 {
+			pod.Status.Phase = corev1.PodFailed
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: contract.Container, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message, FinishedAt: metav1.Now()},
+		}}}
 	}
 }
 
-// cancels lets the dispatcher cancel each Job.
-func (l *lab) cancels(why string) {
-	l.started = func(job *batchv1.Job) {
-		event := &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "cancelled"}, InvolvedObject: corev1.ObjectReference{UID: job.UID},
-			Type: corev1.EventTypeWarning, Reason: "AuditRefused", Message: why,
-		}
-		if err := l.client.Tracker().Add(event); err != nil {
-			l.t.Error(err)
-		}
-		if err := l.client.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), job.Namespace, job.Name); err != nil {
-			l.t.Error(err)
-		}
+// ungate removes the gate of a pod.
+func (l *lab) ungate(action clienttesting.Action) (bool, runtime.Object, error) {
+	obj, err := l.client.Tracker().Get(action.GetResource(), action.GetNamespace(), action.(clienttesting.PatchAction).GetName())
+	if err != nil {
+		return true, nil, err
 	}
+	pod := obj.(*corev1.Pod).DeepCopy()
+	pod.Spec.SchedulingGates = nil
+	l.mu.Lock()
+	ungated := l.ungated
+	l.mu.Unlock()
+	if ungated != nil {
+		ungated(pod)
+	}
+	return true, pod, l.client.Tracker().Update(action.GetResource(), pod, pod.Namespace)
 }
 
 // mustLeaveNoJob checks that no Job of the audit is left.
@@ -160,7 +165,7 @@ func (l *lab) mustLeaveNoJob() {
 // mustFail looks, and checks that the storage of gold could not be listed, for a reason, and that nothing is taken for missing.
 func (l *lab) mustFail(words ...string) {
 	l.t.Helper()
-	got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+	got, err := l.Look(l.t.Context(), run.Storages{All: true})
 	if err != nil || len(got.Found) > 0 || len(got.Faults) != 1 {
 		l.t.Fatalf("found %v, faults %v, error %v", got.Found, got.Faults, err)
 	}
@@ -183,12 +188,12 @@ func TestAnAuditListsAStorageByAJobOfTheClass(t *testing.T) {
 		ends := l.started
 		l.started = func(job *batchv1.Job) {
 			spec := job.Spec.Template.Spec
-			if job.Name != "list-"+configUID+"-1" || *spec.AutomountServiceAccountToken || spec.Containers[0].EnvFrom[0].SecretRef.Name != "login" || len(spec.SchedulingGates) != 1 {
+			if job.Name != "list-"+configUID+"-1" || job.Labels[config.LabelManagedBy] == config.ManagedBy || len(job.Finalizers)+len(job.Spec.Template.Finalizers) > 0 || *spec.AutomountServiceAccountToken || spec.Containers[0].EnvFrom[0].SecretRef.Name != "login" || len(spec.SchedulingGates) != 1 {
 				l.t.Errorf("the Job is %s with %+v", job.Name, spec)
 			}
 			ends(job)
 		}
-		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		got, err := l.Look(l.t.Context(), run.Storages{All: true})
 		if err != nil || len(got.Faults) > 0 {
 			l.t.Fatal(err, got.Faults)
 		}

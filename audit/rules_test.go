@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 )
 
@@ -24,6 +24,8 @@ var (
 	long = metav1.NewTime(now.Add(-time.Hour))
 	soon = metav1.NewTime(now.Add(-time.Minute))
 )
+
+func podEnded(s *audit.State) { s.Pods[0].Status.Phase = corev1.PodSucceeded }
 
 // podOnly is a pod that the dispatcher keeps, and no Job. gated is one that waits for its gate.
 func podOnly(s *audit.State) { s.Pods[0].Finalizers, s.Jobs = []string{jobs.FinalizerRecord}, nil }
@@ -130,8 +132,11 @@ func TestFindings(t *testing.T) {
 			changes: []func(*audit.State){held, func(s *audit.State) { s.Claims[0].Spec.VolumeName, s.PVs = "", nil }},
 		},
 		"claim and PV do not exist any more": {
-			changes: []func(*audit.State){claimGone},
+			changes: []func(*audit.State){claimGone, podEnded},
 			want:    []audit.Kind{audit.SecretLeft, audit.VolumeLeft},
+		},
+		"claim and PV do not exist any more, and the pod of a run is at work": {
+			changes: []func(*audit.State){claimGone},
 		},
 		"claim and PV do not exist any more, and the record is held": {
 			changes: []func(*audit.State){claimGone, held},
@@ -148,7 +153,7 @@ func TestFindings(t *testing.T) {
 			changes: []func(*audit.State){claimGone, held, deletedAt(soon)},
 		},
 		"a run that had not finished is being deleted for long": {
-			changes: []func(*audit.State){claimGone, deletedAt(long)},
+			changes: []func(*audit.State){claimGone, podEnded, deletedAt(long)},
 			want:    []audit.Kind{audit.SecretLeft, audit.VolumeLeft},
 		},
 		"a run that had not finished is being deleted": {
@@ -159,7 +164,7 @@ func TestFindings(t *testing.T) {
 			want:    []audit.Kind{audit.PodHeld},
 		},
 		"the pod is kept and its Job does not exist any more": {
-			changes: []func(*audit.State){podOnly, func(s *audit.State) { s.Pods[0].Status.Phase = corev1.PodSucceeded }},
+			changes: []func(*audit.State){podOnly, podEnded},
 			want:    []audit.Kind{audit.PodHeld},
 		},
 		"the pod is at work and its Job does not exist any more": {

@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"bufio"
@@ -6,33 +6,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-// List returns what the storage of a class has, by a Job with the class's own login. The Job is deleted again, whatever has come of it.
+// List returns what the storage of a class has, by a Job with the class's own login. The Job is deleted
+// again, whatever has come of it.
 func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
-	job, err := a.create(ctx, c.UID, contract.List, func(number int) (*batchv1.Job, error) {
-		return jobs.List(c.Config, c.UID, number, a.Cluster)
-	})
+	job, err := listJob(c, a.Cluster)
 	if err != nil {
+		return nil, err
+	}
+	if job, err = a.create(ctx, job); err != nil {
 		return nil, err
 	}
 	defer a.remove(ctx, job)
-	end, err := a.await(ctx, job, hasListed)
+	end, err := a.await(ctx, job, func(ctx context.Context) error { return a.whyChanged(ctx, c) })
 	if err != nil {
 		return nil, err
-	}
-	if out := runs.Read(end.job, end.pods, a.Clock.Now()); out.Verdict != contract.Done {
-		return nil, failed(job, out)
 	}
 	pod := newest(end.pods)
 	if pod == nil {
@@ -40,25 +34,6 @@ func (a *Auditor) List(ctx context.Context, c Class) ([]audit.Volume, error) {
 			job.Namespace, job.Name, job.Namespace)
 	}
 	return a.readLog(ctx, pod)
-}
-
-// failed returns the error of a run, on one line: its message is the image's, which could add a finding of its own in a line of its own.
-func failed(job *batchv1.Job, out runs.Outcome) error {
-	return fmt.Errorf("the Job %s/%s: %s (%s): %s", job.Namespace, job.Name, out.Verdict, out, quote.Line(out.Message))
-}
-
-// hasListed reports whether a list has ended.
-func hasListed(s seen) bool {
-	pod := newest(s.pods)
-	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
-}
-
-// newest returns the pod that was created last, or nil.
-func newest(pods []*corev1.Pod) *corev1.Pod {
-	if len(pods) == 0 {
-		return nil
-	}
-	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 }
 
 // readLog reads what a pod has listed. The log may have been cut, or rotated by the kubelet: what the termination message says of it must be there.

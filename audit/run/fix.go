@@ -1,0 +1,154 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Fix deletes volumes that stand for nothing, one after the other. only names them; without a name it is
+// all that may be deleted. say gets a line for each.
+//
+// Each is deleted by a Job of its own. Why that is safe beside a dispatcher, another audit and whoever
+// creates objects meanwhile:
+//
+//   - The Job has the name that the dispatcher would give to its next delete for the claim. So of several
+//     that want to delete the volume under the present config, the API server lets one create its Job, and
+//     the others wait or fail. The Job keeps its name until its pod no longer exists.
+//   - The Job's pod is gated. When it is there, all that may stand for the volume is read again from the
+//     API server, and only then the gate is removed. Until the container has started it is read again
+//     and again, and if something has appeared, the Job is deleted. A claim does not appear: no claim
+//     has the UID of one that was deleted.
+//   - If the audit is killed before the gate is removed, nothing runs, and the Job's deadline ends it. If
+//     it is killed later, the delete that has started goes on. In both cases the Job expires, and the
+//     audit can be run again: a volume that is still there is found again.
+func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(format string, args ...any)) error {
+	chosen, faults := l.choose(only)
+	for _, f := range chosen {
+		name, class := quote.Name(f.Volume.Volume), quote.Name(f.Class)
+		message, err := a.fix(ctx, &l.State, f)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("volume %s of the class %s: %w", name, class, err))
+			say("volume %s of the class %s stays: %v", name, class, err)
+			continue
+		}
+		say("volume %s of the class %s, of the claim %s, was deleted. %s", name, class, quote.Name(f.Volume.Namespace+"/"+f.Volume.Name), message)
+	}
+	return errors.Join(faults...)
+}
+
+// choose returns the volumes that stand for nothing, or those of them with a name that is given.
+func (l Look) choose(only []string) (chosen []audit.Finding, faults []error) {
+	left := slices.DeleteFunc(slices.Clone(l.Found), func(f audit.Finding) bool { return f.Kind != audit.VolumeLeft })
+	if len(only) == 0 {
+		return left, nil
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(only))) {
+		named := slices.DeleteFunc(slices.Clone(left), func(f audit.Finding) bool { return f.Volume.Volume != name })
+		switch len(named) {
+		case 0:
+			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", quote.Name(name)))
+		case 1:
+			chosen = append(chosen, named[0])
+		default:
+			faults = append(faults, fmt.Errorf("%d volumes have the name %s. Remedy: list the storage of one class, with --storage=CLASS", len(named), quote.Name(name)))
+		}
+	}
+	return chosen, faults
+}
+
+// fix deletes the volume of a finding. It returns what the image says.
+func (a *Auditor) fix(ctx context.Context, s *audit.State, f audit.Finding) (string, error) {
+	classes, err := a.Classes(ctx, f.Class)
+	if err != nil {
+		return "", err
+	}
+	if why := whyNotFixed(s, f, classes[0]); why != nil {
+		return "", why
+	}
+	if err := a.lookAgain(ctx, f); err != nil {
+		return "", err
+	}
+	number, err := a.nextNumber(ctx, f.UID)
+	if err != nil {
+		return "", err
+	}
+	job, err := deleteJob(classes[0], contract.Listed(f.Volume), number, a.Cluster, a.Provisioner)
+	if err != nil {
+		return "", err
+	}
+	if job, err = a.create(ctx, job); err != nil {
+		return "", err
+	}
+	defer a.remove(ctx, job)
+	end, err := a.await(ctx, job, func(ctx context.Context) error {
+		if err := a.whyChanged(ctx, classes[0]); err != nil {
+			return err
+		}
+		return a.lookAgain(ctx, f)
+	})
+	if err != nil {
+		return "", err
+	}
+	return quote.Line(runs.Read(end.job, end.pods, a.Clock.Now()).Message), nil
+}
+
+// nextNumber returns the number of the next Job that deletes something of a claim.
+func (a *Auditor) nextNumber(ctx context.Context, uid string) (int, error) {
+	existing, err := a.Client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: jobs.LabelMember + uid})
+	if err != nil {
+		return 0, fmt.Errorf("list the Jobs of %s: %w", uid, err)
+	}
+	number := 1
+	for i := range existing.Items {
+		if record := runs.RecordOf(&existing.Items[i], uid); record.Verb == contract.Delete {
+			number = max(number, record.Number+1)
+		}
+	}
+	return number, nil
+}
+
+// whyNotFixed returns why the volume of a finding is not to be deleted, or nil.
+func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
+	switch {
+	case !s.Bears(f.Volume):
+		return errors.New("it does not bear this cluster's UID, and may be another's: delete it in the storage")
+	case f.Volume.Class == "":
+		return errors.New("the list does not say of which storage class it was, so it is not known whether that retains volumes: delete it in the storage")
+	case f.Volume.Class != f.ListedBy:
+		return fmt.Errorf("the storage of the class %s lists it, and it says that it is of another class: list that one, with --storage=%s", f.ListedBy, quote.Name(f.Volume.Class))
+	case f.Volume.Namespace == "" || f.Volume.Name == "":
+		return errors.New("the list does not say of which claim it was, so it is not known whether that exists: delete it in the storage")
+	case c.Fault != nil:
+		return c.Fault
+	case c.Config.Source.Reclaim == string(corev1.PersistentVolumeReclaimRetain):
+		return errors.New("its class has the reclaimPolicy Retain, so that it may be kept on purpose: delete it in the storage")
+	case !c.Config.Supports(contract.Delete):
+		return fmt.Errorf("its config %s/%s does not have delete among its verbs", c.Config.Source.Namespace, c.Config.Source.Name)
+	default:
+		return nil
+	}
+}
+
+// lookAgain looks again whether a volume stands for nothing.
+func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) error {
+	now, err := ReadState(ctx, a.Client, a.Objects, a.Provisioner, a.Clock.Now())
+	if err != nil {
+		return err
+	}
+	now.ClusterUID, now.Volumes = a.Cluster.UID, map[string][]audit.Volume{f.ListedBy: {f.Volume}}
+	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
+		return errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
+	}
+	return nil
+}

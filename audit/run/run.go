@@ -1,0 +1,208 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/patch"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
+)
+
+// Auditor looks for what stands for nothing. It starts the Jobs that it creates itself: they are gated,
+// as a policy wants it of every provisioning pod, and it removes the gate.
+type Auditor struct {
+	Client kubernetes.Interface
+	// Objects reads metadata.
+	Objects metadata.Interface
+	Clock   clock.Clock
+	// Provisioner is the name that StorageClasses write, Namespace where the configs of those are that name no other.
+	Provisioner, Namespace string
+	Cluster                Cluster
+	// Timeout limits each Job.
+	Timeout time.Duration
+}
+
+// How often a Job is looked at, how often it is judged again while its container has not started, and
+// how long the deletion of one may take when the audit itself is being ended.
+const (
+	lookEvery    = time.Second
+	judgeEvery   = 10 * time.Second
+	removeWithin = 10 * time.Second
+)
+
+// seen is a Job and its pods as they were last read.
+type seen struct {
+	job  *batchv1.Job
+	pods []*corev1.Pod
+}
+
+// create creates a Job.
+func (a *Auditor) create(ctx context.Context, job *batchv1.Job) (*batchv1.Job, error) {
+	created, err := a.Client.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: patch.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("the Job %s/%s exists already: the dispatcher or another audit deletes the volume. Remedy: run the audit again a few minutes after that Job has ended",
+			job.Namespace, job.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the Job %s/%s: %w", job.Namespace, job.Name+job.GenerateName, err)
+	}
+	return created, nil
+}
+
+// remove deletes a Job, also when the audit is being ended. The Job keeps its name until its pod no
+// longer exists, so that no other one of that name runs beside it.
+func (a *Auditor) remove(ctx context.Context, job *batchv1.Job) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer stop()
+	_ = a.Client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+		PropagationPolicy: new(metav1.DeletePropagationForeground), Preconditions: &metav1.Preconditions{UID: &job.UID},
+	}) // one that stays expires
+}
+
+// await starts a Job and waits until it has ended or the time is up. whyNot returns why the Job must
+// not run, or nil. It is asked right before the gate is removed, and from then on until the container
+// has started.
+func (a *Auditor) await(ctx context.Context, job *batchv1.Job, whyNot func(context.Context) error) (seen, error) {
+	until, judge := a.Clock.Now().Add(a.Timeout), time.Time{}
+	for {
+		now, err := a.look(ctx, job)
+		switch {
+		case err != nil:
+			return now, err
+		case now.job == nil:
+			return now, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
+		case now.hasEnded():
+			return now, now.failure(a.Clock.Now())
+		case !a.Clock.Now().Before(until):
+			return now, fmt.Errorf("the Job %s/%s has not ended within %s: %s", job.Namespace, job.Name, a.Timeout, a.whyUnfinished(ctx, now))
+		}
+		if gated := now.startable(); gated != nil || !runs.HasStarted(now.pods) && !a.Clock.Now().Before(judge) {
+			judge = a.Clock.Now().Add(judgeEvery)
+			if err := a.start(ctx, gated, whyNot); err != nil {
+				return now, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return now, ctx.Err()
+		case <-a.Clock.After(lookEvery):
+		}
+	}
+}
+
+// start removes the gate of a pod, if there is one, unless the Job must not run.
+func (a *Auditor) start(ctx context.Context, gated *corev1.Pod, whyNot func(context.Context) error) error {
+	if err := whyNot(ctx); err != nil || gated == nil {
+		return err
+	}
+	if _, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(gated.Namespace), gated, patch.DropGate(jobs.GateConfirm)); err != nil {
+		return fmt.Errorf("remove the scheduling gate of the pod %s/%s: %w", gated.Namespace, gated.Name, err)
+	}
+	return nil
+}
+
+// startable returns the pod that waits for nothing but our gate, or nil.
+func (s seen) startable() *corev1.Pod {
+	if gated := runs.GatedPod(s.pods); gated != nil && len(gated.Spec.SchedulingGates) == 1 {
+		return gated
+	}
+	return nil
+}
+
+// hasEnded reports whether a Job has ended.
+func (s seen) hasEnded() bool {
+	pod := newest(s.pods)
+	return runs.IsFinished(s.job) || pod != nil && runs.HaveContainersEnded(pod)
+}
+
+// failure returns how a Job has failed, or nil. It is one line: the message is the image's, which could
+// add a finding of its own in a line of its own.
+func (s seen) failure(now time.Time) error {
+	out := runs.Read(s.job, s.pods, now)
+	if out.Verdict == contract.Done {
+		return nil
+	}
+	return fmt.Errorf("the Job %s/%s: %s (%s): %s", s.job.Namespace, s.job.Name, out.Verdict, out, quote.Line(out.Message))
+}
+
+// newest returns the pod that was created last, or nil.
+func newest(pods []*corev1.Pod) *corev1.Pod {
+	if len(pods) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// whyChanged returns an error if a class has another config by now than its Job was built from.
+func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
+	now, err := a.Classes(ctx, c.Name)
+	switch {
+	case err != nil:
+		return err
+	case now[0].Fault != nil:
+		return now[0].Fault
+	case now[0].UID != c.UID || now[0].Config.Source.Revision() != c.Config.Source.Revision():
+		return errors.New("its config has changed. Remedy: run the audit again")
+	default:
+		return nil
+	}
+}
+
+// look reads a Job and its pods. A Job that does not exist any more is nil. The pods of an earlier Job of its name may exist for a while longer.
+func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
+	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {
+		return seen{}, nil
+	}
+	if err != nil {
+		return seen{}, fmt.Errorf("look at the Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(job.UID)})
+	if err != nil {
+		return seen{}, fmt.Errorf("list the pods of the Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	return seen{now, pointers(list.Items)}, nil
+}
+
+// whyUnfinished returns why a Job has not ended, and what to do.
+func (a *Auditor) whyUnfinished(ctx context.Context, s seen) string {
+	about := string(s.job.UID)
+	if len(s.pods) > 0 {
+		about = string(s.pods[len(s.pods)-1].UID)
+	}
+	stuck, _ := runs.StuckOf(s.job, s.pods, a.warning(ctx, s.job.Namespace, about), a.Clock.Now())
+	switch {
+	case runs.GatedPod(s.pods) != nil:
+		return "its pod has scheduling gates of other controllers. Remedy: let them be removed"
+	case stuck != nil && stuck.Note != "":
+		return quote.Line(stuck.Note)
+	default:
+		return "its container is at work. Remedy: give it more time with --timeout, and see that the storage answers"
+	}
+}
+
+// warning returns the newest warning about an object, or nil.
+func (a *Auditor) warning(ctx context.Context, namespace, uid string) *runs.Warning {
+	list, err := a.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"involvedObject.uid": uid, "type": corev1.EventTypeWarning}.String(),
+	})
+	if err != nil {
+		return &runs.Warning{Note: errors.Join(errors.New("its events cannot be read"), err).Error()}
+	}
+	return runs.NewestWarning(list.Items)
+}
