@@ -7,11 +7,14 @@ import (
 	"k8s.io/component-base/metrics"
 )
 
+// Labels of the series.
+const labelKind, labelClass = "kind", "class"
+
 var (
 	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
-		"What the audit found when it last looked: what stands for nothing, and what lacks the thing that it stands for", []string{"kind", "class"}, nil, metrics.ALPHA, "")
+		"What the audit found when it last looked: what stands for nothing, and what lacks the thing that it stands for", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	bytesDesc = metrics.NewDesc("flex_dispatcher_audit_bytes",
-		"The size of the volumes of these findings, as far as it is known", []string{"kind", "class"}, nil, metrics.ALPHA, "")
+		"The size of the volumes of these findings, as far as it is known", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	successDesc = metrics.NewDesc("flex_dispatcher_audit_last_success_timestamp_seconds",
 		"When the audit last saw the cluster and every storage that it was to list", nil, nil, metrics.ALPHA, "")
 )
