@@ -74,8 +74,8 @@ func TestAnswersOfAHostileStorageAreBounded(t *testing.T) {
 	}{
 		"redirect": {func(w http.ResponseWriter, r *http.Request, other string) {
 			http.Redirect(w, r, other+r.URL.Path, http.StatusTemporaryRedirect)
-		}, "78", "it answers with a redirect, which is not followed", "Remedy: if that address is right, write it"},
-		"endless": {func(w http.ResponseWriter, _ *http.Request, _ string) { neverEnds(w) }, "69", "the answer has more than 32 MiB", "GET http://"},
+		}, "78", "the server answers with a redirect, which is not followed", "Remedy: if that address is right, correct"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request, _ string) { neverEnds(w) }, "69", "the answer is larger than the limit of 32 MiB", "GET http://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
