@@ -31,7 +31,7 @@ func TestAConfigMapDoesNotEndTheDispatcher(t *testing.T) {
 		words      []string
 	}{
 		"aliases": {"pod-template", aliases(), []string{"data[pod-template]", "line 3 has the anchor &a", "Remedy: write out"}},
-		"deep":    {"pod-template", "spec: {hostname: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}", []string{"data[pod-template]", "deeper than 50 levels"}},
+		"deep":    {"pod-template", "spec: {hostname: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}", []string{"data[pod-template]", "deeper than the limit of 50 levels"}},
 		"1 MiB":   {"ca", strings.Repeat("x", 1<<20-512), []string{"must have at most 196608 bytes", "files-from-secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
