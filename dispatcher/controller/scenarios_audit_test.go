@@ -95,7 +95,7 @@ func TestListOfAnAuditIsRefusedUnderAConfigThatIsNoMore(t *testing.T) {
 		"gone": {"provision,delete,list", func(w *world) {
 			_, cm := w.config()
 			fakecluster.Delete(w, fakecluster.Admin, cm)
-		}, "no provisioner config for the class gold"},
+		}, "the class gold has no provisioner config"},
 		"another of its name": {"provision,delete,list", func(w *world) {
 			_, cm := w.config()
 			fakecluster.Delete(w, fakecluster.Admin, cm)
@@ -145,7 +145,7 @@ func TestVolumeThatStandsForNothingIsDeletedByAnAudit(t *testing.T) {
 		w.Storage[leftUID] = true
 		w.Start()
 		job := w.fix(leftUID)
-		w.Until("its record is released", time.Minute, func() bool { return w.hasEnded(job)() && len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Minute, func() bool { return w.hasEnded(job)() && len(w.HeldRecords()) == 0 })
 		w.MustRun("delete")
 		if w.Storage[leftUID] || !w.Runs[0].Request.Undo || w.Runs[0].Request.ClusterUID != "c-1" {
 			w.T.Errorf("the volume is there: %t; the request was %+v", w.Storage[leftUID], w.Runs[0].Request)
@@ -161,7 +161,7 @@ func TestDeleteOfAnAuditThatFailsIsOnRecordAndNotRepeated(t *testing.T) {
 		w.Storage[leftUID] = true
 		w.Start()
 		job := w.fix(leftUID)
-		w.Until("its record is released", time.Minute, func() bool { return w.hasEnded(job)() && len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Minute, func() bool { return w.hasEnded(job)() && len(w.HeldRecords()) == 0 })
 		w.Advance(30 * time.Minute)
 		w.MustRun("delete")
 		w.MustEmit("Job/"+job.Name, "UndoFailed", 1, "exit code 75")

@@ -28,7 +28,7 @@ func bornAndDeleted(w *world, last int64) string {
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
-	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its record was released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 	if !w.Storage[string(claim.UID)] || !w.heldByUs(claim) {
 		w.T.Error("the volume is not there, or not held")
 	}
@@ -137,7 +137,7 @@ func fixed(w *world, last int64) string {
 	left, inUse := w.fix(leftUID), w.fix(string(claim.UID))
 	w.Until("the volume is deleted", 3*time.Hour, func() bool { return !w.Storage[leftUID] })
 	w.Until("the other delete is cancelled", 3*time.Hour, w.wasDeleted(inUse))
-	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its record was released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 	w.Until("its Job expires", 3*time.Hour, w.wasDeleted(left))
 	if !w.Storage[string(claim.UID)] {
 		w.T.Error("the volume of the claim was deleted")

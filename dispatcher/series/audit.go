@@ -10,11 +10,11 @@ import (
 
 var (
 	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
-		"What the audit found when it last looked: what stands for nothing, and what lacks the thing that it stands for", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+		"Findings of the last audit: orphaned objects and volumes, and objects whose volume or claim is missing", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	bytesDesc = metrics.NewDesc("flex_dispatcher_audit_bytes",
-		"The size of the volumes of these findings, as far as it is known", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+		"Total known size of the volumes of these findings", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	successDesc = metrics.NewDesc("flex_dispatcher_audit_last_success_timestamp_seconds",
-		"When the audit last saw the cluster and every storage that it was to list", nil, nil, metrics.ALPHA, "")
+		"Time of the last audit that could read the cluster and list every storage", nil, nil, metrics.ALPHA, "")
 )
 
 // Finding are the findings of a kind about a storage class, whose name is empty where it is not known.
