@@ -69,8 +69,8 @@ canary_is_seen() {
   volume=$(test/cinder/volume.sh make canary)
   new_in_cinder >"$TMP/canary"
   test/cinder/volume.sh remove "$volume"
-  grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not see a volume"
-  grep -q "^books: .* volumes: [1-9][0-9]* in use" "$TMP/canary" || die "leftovers.sh does not see what the quota counts"
+  grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not detect a volume"
+  grep -q "^books: .* volumes: [1-9][0-9]* in use" "$TMP/canary" || die "leftovers.sh does not detect the usage of the quota"
 }
 
 short() {
