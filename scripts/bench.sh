@@ -37,7 +37,7 @@ can_measure() {
   [ "$1" != local-path ] || grep -q kube-client-qps "$BIN/local-path-provisioner" || return 1 # its limit cannot be raised
 }
 
-# cells: COLUMN ROW CLAIMS FILE, one a line, of those that are asked for.
+# cells: COLUMN ROW CLAIMS FILE, one a line, of the cells to measure.
 cells() {
   local column row claims peer file quick=false
   [ "${BENCH:-}" != quick ] || quick=true

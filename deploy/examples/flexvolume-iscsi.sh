@@ -33,8 +33,8 @@ accept() {
 # option NAME: an option of the PV or of the kubelet, or nothing.
 option() { printf %s "$OPTIONS" | jq -r --arg name "$1" '.[$name] // "" | strings'; }
 
-# secret NAME: a value of the PV's Secret, or nothing. What jq prints about a value that it cannot read has the value in it. iscsiadm writes it into a file of
-# lines, each of which is a setting.
+# secret NAME: a value of the PV's Secret, or nothing. jq's error about an invalid value contains the value, so it is discarded. iscsiadm writes the value into
+# a file with a setting a line.
 secret() {
   local text
   text=$(printf %s "$OPTIONS" | jq -r --arg name "kubernetes.io/secret/$1" '.[$name] // "" | @base64d' 2>/dev/null) ||
