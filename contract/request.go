@@ -97,7 +97,7 @@ func DecodeRequest(data []byte, uid string) (request Request, i, n int, err erro
 		return json.Unmarshal(item, &own) == nil && own.UID == uid
 	})
 	if i < 0 {
-		return request, 0, 0, fmt.Errorf("there are %d requests, and none of the claim %s", len(r.Items), uid)
+		return request, 0, 0, fmt.Errorf("none of the %d requests is for the claim %s", len(r.Items), uid)
 	}
 	if err := json.Unmarshal(r.Items[i], &request); err != nil {
 		return request, 0, 0, fmt.Errorf("decode the request of the claim %s: %w", uid, err)
@@ -107,7 +107,7 @@ func DecodeRequest(data []byte, uid string) (request Request, i, n int, err erro
 
 func checkHeader(version string, verb Verb) error {
 	if version != Version {
-		return fmt.Errorf("decode the requests: version %q, this image speaks %q", version, Version)
+		return fmt.Errorf("decode the requests: the version is %q, and this image supports %q", version, Version)
 	}
 	if !verb.Known() {
 		return fmt.Errorf("decode the requests: unknown verb %q", verb)

@@ -67,7 +67,7 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if strings.Contains(string(data), `\`) {
-		return fmt.Errorf("the capacity %s is no quantity", data)
+		return fmt.Errorf("the capacity %s must be a quantity", data)
 	}
 	var text string
 	if json.Unmarshal(data, &text) != nil {
@@ -79,7 +79,7 @@ func (c *Capacity) UnmarshalJSON(data []byte) error {
 	}
 	text = strings.TrimSpace(text) // as Kubernetes reads quantities
 	if text == "" || strings.ContainsFunc(text, isNotOfQuantities) {
-		return fmt.Errorf("the capacity %q is no quantity", text)
+		return fmt.Errorf("the capacity %q must be a quantity", text)
 	}
 	*c = Capacity(text)
 	return nil

@@ -37,7 +37,7 @@ can_measure() {
   [ "$1" != local-path ] || grep -q kube-client-qps "$BIN/local-path-provisioner" || return 1 # its limit cannot be raised
 }
 
-# cells: COLUMN ROW CLAIMS FILE, one a line, of those that are asked for.
+# cells: COLUMN ROW CLAIMS FILE, one a line, of the cells to measure.
 cells() {
   local column row claims peer file quick=false
   [ "${BENCH:-}" != quick ] || quick=true
@@ -92,7 +92,7 @@ machine() {
 main() {
   local todo line column row claims file
   if [ -e "$KUBE_DIR" ] || [ -e "$LAB_STATE/cinder" ]; then
-    die "a cluster or a Cinder is up, and the benchmark needs its own: test/cluster/down.sh and test/cinder/down.sh end them"
+    die "a cluster or a Cinder is running, and the benchmark needs its own. Stop them: test/cluster/down.sh, test/cinder/down.sh"
   fi
   compile
   [ -n "${BENCH_ADD:-}" ] || rm -rf "$OUT/cells" "$OUT/logs"
@@ -107,7 +107,7 @@ main() {
   done
   "$BIN/bench" report -dir "$OUT" -machine "$(machine)"
   say "bench: ${#todo[@]} cells in $((SECONDS / 60)) min $((SECONDS % 60)) s; $OUT"
-  [ ${#FAILED[@]} = 0 ] || die "not measured to the end: ${FAILED[*]}"
+  [ ${#FAILED[@]} = 0 ] || die "these cells failed: ${FAILED[*]}"
 }
 
 main

@@ -34,11 +34,11 @@ most=25000000
 only=
 [ "${1:-}" != --only ] || { only=$2; shift 2; }
 archive=${1:?usage: $0 [--only FILE] ARCHIVE}
-config=$(of manifest.json | jq -er '.[0].Config') || die "$archive is no image"
+config=$(of manifest.json | jq -er '.[0].Config') || die "$archive is not an image"
 user=$(of "$config" | jq -r '.config.User // ""')
-[[ $user =~ ^[1-9][0-9]*(:[0-9]+)?$ ]] || die "$archive: its USER is \"$user\", not the number of one that is not root"
+[[ $user =~ ^[1-9][0-9]*(:[0-9]+)?$ ]] || die "$archive: its USER is \"$user\", and must be a UID other than 0"
 bytes=$(compressed)
-[ "$bytes" -le "$most" ] || die "$archive: it has $bytes bytes when it is compressed, more than $most. Strip what it holds (-ldflags '-s -w'), or leave some out"
+[ "$bytes" -le "$most" ] || die "$archive: its compressed size is $bytes bytes, and the limit is $most. Strip its binaries (-ldflags '-s -w'), or remove files"
 [ -n "$only" ] || exit 0
 found=$(files)
-[ "$found" = "${only#/}" ] || die "$archive: it holds more than $only, or another file:"$'\n'"${found:0:500}"
+[ "$found" = "${only#/}" ] || die "$archive: it must contain $only alone, and contains:"$'\n'"${found:0:500}"

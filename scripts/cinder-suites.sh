@@ -34,7 +34,7 @@ types() {
 rows() {
   grep -o -- '--- PASS: [^ ]*/real[^ ]*' "$TMP/log" | sort -r -k3 | awk -v types="$(types)" -v default="$(cinder_setting BACKENDS | cut -d, -f1)" '
     BEGIN { n = split(types, pairs, "[=,]"); for (i = 2; i <= n; i += 2) isType[pairs[i]] = 1 }
-    index(last, $3 "/") == 1 { next } # a test of which the last one was a part
+    index(last, $3 "/") == 1 { next } # the last one was a part of this test
     { last = $3; at = default; n = split($3, words, "[/,]"); for (i = 1; i <= n; i++) if (words[i] in isType) at = words[i]; tests[at]++ }
     END { for (at in tests) print at, tests[at] }' | sort | while read -r backend tests; do
     add_result "$(login_of "$2")" "$backend" "$1" "$tests" "$3"
@@ -69,8 +69,8 @@ canary_is_seen() {
   volume=$(test/cinder/volume.sh make canary)
   new_in_cinder >"$TMP/canary"
   test/cinder/volume.sh remove "$volume"
-  grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not see a volume"
-  grep -q "^books: .* volumes: [1-9][0-9]* in use" "$TMP/canary" || die "leftovers.sh does not see what the quota counts"
+  grep -q "^volume: $volume" "$TMP/canary" || die "leftovers.sh does not detect a volume"
+  grep -q "^books: .* volumes: [1-9][0-9]* in use" "$TMP/canary" || die "leftovers.sh does not detect the usage of the quota"
 }
 
 short() {

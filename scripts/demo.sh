@@ -21,7 +21,7 @@ until_ok() {
     if [ $SECONDS -ge $end ]; then
       kubectl -n "$NS" describe pvc >&2 || true
       kubectl get pods -A -o wide >&2 || true
-      die "$what: not within the time that it should take"
+      die "$what: timed out"
     fi
     sleep 0.05
   done
@@ -42,7 +42,7 @@ until_ok_here() {
   local end=$((SECONDS + 90)) what=$1
   shift
   until "$@"; do
-    [ $SECONDS -lt $end ] || { kubectl -n "$NS" describe pvc >&2; die "$what: nothing within 90 s"; }
+    [ $SECONDS -lt $end ] || { kubectl -n "$NS" describe pvc >&2; die "$what: timed out after 90 s"; }
     sleep 0.05
   done
 }

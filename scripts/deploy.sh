@@ -16,7 +16,7 @@ mapfile -t archives <<<"$built"
 test/cluster/load-image.sh "${archives[@]}"
 
 say "deploying the dispatcher"
-stamps_claims || say "this API server has no MutatingAdmissionPolicy v1: without deploy/claim-creator, images are given no user name"
+stamps_claims || say "this API server has no MutatingAdmissionPolicy v1: without deploy/claim-creator, images get no user name"
 deployment | kubectl apply -f - >/dev/null
 kubectl apply -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
   -f deploy/examples/file-server.yaml -f configmaps/ >/dev/null

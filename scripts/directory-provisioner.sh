@@ -2,7 +2,7 @@
 # A provisioner in plain bash: one directory per claim, on the node that the scheduler selected.
 set -euo pipefail
 
-# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+# The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 
 refuse() {
@@ -11,9 +11,9 @@ refuse() {
 }
 
 provision() {
-  [ "$FLEX_VOLUME_MODE" = Filesystem ] || refuse "a directory cannot be a raw block device: ask for volumeMode Filesystem"
+  [ "$FLEX_VOLUME_MODE" = Filesystem ] || refuse "a directory cannot be a raw block device: request volumeMode Filesystem"
   case $FLEX_ACCESS_MODES in
-    *ReadWriteMany* | *ReadOnlyMany*) refuse "a directory on one node serves that node only: ask for ReadWriteOnce" ;;
+    *ReadWriteMany* | *ReadOnlyMany*) refuse "a directory is available on one node only: request ReadWriteOnce" ;;
   esac
   mkdir -p "$dir"
   chmod 0777 "$dir" # pods write there as any user
@@ -28,5 +28,5 @@ provision() {
 case $1 in
   provision) provision ;;
   delete) flex empty "$dir" ;; # its pods may still write there
-  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
 esac

@@ -11,7 +11,7 @@ export CINDER=21 # whatever release a lab that was not taken down has left
 EVERYTHING=lvm,lvmmp,fc,nvme,nfs,ceph
 # The tests that depend on the login to Cinder.
 OF_LOGINS='Cinder|Clone|Reserve|Portal|Twenty|Leak|Ceph|GrownDisk'
-# The tests of which every release of Cinder must pass all.
+# The tests that every release of Cinder must pass.
 OF_RELEASES='CinderClaim|DataOfItsSource|ReserveWorkflow|BothPortals|GrownDisk|OnTheOther|PodsGroup|TwoPortals|WrongPassword|GrownVolume|LoggedOut|FibreChannelVolume|FlexVolumeIs'
 # Those that try what stolen tokens would.
 OF_ATTACKS='NodesDirectoriesGetsNoMore|WithoutItsGateIsRefused|ReachesOnlySecretsOfItsClaim|WriteNoPVOfAnother|BecomesTheDispatcher|AttacksSucceed|LinksThatAPodSwaps'
@@ -73,13 +73,13 @@ release() {
 # kube: all of e2e on the oldest Kubernetes on which the project is tested. The suites of the Cinder image know no Kubernetes.
 kube() { KUBE=$(oldest_kube) E2E_SUITES=none scripts/e2e.sh; }
 
-# oldest_kube: the modules of which test/cluster holds, beside those of the newest.
+# oldest_kube: test/cluster has its modules beside those of the newest.
 oldest_kube() { basename -s .mod test/cluster/kube-*.mod | sed 's/^kube-//' | sort -V | head -1; }
 
 # sim: ten thousand seeds of the simulation.
 sim() { make sim; }
 
-# mutants: wrong changes of the code, one at a time, each of which a test must find.
+# mutants: wrong changes of the code, one at a time. A test must find each.
 mutants() { make mutants; }
 
 # fuzz: every parser, for a minute each.

@@ -76,9 +76,9 @@ canary_is_seen() {
   [ -n "${held:-}" ] || umount /run/netns
   [ -n "${had:-}" ] || rmdir /run/netns
   for kind in netns mount cgroup; do
-    grep -q "^> $kind: .*$name" "$TMP/canary" || die "the comparison does not see a $kind that stays behind"
+    grep -q "^> $kind: .*$name" "$TMP/canary" || die "the comparison does not detect a leftover $kind"
   done
-  grep -q "^> process: sleep 60" "$TMP/canary" || die "the comparison does not see a process that stays behind"
+  grep -q "^> process: sleep 60" "$TMP/canary" || die "the comparison does not detect a leftover process"
 }
 
 # Whatever was up before is left up, with what was deployed there: then there is nothing to compare.

@@ -4,7 +4,7 @@
 # e2e/NAME, so that a test can read them; a real provisioner must not write tokens anywhere.
 set -euo pipefail
 
-[ "$1" = provision ] || { echo "this image serves provision, not $1"; exit 64; }
+[ "$1" = provision ] || { echo "this image supports the verb provision, not $1"; exit 64; }
 
 seen=()
 for name in "${!FLEX_@}"; do seen+=("e2e/$name=${!name}"); done

@@ -16,7 +16,7 @@ result() { printf '{"uid":"%s","code":%d,"message":"%s"}\n' "${1#pvc-}" "$2" "${
 
 provision() { # NAME MODE PV
   if [ "$2" != Filesystem ]; then
-    refusal='claim: a directory cannot be a raw block device: ask for volumeMode Filesystem'
+    refusal='claim: a directory cannot be a raw block device: request volumeMode Filesystem'
     return 65
   fi
   mkdir -p "$FLEX_BASE_DIR/$1" && chmod 0777 "$FLEX_BASE_DIR/$1" || return 75 # pods write there as any user
@@ -33,7 +33,7 @@ serve() {
   case $1 in
     provision) provision "$2" "$3" "$4" ;;
     delete) delete "$2" ;;
-    *) echo "this image serves provision and delete, not $1"; return 64 ;;
+    *) echo "this image supports the verbs provision and delete, not $1"; return 64 ;;
   esac
 }
 
@@ -41,7 +41,7 @@ list=$(requests) || exit 75
 worst=0
 while read -r name mode pv; do
   refusal=
-  # The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+  # The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
   [[ $name =~ ^pvc-[0-9a-f-]{36}$ ]] || exit 64
   code=0
   serve "$1" "$name" "$mode" "$pv" || code=$?

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
 mapfile -t files < <(git grep -l '^func Fuzz' -- '*_test.go')
-[ ${#files[@]} -gt 0 ] || { echo "error: no fuzz test is found" >&2; exit 1; }
+[ ${#files[@]} -gt 0 ] || { echo "error: found no fuzz test" >&2; exit 1; }
 for file in "${files[@]}"; do
   while read -r name; do
     echo "== $name of ${file%/*}"

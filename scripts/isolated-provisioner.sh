@@ -3,12 +3,12 @@
 # dispatcher writes the PV (write-pv: dispatcher), so this one needs no kubectl, no token and no network.
 set -euo pipefail
 
-# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+# The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=/export/${FLEX_PV_NAME:?}
 
 provision() {
   if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-    echo "claim: a directory cannot be a raw block device: ask for volumeMode Filesystem"
+    echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
     exit 65
   fi
   mkdir -p "$dir" # an earlier run may have made it
@@ -19,5 +19,5 @@ provision() {
 case $1 in
   provision) provision ;;
   delete) flex empty "$dir" ;; # its pods may still write there
-  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
 esac

@@ -6,18 +6,18 @@
 set -euo pipefail
 
 # One part of the path comes from the administrator (the class's parameter directory), the other from the dispatcher
-# (pvc-UID): nothing that a user wrote.
+# (pvc-UID). No text of a user is part of it.
 below=${FLEX_DIRECTORY:-volumes}
 case $below in
-  /* | *..* | *[\"\\]*) echo "the parameter directory is $below: it must stay below the export"; exit 78 ;;
+  /* | *..* | *[\"\\]*) echo "the parameter directory is $below: it must be below the export"; exit 78 ;;
 esac
 mode=${FLEX_DIRECTORY_MODE:-0777}
-[[ $mode =~ ^[0-7]{3,4}$ ]] || { echo "the parameter directory-mode is $mode: write it in octal"; exit 78; }
+[[ $mode =~ ^[0-7]{3,4}$ ]] || { echo "the parameter directory-mode is $mode: it must be octal"; exit 78; }
 place=$below/${FLEX_PV_NAME:?}
 
 provision() {
   if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-    echo "claim: a directory cannot be a raw block device: ask for volumeMode Filesystem"
+    echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
     exit 65
   fi
   mkdir -p "/export/$place" # an earlier run may have made it
@@ -31,8 +31,8 @@ provision() {
 case $1 in
   provision) provision ;;
   delete)
-    mkdir -p "/export/$below"   # what a run has left is also deleted where none has come so far
+    mkdir -p "/export/$below"   # so that a delete works before the first provision
     flex empty "/export/$place" # its pods may still write there
     ;;
-  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
 esac

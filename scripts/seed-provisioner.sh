@@ -4,13 +4,13 @@
 # announcement carries the claim's UID, by which its receiver recognizes a repetition.
 set -euo pipefail
 
-# The PV's name is the dispatcher's, pvc-UID; nothing that a user wrote becomes part of a path.
+# The dispatcher chooses the PV's name, pvc-UID. No text of a user becomes part of a path.
 dir=${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}
 
 copy() {
-  [ ! -d "$dir" ] || return 0 # an earlier run has done it
+  [ ! -d "$dir" ] || return 0 # done by an earlier run
   local part=$dir.part.$HOSTNAME # a pod's own: two of one Job may overlap for a moment
-  mkdir -p "$FLEX_BASE_DIR" # where none has come so far
+  mkdir -p "$FLEX_BASE_DIR" # in case this is the first volume
   flex empty "$part"
   mkdir "$part"
   cp -L /seed/* "$part/" # a mounted ConfigMap is made of links
@@ -22,7 +22,7 @@ copy() {
 announce() {
   timeout 10 wget -q -O /dev/null --header "Content-Type: application/json" --header "Idempotency-Key: $FLEX_CLAIM_UID" \
     --post-data '{"volume":"'"$FLEX_PV_NAME"'","bytes":'"$FLEX_SIZE"'}' "$FLEX_NOTIFY_URL" && return 0
-  echo "claim: the volume is ready, but could not be announced; it is tried again"
+  echo "claim: the volume is ready, but could not be announced; the provisioner tries again"
   exit 75
 }
 
@@ -38,7 +38,7 @@ write() {
 case $1 in
   provision)
     if [ "$FLEX_VOLUME_MODE" != Filesystem ]; then
-      echo "claim: a copy of files cannot be a raw block device: ask for volumeMode Filesystem"
+      echo "claim: a directory cannot be a raw block device: request volumeMode Filesystem"
       exit 65
     fi
     copy
@@ -46,5 +46,5 @@ case $1 in
     write
     ;;
   delete) flex empty "$dir" "$dir".part.* ;; # its pods may still write there
-  *) echo "this image serves provision and delete, not $1"; exit 64 ;;
+  *) echo "this image supports the verbs provision and delete, not $1"; exit 64 ;;
 esac

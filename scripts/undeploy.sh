@@ -1,6 +1,6 @@
 #!/bin/bash
 # undeploy.sh: takes away from the lab's cluster what deploy.sh brought: the dispatcher, its configs and the examples. Claims
-# stay bound, but no volume is deleted from the storage any more: the list that it prints says which stay. Volumes whose Secrets were in the namespaces
+# stay bound, but no volume is deleted from the storage any more: the script lists those that remain. Volumes whose Secrets were in the namespaces
 # of the configs cannot be mounted any more.
 # FLEX_DEPLOY names another kustomization, as for deploy.sh.
 set -euo pipefail
@@ -25,5 +25,5 @@ say "deleting roles, policies, namespaces and classes"
 kubectl delete --ignore-not-found -f deploy/examples/cinder-iscsi.yaml -f deploy/examples/node-directory.yaml \
   -f deploy/examples/file-server.yaml >/dev/null
 deployment | kubectl delete -f - --ignore-not-found --timeout=3m >/dev/null ||
-  die "something is still there: run this again, since a Job may have made a pod after its finalizer was released"
+  die "some objects still exist: run this again, since a Job may have created a pod after its finalizer was removed"
 say "nothing of the dispatcher is left in the cluster"

@@ -239,20 +239,20 @@ func TestFlexVolumeDriverLeavesNothingOfAFailure(t *testing.T) {
 	}{
 		"a wrong password":      {func(n *flexNode) { n.write("refused", "") }, "login refused"},
 		"it cannot be mounted":  {func(n *flexNode) { n.write("unmountable", "") }, ""},
-		"another file system":   {func(n *flexNode) { n.write("content", "xfs\n") }, "the disk has xfs, and is to have ext4"},
-		"a partition table":     {func(n *flexNode) { n.write("content", "ext4\ndos\n") }, "nothing is done to it"},
-		"errors on the disk":    {func(n *flexNode) { n.write("content", "ext4\n"); n.write("fsck", "4") }, "fsck has found errors"},
-		"blank and read only":   {func(n *flexNode) { n.options["access_mode"] = "ro" }, "for reading only"},
-		"a target of many":      {func(n *flexNode) { n.options["target_iqn"] = "iqn.1992-08.com.netapp:sn.1" }, "serves more than this volume"},
-		"a LUN that is none":    {func(n *flexNode) { n.options["target_lun"] = injected }, "target_lun is not of the form"},
-		"a portal that is none": {func(n *flexNode) { n.options["target_portal"] = "-o:1" }, "target_portal is not of the form"},
-		"a target with a path":  {func(n *flexNode) { n.options["target_iqn"] += "/../../x" }, "target_iqn is not of the form"},
-		"another fsType":        {func(n *flexNode) { n.options["kubernetes.io/fsType"] = "minix" }, "fsType is not of the form"},
+		"another file system":   {func(n *flexNode) { n.write("content", "xfs\n") }, "the disk has xfs, not ext4"},
+		"a partition table":     {func(n *flexNode) { n.write("content", "ext4\ndos\n") }, "it is left unchanged"},
+		"errors on the disk":    {func(n *flexNode) { n.write("content", "ext4\n"); n.write("fsck", "4") }, "fsck found errors"},
+		"blank and read only":   {func(n *flexNode) { n.options["access_mode"] = "ro" }, "exported read-only"},
+		"a target of many":      {func(n *flexNode) { n.options["target_iqn"] = "iqn.1992-08.com.netapp:sn.1" }, "serves several volumes"},
+		"a LUN that is none":    {func(n *flexNode) { n.options["target_lun"] = injected }, "target_lun must have the form"},
+		"a portal that is none": {func(n *flexNode) { n.options["target_portal"] = "-o:1" }, "target_portal must have the form"},
+		"a target with a path":  {func(n *flexNode) { n.options["target_iqn"] += "/../../x" }, "target_iqn must have the form"},
+		"another fsType":        {func(n *flexNode) { n.options["kubernetes.io/fsType"] = "minix" }, "fsType must have the form"},
 		"a Secret of no use":    {func(n *flexNode) { n.options["kubernetes.io/secret/auth_password"] = "*" + n.password }, "the Secret's auth_password cannot be read"},
 		"a password of two lines": {func(n *flexNode) {
 			n.options["kubernetes.io/secret/auth_password"] = base64.StdEncoding.EncodeToString([]byte("x\nnode.startup = automatic"))
 		}, "the Secret's auth_password has control characters"},
-		"no options": {func(n *flexNode) { n.options = nil }, "target_portal is not of the form"},
+		"no options": {func(n *flexNode) { n.options = nil }, "target_portal must have the form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newFlexNode(t)

@@ -31,10 +31,10 @@ func TestLoginThatCannotWorkEndsAsRefusedCredentials(t *testing.T) {
 		},
 		"user's name and ID": {
 			[]string{"OS_AUTH_URL=" + s.keystone, "OS_USERNAME=u", "OS_USER_ID=1", "OS_PASSWORD=hush", "OS_PROJECT_NAME=p"},
-			"the login contradicts itself",
+			"the login is incomplete, or contradicts itself",
 		},
 		"wrong password": {
-			[]string{"OS_AUTH_URL=" + s.keystone, "OS_USERNAME=u", "OS_PASSWORD=hush", "OS_PROJECT_NAME=p"}, "no domain of the user is named",
+			[]string{"OS_AUTH_URL=" + s.keystone, "OS_USERNAME=u", "OS_PASSWORD=hush", "OS_PROJECT_NAME=p"}, "names no domain of the user",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestLoginThatCannotWorkEndsAsRefusedCredentials(t *testing.T) {
 			code := r.run(contract.Provision)
 			said := r.said.String()
 			if user := contract.ForClaim(said); code != contract.ExitNoPerm || !strings.Contains(user, tc.says) ||
-				!strings.Contains(user, "an administrator has to correct the login") || strings.Contains(said, "hush") {
+				!strings.Contains(user, "an administrator must correct the login") || strings.Contains(said, "hush") {
 				t.Errorf("code %d: %s", code, said)
 			}
 		})

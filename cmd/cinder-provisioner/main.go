@@ -51,10 +51,10 @@ type options struct {
 // verbs lists the verbs of this image, each with what it does.
 func verbs() map[contract.Verb]string {
 	return map[contract.Verb]string{
-		contract.Provision: "Make the claim's volume and its PersistentVolume",
-		contract.Delete:    "Remove the claim's volume and its Secret",
-		contract.Expand:    "Grow the claim's volume",
-		contract.List:      "Write one line for every volume that was made for a claim",
+		contract.Provision: "Create the volume of a claim and its PersistentVolume",
+		contract.Delete:    "Delete the volume of a claim and its Secret",
+		contract.Expand:    "Expand the volume of a claim",
+		contract.List:      "List every volume that was created for a claim, one a line",
 	}
 }
 
@@ -63,14 +63,14 @@ func command(do func(contract.Verb, options)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "cinder-provisioner",
 		Version:       version.Get().String(),
-		Short:         "Provision Kubernetes volumes from OpenStack Cinder, one verb a run",
+		Short:         "Provision Kubernetes volumes from OpenStack Cinder",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.dir, "dir", contract.Dir, "directory of request.json, pv.json and secret/")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it, the pod's ServiceAccount")
-	flags.StringVar(&o.namespace, "namespace", "", "namespace of Secrets; without it, the pod's")
+	flags.StringVar(&o.dir, "dir", contract.Dir, "directory with request.json, pv.json and secret/")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's ServiceAccount")
+	flags.StringVar(&o.namespace, "namespace", "", "namespace of Secrets; default: the pod's namespace")
 	for verb, short := range verbs() {
 		root.AddCommand(&cobra.Command{
 			Use:   string(verb),

@@ -25,7 +25,7 @@ func TestMisspeltKeyOfTheCloudConfigIsReported(t *testing.T) {
 	if code != contract.ExitDone || strings.Contains(said, "hush") {
 		t.Fatalf("code %d: %s", code, said)
 	}
-	const warning = `cloud config cloud.conf: key "pasword" in [Global] is not known and not read; did you mean "password"?`
+	const warning = `cloud config cloud.conf: key "pasword" in [Global] is unknown, and is ignored; did you mean "password"?`
 	if !strings.HasSuffix(said, "\nwarning: "+warning+"\n") {
 		t.Errorf("no warning in the message: %s", said)
 	}

@@ -57,7 +57,7 @@ func work(ctx context.Context, verb contract.Verb, opts options) []run.Ended {
 // connect logs in to Kubernetes and to the storage.
 func connect(ctx context.Context, task input.Task, opts options, log *slog.Logger) (*run.Runner, error) {
 	for _, warning := range task.Login.Warnings {
-		log.Warn("The login was read in part", "warning", warning)
+		log.Warn("Ignored a part of the login", "warning", warning)
 	}
 	kube, err := kubeFor(task.Verb, opts)
 	if err != nil {
@@ -109,7 +109,7 @@ func ownNamespace(flag string) (string, error) {
 	data, err := os.ReadFile(namespaceFile)
 	if err != nil {
 		return "", &input.Error{Code: contract.ExitConfig, Err: fmt.Errorf(
-			"find the pod's namespace: %w; this image writes PVs and Secrets itself, so its config needs a"+
+			"find the pod's namespace: %w; this image creates PVs and Secrets itself, so its config needs a"+
 				" service-account-name and no write-pv: dispatcher", err)}
 	}
 	return strings.TrimSpace(string(data)), nil

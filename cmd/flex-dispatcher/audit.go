@@ -48,11 +48,11 @@ func auditCommand() *cobra.Command {
 	a := &audited{}
 	cmd := &cobra.Command{
 		Use:   auditName,
-		Short: "Look for volumes, PersistentVolumes, Secrets and records that stand for nothing",
-		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage with what is in the storage.\n" +
-			"It prints what is wrong, since when, how large its volume is, and the command that ends it. It changes nothing without --fix. It ends with 1 if it\n" +
-			"has found something, and with 2 if it could not look at everything, could not delete what --fix names, or was interrupted. Objects that are younger\n" +
-			"than a quarter of an hour are left out: they may still be at work. With --storage a Job with the class's own login lists what its storage has.",
+		Short: "Find orphaned volumes, PersistentVolumes, Secrets and Jobs",
+		Long: "audit compares claims, PersistentVolumes, Secrets, Jobs and pods with each other, and with --storage also with the volumes in the storage.\n" +
+			"It prints each finding with its age, the size of the volume, and the command that corrects it. Without --fix it changes nothing. The exit code is 1 if\n" +
+			"there are findings, and 2 if something could not be read, a volume of --fix could not be deleted, or the command was interrupted. Objects younger\n" +
+			"than 15 minutes are skipped, since they may still be in progress. With --storage a Job with the login of the class lists the volumes in its storage.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.run(cmd)
@@ -64,18 +64,18 @@ func auditCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&a.kubeconfig, "kubeconfig", "", adminKubeconfig)
-	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
-	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, as the dispatcher has it")
-	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "the API server's URL that images are given, as the dispatcher has it")
-	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: what the verb list of the class's image has printed; may be repeated")
-	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value of all classes whose config has the verb list")
+	flags.StringVar(&a.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
+	flags.StringVar(&a.namespace, "namespace", configNamespace, "namespace of configs, the same as that of the dispatcher")
+	flags.StringVar(&a.controller.KubeAPI, "kube-api", "https://kubernetes.default.svc", "URL of the API server for images, the same as that of the dispatcher")
+	flags.StringArrayVar(&a.files, "volumes", nil, "CLASS=FILE: output of the verb list of the class's image; may be repeated")
+	flags.StringSliceVar(&a.storage, "storage", nil, "list the storage of these classes, CLASS,CLASS; without a value, of all classes whose config has the verb list")
 	flags.Lookup("storage").NoOptDefVal = all
-	flags.StringSliceVar(&a.fix, "fix", nil, "delete these volumes, as the storage names them, if they stand for nothing and bear this cluster's UID; without a value all that do")
+	flags.StringSliceVar(&a.fix, "fix", nil, "delete these volumes, by their names in the storage, if they are orphaned and have this cluster's UID; without a value, all such volumes")
 	flags.Lookup("fix").NoOptDefVal = all
-	flags.BoolVar(&a.watch, "watch", false, "look again and again, log each finding once, and serve gauges of them")
-	flags.DurationVar(&a.interval, "interval", time.Hour, "with --watch: the pause between two looks")
+	flags.BoolVar(&a.watch, "watch", false, "repeat the audit, log each finding once, and serve gauges of the findings")
+	flags.DurationVar(&a.interval, "interval", time.Hour, "with --watch: interval between two audits")
 	flags.StringVar(&a.listen, "listen", ":8080", "with --watch: address of /metrics, /healthz and /readyz")
-	flags.DurationVar(&a.timeout, "timeout", 15*time.Minute, "how long one Job may take, with its start")
+	flags.DurationVar(&a.timeout, "timeout", 15*time.Minute, "timeout of one Job, including its start")
 	return cmd
 }
 
@@ -104,11 +104,11 @@ func (a *audited) checkFix() error {
 	case len(a.fix) == 0:
 		return nil
 	case len(a.storage) == 0:
-		return errors.New("--fix needs --storage: only a volume that has just been listed is deleted")
+		return errors.New("--fix needs --storage: it deletes only a volume that the storage has just listed")
 	case len(a.files) > 0:
-		return errors.New("--fix and --volumes: only a volume that has just been listed is deleted, and a file was written before")
+		return errors.New("--fix cannot be used with --volumes: it deletes only a volume that the storage has just listed, and a file is older")
 	case a.watch:
-		return errors.New("--fix and --watch: a volume is deleted only when an administrator has looked")
+		return errors.New("--fix cannot be used with --watch: an administrator must check each deletion")
 	default:
 		return nil
 	}
@@ -182,7 +182,7 @@ func report(cmd *cobra.Command, l run.Look) error {
 	if len(l.Found) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets, %d Jobs and %d listed storages: nothing is wrong\n",
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d PersistentVolumes, %d Secrets, %d Jobs and %d listed storages: no findings\n",
 		len(l.State.PVs), len(l.State.Secrets), len(l.State.Jobs), len(l.State.Volumes))
 	return err
 }
@@ -218,7 +218,7 @@ func (a *audited) storages() (run.Storages, error) {
 	for _, list := range a.files {
 		class, name, ok := strings.Cut(list, "=")
 		if !ok {
-			return out, fmt.Errorf("--volumes=%s: it is not CLASS=FILE", list)
+			return out, fmt.Errorf("--volumes=%s: must have the form CLASS=FILE", list)
 		}
 		file, err := os.Open(name)
 		if err != nil {

@@ -70,7 +70,7 @@ func TestExitCodeOfAnAuditSaysWhetherItCouldLook(t *testing.T) {
 		code int
 		says string
 	}{
-		"nothing is wrong":                           {[]string{healthy}, 0, "nothing is wrong"},
+		"no findings":                                {[]string{healthy}, 0, "no findings"},
 		"there is a finding":                         {[]string{lost}, 1, "error: 1 findings"},
 		"a storage cannot be listed":                 {[]string{healthy, "--storage=none"}, 2, "error: 1 storages could not be listed"},
 		"a finding, and a storage is not listed":     {[]string{lost, "--storage=none"}, 2, "error: 1 findings, and 1 storages could not be listed"},
@@ -78,12 +78,12 @@ func TestExitCodeOfAnAuditSaysWhetherItCouldLook(t *testing.T) {
 		"a finding, and a volume of --fix is not":    {[]string{lost, "--storage", "--fix=v1"}, 2, "error: 1 findings, and volume v1"},
 		"there is no cluster":                        {[]string{"--kubeconfig=/none"}, 2, "find the API server"},
 		"a file of volumes cannot be read":           {[]string{healthy, "--volumes=gold=/none"}, 2, "/none"},
-		"--volumes without a class":                  {[]string{healthy, "--volumes=gold"}, 2, "it is not CLASS=FILE"},
+		"--volumes without a class":                  {[]string{healthy, "--volumes=gold"}, 2, "must have the form CLASS=FILE"},
 		"a flag that it does not have":               {[]string{healthy, "--repair"}, 2, "unknown flag"},
 		"an argument":                                {[]string{healthy, "gold"}, 2, "gold"},
 		"--fix without a list of the storage":        {[]string{healthy, "--fix"}, 2, "--fix needs --storage"},
-		"--fix while nobody looks":                   {[]string{healthy, "--fix", "--storage", "--watch"}, 2, "--fix and --watch"},
-		"--fix with volumes that were listed before": {[]string{healthy, "--fix", "--storage", "--volumes=gold=/none"}, 2, "--fix and --volumes"},
+		"--fix while nobody looks":                   {[]string{healthy, "--fix", "--storage", "--watch"}, 2, "--fix cannot be used with --watch"},
+		"--fix with volumes that were listed before": {[]string{healthy, "--fix", "--storage", "--volumes=gold=/none"}, 2, "--fix cannot be used with --volumes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

@@ -57,9 +57,9 @@ func command() *cobra.Command {
 	s := &settings{logs: logsapi.NewLoggingConfiguration()}
 	cmd := &cobra.Command{
 		Use:   "flex-dispatcher",
-		Short: "Provisions Kubernetes volumes by launching a container per claim",
+		Short: "Provision Kubernetes volumes by running a container per claim",
 		Long: "flex-dispatcher watches PersistentVolumeClaims, finds the provisioner config of their storage class,\n" +
-			"launches a Job with that config's image and records its verdict on the claim.",
+			"runs that config's image in a Job, and records the result on the claim.",
 		Version:      version.Get().String(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true, SilenceErrors: true,
@@ -76,20 +76,20 @@ func command() *cobra.Command {
 }
 
 func (s *settings) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; empty: the pod's own ServiceAccount")
+	f.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's ServiceAccount")
 	f.StringVar(&s.namespace, "namespace", configNamespace, "namespace of configs and their Jobs")
-	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "further namespaces of configs; a class names its own with the parameter "+contract.ParamConfigNamespace)
-	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name")
-	f.StringArrayVar(&s.allow, "allow", nil, "what pods may do beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
-	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "the API server's URL that images are given; empty: the one in use")
-	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "give images the username and groups stamped on claims; only with the admission policy that stamps and guards them")
-	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "serve a claim for which no volume exists before kube-controller-manager has asked for one; turn it off where that is run with --enable-dynamic-provisioning=false")
-	f.IntVar(&s.controller.Workers, "workers", 10, "claims that are looked at in parallel")
+	f.StringSliceVar(&s.configNamespaces, "config-namespaces", nil, "additional namespaces of configs; a class names its namespace by the parameter "+contract.ParamConfigNamespace)
+	f.StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses")
+	f.StringArrayVar(&s.allow, "allow", nil, "permission for pods beyond Pod Security restricted: NAMESPACE/host-path=/PATH, NAMESPACE/run-as-user=UID, NAMESPACE/capability=NAME or NAMESPACE/host-network=true; may be repeated")
+	f.StringVar(&s.controller.KubeAPI, "kube-api", "", "URL of the API server for images; default: the URL that the dispatcher uses")
+	f.BoolVar(&s.controller.TrustUsername, "trust-username", false, "pass the annotated username and groups of a claim's creator to images; requires the admission policies that write and protect the annotations")
+	f.BoolVar(&s.controller.AheadOfBinder, "ahead-of-binder", true, "provision a claim before kube-controller-manager has annotated it, if no PersistentVolume exists for it; set to false if kube-controller-manager has --enable-dynamic-provisioning=false")
+	f.IntVar(&s.controller.Workers, "workers", 10, "number of claims that are reconciled in parallel")
 	f.StringVar(&s.listen, "listen", ":8080", "address of /metrics, /healthz and /readyz")
-	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before deciding anything")
-	f.StringVar(&s.leaseNamespace, "leader-elect-resource-namespace", ownNamespace(), "namespace of the leader's lease")
-	f.Float32Var(&s.qps, "kube-api-qps", defaultQPS, "requests a second to the API server")
-	f.IntVar(&s.burst, "kube-api-burst", 2*defaultQPS, "requests to the API server in a burst")
+	f.BoolVar(&s.leaderElect, "leader-elect", true, "wait for the lease before reconciling claims")
+	f.StringVar(&s.leaseNamespace, "leader-elect-resource-namespace", ownNamespace(), "namespace of the leader election lease")
+	f.Float32Var(&s.qps, "kube-api-qps", defaultQPS, "maximum number of requests per second to the API server")
+	f.IntVar(&s.burst, "kube-api-burst", 2*defaultQPS, "maximum burst of requests to the API server")
 	logsapi.AddFlags(s.logs, f)
 }
 
@@ -119,7 +119,7 @@ func (s *settings) complete(cfg *rest.Config) error {
 		s.controller.KubeAPI = cfg.Host
 	}
 	if s.controller.Workers < 1 {
-		return fmt.Errorf("--workers=%d: must be 1 or more", s.controller.Workers)
+		return fmt.Errorf("--workers=%d: must be at least 1", s.controller.Workers)
 	}
 	return nil
 }
@@ -132,13 +132,13 @@ func (s *settings) connect() (*rest.Config, error) {
 	}
 	cfg, err := find()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server (outside a cluster, by --kubeconfig): %w", err)
+		return nil, fmt.Errorf("find the API server (outside a cluster, use --kubeconfig): %w", err)
 	}
 	return cfg, nil
 }
 
 // adminKubeconfig is the usage of --kubeconfig of commands for administrators.
-const adminKubeconfig = "kubeconfig file; empty: $KUBECONFIG, ~/.kube/config, or in a pod its ServiceAccount"
+const adminKubeconfig = "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the ServiceAccount of the pod"
 
 // connectAsAdmin finds the API server as kubectl does: by --kubeconfig, $KUBECONFIG or ~/.kube/config, or as a pod does.
 func (s *settings) connectAsAdmin() (*rest.Config, error) {
@@ -146,7 +146,7 @@ func (s *settings) connectAsAdmin() (*rest.Config, error) {
 	rules.ExplicitPath = s.kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the API server (by --kubeconfig or $KUBECONFIG): %w", err)
+		return nil, fmt.Errorf("find the API server (use --kubeconfig or $KUBECONFIG): %w", err)
 	}
 	return cfg, nil
 }
@@ -172,6 +172,6 @@ func (s *settings) run(ctx context.Context) error {
 // claims for those of one user.
 func (s *settings) logNoCreators(log klog.Logger) {
 	if !s.controller.TrustUsername {
-		log.Info("Images are given no user name and no groups: --trust-username is not set. From Kubernetes 1.36 on, deploy/claim-creator sets it")
+		log.Info("Images get no user name and no groups: --trust-username is not set. From Kubernetes 1.36 on, deploy/claim-creator sets it")
 	}
 }

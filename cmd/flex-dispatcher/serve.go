@@ -209,7 +209,7 @@ func (s *settings) lead(ctx context.Context, cfg *rest.Config, run func(context.
 	})()
 	elector.Run(electing)
 	if ctx.Err() == nil {
-		return errors.New("the lease was lost: another replica may lead now")
+		return errors.New("the lease was lost: another replica may be the leader now")
 	}
 	return nil
 }
@@ -242,10 +242,10 @@ func (s *settings) listenHealth(ctx context.Context, ready *atomic.Bool) error {
 	if err != nil {
 		return fmt.Errorf("listen for health checks: %w", err)
 	}
-	klog.FromContext(ctx).Info("serving metrics and health checks", "address", listener.Addr().String())
+	klog.FromContext(ctx).Info("Serving metrics and health checks", "address", listener.Addr().String())
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			klog.FromContext(ctx).Error(err, "health checks are not served any more")
+			klog.FromContext(ctx).Error(err, "Failed to serve health checks")
 		}
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -258,7 +258,7 @@ func healthHandler(ready *atomic.Bool) http.Handler {
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
-			http.Error(w, "the caches are not filled yet", http.StatusServiceUnavailable)
+			http.Error(w, "the caches are not synced yet", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

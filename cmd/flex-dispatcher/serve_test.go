@@ -163,7 +163,7 @@ func TestDispatcherIsReadyWhenItsCachesAreFilledAndLogsInJSON(t *testing.T) {
 			t.Errorf("the first line has the %s %v, want %s", key, first[key], want)
 		}
 	}
-	address, _ := said(t, lines, "serving metrics and health checks")["address"].(string)
+	address, _ := said(t, lines, "Serving metrics and health checks")["address"].(string)
 	url := "http://" + address
 	if code, body := get(t, url+"/healthz"); code != http.StatusOK || body != "ok\n" {
 		t.Errorf("/healthz answers %d %q", code, body)
@@ -198,10 +198,10 @@ func TestMissingUserNamesAreLoggedAtStart(t *testing.T) {
 			lines, found := dispatch(t, "--kubeconfig="+kubeconfig, "--listen=127.0.0.1:0", "--logging-format=json", flag), 0
 			for line := range lines {
 				msg, _ := line["msg"].(string)
-				if strings.HasPrefix(msg, "Images are given no user name") && strings.Contains(msg, "deploy/claim-creator") {
+				if strings.HasPrefix(msg, "Images get no user name") && strings.Contains(msg, "deploy/claim-creator") {
 					found++
 				}
-				if msg == "serving metrics and health checks" {
+				if msg == "Serving metrics and health checks" {
 					break
 				}
 			}

@@ -16,11 +16,11 @@ func uninstall() *cobra.Command {
 	s, yes := &settings{}, false
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Say what would stay behind in the storage, and with --yes release every finalizer",
-		Long: "uninstall lists every PersistentVolume and Job that carries a finalizer of the dispatcher. With --yes it takes\n" +
-			"the finalizers off: run it after the dispatcher's Deployment has been deleted, and before its namespaces are.\n" +
-			"Claims stay bound, and volumes usable as long as the namespaces of their Secrets exist; but nobody deletes a volume from\n" +
-			"the storage any more.",
+		Short: "List the volumes that remain in the storage, and with --yes remove every finalizer",
+		Long: "uninstall lists every PersistentVolume and Job with a finalizer of the dispatcher. With --yes it removes the\n" +
+			"finalizers. Run it after the dispatcher's Deployment was deleted, and before you delete its namespaces.\n" +
+			"Claims remain bound, and their volumes usable as long as the namespaces of their Secrets exist. Without the dispatcher,\n" +
+			"no volume is deleted from the storage.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := s.connectAsAdmin()
@@ -39,13 +39,13 @@ func uninstall() *cobra.Command {
 				return err
 			}
 			if !yes {
-				return errors.New("nothing was changed: run it again with --yes to release them")
+				return errors.New("nothing was changed: run the command again with --yes to remove the finalizers")
 			}
 			return held.Release(cmd.Context(), client)
 		},
 	}
 	cmd.Flags().StringVar(&s.kubeconfig, "kubeconfig", "", adminKubeconfig)
-	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "the provisioner that StorageClasses name; what is held for another stays held")
-	cmd.Flags().BoolVar(&yes, "yes", false, "release the finalizers")
+	cmd.Flags().StringVar(&s.controller.Provisioner, "provisioner-name", contract.ProvisionerName, "provisioner name in StorageClasses; finalizers of another provisioner are kept")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove the finalizers")
 	return cmd
 }

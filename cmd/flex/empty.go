@@ -12,7 +12,7 @@ import (
 var emptyVerb = verb{
 	name:      "empty",
 	arguments: "DIR...",
-	does:      "delete each DIR and all that is in it, while pods may still write there; one that does not exist is done",
+	does:      "delete each DIR with its contents, also while pods write to it; a DIR that does not exist is a success",
 	run:       empty,
 }
 
@@ -23,7 +23,7 @@ const most = 5
 // Below that nothing is followed.
 func empty(dirs []string) error {
 	if len(dirs) == 0 {
-		return misused("no directory is named: write flex empty DIR")
+		return misused("a directory is required: flex empty DIR")
 	}
 	for _, dir := range dirs { // of all, before anything is deleted
 		if _, _, err := split(dir); err != nil {
@@ -44,7 +44,7 @@ func split(dir string) (parent, name string, err error) {
 	at := strings.LastIndex(dir, "/") + 1
 	parent, name = dir[:at], dir[at:]
 	if !strings.HasPrefix(dir, "/") || name == "" || name == "." || name == ".." {
-		return "", "", misused("%q cannot be deleted: the path must begin with / and end in the directory's name. "+
+		return "", "", misused("%q cannot be deleted: the path must begin with / and end with the name of the directory. "+
 			`If a variable in it is empty, write it as "${FLEX_BASE_DIR:?}/${FLEX_PV_NAME:?}"`, dir)
 	}
 	return parent, name, nil
@@ -57,7 +57,7 @@ func emptyOne(dir string) error {
 	}
 	parent, err := os.OpenRoot(above)
 	if errors.Is(err, fs.ErrNotExist) { // an export that is not mounted is no deleted volume
-		return fmt.Errorf("%q does not exist, so that it is unknown whether %q is deleted. Mount the export, or correct the path", above, name)
+		return fmt.Errorf("%q does not exist, so %q may still exist elsewhere. Remedy: mount the export, or correct the path", above, name)
 	}
 	if err != nil {
 		return failure(above, err)
@@ -68,7 +68,7 @@ func emptyOne(dir string) error {
 		return failure(dir, err)
 	}
 	if !info.IsDir() {
-		return misused("%q is not a directory, and was not deleted. No pod can have put it there. Remedy: find out what did, then run unlink %[1]q", dir)
+		return misused("%q is not a directory, and was not deleted. A pod cannot have created it. Remedy: find out what created it, then run unlink %[1]q", dir)
 	}
 	return remove(parent, name, dir)
 }

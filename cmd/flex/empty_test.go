@@ -153,7 +153,7 @@ func TestWhatCannotBeDeletedIsNamedWithItsRemedy(t *testing.T) {
 	must(t, os.Chmod(base+"/pvc-1/of-root", 0o755))
 	asOwner(t, func() error {
 		code, says := flex(base+"/pvc-1", base+"/pvc-2")
-		want := fmt.Sprintf("%q cannot be deleted: permission denied. Run as the owner of all files", base+"/pvc-1/of-root/file")
+		want := fmt.Sprintf("%q cannot be deleted: permission denied. Remedy: run as the owner of all files", base+"/pvc-1/of-root/file")
 		if code != contract.ExitTempFail || !strings.Contains(says, want) {
 			return fmt.Errorf("exit %d: %s", code, says)
 		}
@@ -222,7 +222,7 @@ func TestPipeInPlaceOfADirectoryIsNotWaitedFor(t *testing.T) {
 
 // A pod that goes on writing leaves something behind every walk. The run ends all the same, says why, and is tried again.
 func TestDeleteEndsWhileAPodGoesOnWriting(t *testing.T) {
-	const writes, lacks = "Something still writes to it", "capabilities DAC_OVERRIDE and FOWNER"
+	const writes, lacks = "A pod still writes to it", "capabilities DAC_OVERRIDE and FOWNER"
 	denied := failure("/volumes/pvc-1/f", syscall.EPERM)
 	for name, test := range map[string]struct {
 		after walk

@@ -47,7 +47,7 @@ func execute(arguments []string, out, log io.Writer) int {
 			return report(name, v.run(arguments[1:]), log)
 		}
 	}
-	fmt.Fprintf(log, "flex: there is no verb %q\n%s", name, usage())
+	fmt.Fprintf(log, "flex: unknown verb %q\n%s", name, usage())
 	return contract.ExitUsage
 }
 

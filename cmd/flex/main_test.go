@@ -54,13 +54,13 @@ func TestExitCodesAreThoseOfTheContract(t *testing.T) {
 		says      string
 	}{
 		"no verb":       {nil, contract.ExitUsage, "usage:\n  flex empty DIR..."},
-		"another verb":  {[]string{"fill", "/x"}, contract.ExitUsage, `there is no verb "fill"`},
-		"no directory":  {[]string{"empty"}, contract.ExitUsage, "no directory is named"},
+		"another verb":  {[]string{"fill", "/x"}, contract.ExitUsage, `unknown verb "fill"`},
+		"no directory":  {[]string{"empty"}, contract.ExitUsage, "a directory is required"},
 		"help":          {[]string{"--help"}, contract.ExitDone, "usage:\n  flex empty DIR..."},
 		"version":       {[]string{"--version"}, contract.ExitDone, "flex "},
 		"nothing there": {[]string{"empty", t.TempDir() + "/such"}, contract.ExitDone, ""},
-		"no parent":     {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitTempFail, "unknown whether"},
-		"a mount point": {[]string{"empty", "/proc"}, contract.ExitTempFail, "Unmount what is mounted there"},
+		"no parent":     {[]string{"empty", t.TempDir() + "/no/such"}, contract.ExitTempFail, "may still exist elsewhere"},
+		"a mount point": {[]string{"empty", "/proc"}, contract.ExitTempFail, "Remedy: unmount file systems there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var says bytes.Buffer

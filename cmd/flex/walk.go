@@ -114,11 +114,11 @@ func failure(path string, err error) error {
 	remedy := "It is tried again"
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		remedy = "Run as the owner of all files, or as root with the capabilities DAC_OVERRIDE and FOWNER"
+		remedy = "Remedy: run as the owner of all files, or as root with the capabilities DAC_OVERRIDE and FOWNER"
 	case errors.Is(err, syscall.EBUSY):
-		remedy = "Unmount what is mounted there, and end what has it open"
+		remedy = "Remedy: unmount file systems there, and end processes that have it open"
 	case isNotEmpty(err):
-		remedy = "Something still writes to it: end the pods that use it"
+		remedy = "A pod still writes to it. Remedy: end the pods that use it"
 	}
 	return fmt.Errorf("%q cannot be deleted: %w. %s", cut(path), cause, remedy)
 }

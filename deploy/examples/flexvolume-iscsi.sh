@@ -33,8 +33,8 @@ accept() {
 # option NAME: an option of the PV or of the kubelet, or nothing.
 option() { printf %s "$OPTIONS" | jq -r --arg name "$1" '.[$name] // "" | strings'; }
 
-# secret NAME: a value of the PV's Secret, or nothing. What jq prints about a value that it cannot read has the value in it. iscsiadm writes it into a file of
-# lines, each of which is a setting.
+# secret NAME: a value of the PV's Secret, or nothing. jq's error about an invalid value contains the value, so it is discarded. iscsiadm writes the value into
+# a file with a setting a line.
 secret() {
   local text
   text=$(printf %s "$OPTIONS" | jq -r --arg name "kubernetes.io/secret/$1" '.[$name] // "" | @base64d' 2>/dev/null) ||
@@ -45,7 +45,7 @@ secret() {
 
 # checked WHAT TEXT PATTERN: text of others becomes part of a command or of a path only if it matches.
 checked() {
-  [[ $2 =~ ^($3)$ ]] || fail "$1 is not of the form $3: $2"
+  [[ $2 =~ ^($3)$ ]] || fail "$1 must have the form $3: $2"
   echo "$2"
 }
 
@@ -63,7 +63,7 @@ read_options() {
   access=$(option access_mode)
   DISK_MODE=$(checked access_mode "${access:-rw}" 'ro|rw')
   id=$(checked volume_id "$(option volume_id)" '[0-9a-f-]{36}')
-  [[ $IQN == *"$id"* ]] || fail "$IQN serves more than this volume: logging out would take other volumes away"
+  [[ $IQN == *"$id"* ]] || fail "$IQN serves several volumes: a logout would disconnect the others"
   initiator=$(option initiator_name)
   INITIATOR=${initiator:+$(checked initiator_name "$initiator" "$NAME")}
   IFACE=${INITIATOR:+$VOLUME}
@@ -119,7 +119,7 @@ find_disk() {
   local link end=$((SECONDS + 30))
   link=$DISKS/ip-${PORTAL//[][]/}-iscsi-$IQN-lun-$LUN
   until [ -e "$link" ]; do
-    [ $SECONDS -lt $end ] || fail "there is no disk $link 30 s after the login"
+    [ $SECONDS -lt $end ] || fail "the disk $link did not appear within 30 s after the login"
     sleep 0.2
   done
   DISK=$(readlink -f "$link")
@@ -133,13 +133,13 @@ prepare_disk() {
   case $status:$found in
     2:) make_file_system ;;
     0:"$FSTYPE") [ "$DISK_MODE" = ro ] || check_file_system ;;
-    0:*) fail "the disk has $found, and is to have $FSTYPE: nothing is done to it" ;;
-    *) fail "blkid does not say what the disk has" ;;
+    0:*) fail "the disk has $found, not $FSTYPE: it is left unchanged" ;;
+    *) fail "blkid cannot identify the content of the disk" ;;
   esac
 }
 
 make_file_system() {
-  [ "$DISK_MODE" = rw ] || fail "the disk is blank, and is exported for reading only"
+  [ "$DISK_MODE" = rw ] || fail "the disk is blank, and exported read-only"
   case $FSTYPE in
     ext4) mkfs.ext4 -F -m 0 "$DISK" ;;
     xfs) mkfs.xfs "$DISK" ;;
@@ -150,7 +150,7 @@ make_file_system() {
 check_file_system() {
   local status=0
   fsck -a "$DISK" || status=$?
-  [ $status -lt 4 ] || fail "fsck has found errors on the disk and has not corrected them"
+  [ $status -lt 4 ] || fail "fsck found errors on the disk that it could not correct"
 }
 
 mount_volume() {

@@ -102,7 +102,7 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 		return Result{}, a.setResizeStage(ctx, o, d)
 	case decide.Launch, decide.Confirm, decide.RecordOutcome: // the controller carries these out, for all claims of a Job: see its launch, confirm and record
 	}
-	return Result{}, fmt.Errorf("no way to carry out the action %T for one claim", action)
+	return Result{}, fmt.Errorf("the action %T cannot be carried out for one claim", action)
 }
 
 // repeatAfter is when an event about what waits for an administrator is emitted again: the API server deletes events after an hour.

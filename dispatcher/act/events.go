@@ -68,8 +68,8 @@ func (a *Actor) reportProblem(o *observe.Observation, p decide.Problem) {
 
 // ReportDropped reports on the leader's lease that config namespaces were served before and are not served now.
 func (a *Actor) ReportDropped(lease *coordinationv1.Lease, namespaces string) {
-	a.emit(lease, nil, corev1.EventTypeWarning, reason.NamespaceNotServed, fmt.Sprintf("the dispatcher served these config namespaces before, and does not now: %s. "+
-		"Claims whose class was created anew since may have Jobs there, and wait. Remedy: put them back into --config-namespaces, or take them out of this lease's annotation %s",
+	a.emit(lease, nil, corev1.EventTypeWarning, reason.NamespaceNotServed, fmt.Sprintf("the dispatcher no longer serves these config namespaces: %s. A claim whose class was recreated since may have a Job there, and waits. "+
+		"Remedy: add the namespaces to --config-namespaces, or remove them from this lease's annotation %s",
 		namespaces, config.AnnNamespaces))
 }
 
@@ -78,11 +78,11 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	klog.FromContext(ctx).Info("Launched Job", "claim", o.At, "uid", o.UID, "job", klog.KObj(job), "attempt", d.Attempt)
 	note := fmt.Sprintf("Job %s/%s, attempt %d, image %s", job.Namespace, job.Name, d.Attempt, job.Spec.Template.Spec.Containers[0].Image)
 	if d.AnyNode {
-		note += fmt.Sprintf(", on any node: %s does not exist any more, and its config says node-gone: any-node", o.MissingNode(d.Verb))
+		note += fmt.Sprintf(", on any node: %s no longer exists, and the config has node-gone: any-node", o.MissingNode(d.Verb))
 	}
 	if d.LeftBehind != "" {
 		a.emit(o.Jobs[o.View.MayHaveMade().Name], nil, corev1.EventTypeWarning, reason.LeftBehind,
-			"what it may have made in the storage for the claim "+o.At.String()+" stays there, since "+d.LeftBehind)
+			"the volume that it may have created for the claim "+o.At.String()+" remains in the storage, since "+d.LeftBehind)
 	}
 	switch {
 	case d.Verb != contract.Expand && !d.Undo && !runs.IsReportedAtLaunch(d.Attempt, d.AnyNode): // reportLongRuns does, if it takes long
@@ -91,7 +91,7 @@ func (a *Actor) emitLaunched(ctx context.Context, o *observe.Observation, job *b
 	case d.Verb == contract.Expand:
 		a.emitResizing(o, job, note)
 	case d.Undo:
-		a.emit(job, nil, corev1.EventTypeNormal, reason.Undoing, "deletes what the claim "+o.At.String()+" may have left in the storage: "+note)
+		a.emit(job, nil, corev1.EventTypeNormal, reason.Undoing, "deleting the volume that an earlier run may have created for the claim "+o.At.String()+": "+note)
 	default:
 		a.emit(o.PV, job, corev1.EventTypeNormal, reason.Deleting, note)
 	}
@@ -166,7 +166,7 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 	}
 	odd := pvs.Differs(o.PV, o.Claim)
 	if o.View.Rival.Exists() {
-		odd = o.View.Rival.Why + ": nothing deletes the volume when the claim goes"
+		odd = o.View.Rival.Why + ": the volume is not deleted with the claim"
 	}
 	if odd != "" {
 		a.emit(o.Claim, job, corev1.EventTypeWarning, reason.VolumeDiffers, odd)
@@ -211,7 +211,7 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 		parts = append(parts, fault)
 	}
 	if d.Run.Short {
-		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", d.Run.Reached(out), d.Run.Size()))
+		parts = append(parts, fmt.Sprintf("the volume has %s afterwards, and the claim requests %s", d.Run.Reached(out), d.Run.Size()))
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
 	if !d.Retry.IsZero() && d.Run.Verb != contract.Delete {
@@ -236,7 +236,7 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:
-		fault = "it wrote no PersistentVolume " + contract.PVName(string(o.UID))
+		fault = "it did not create the PersistentVolume " + contract.PVName(string(o.UID))
 	}
 	if run.Outcome.Verdict == contract.Done {
 		fault = "the container ended with exit code 0, but " + fault
@@ -246,11 +246,11 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 
 func (a *Actor) emitLeftBehind(o *observe.Observation, job *batchv1.Job, why string) {
 	a.emit(job, nil, corev1.EventTypeWarning, reason.LeftBehind, fmt.Sprintf(
-		"what this Job may have made in the storage for the claim %s stays there, since %s", o.At, why))
+		"the volume that this Job may have created for the claim %s remains in the storage, since %s", o.At, why))
 }
 
 func (a *Actor) emitUnpublished(o *observe.Observation, d decide.PublishResult, cause error) {
-	note := fmt.Sprintf("the result of the Job %s cannot be written on the claim %s, and the dispatcher goes on without: let it change the claim's annotations %s…: %v",
+	note := fmt.Sprintf("the dispatcher cannot annotate the claim %[2]s with the result of the Job %[1]s, and continues without it. Remedy: allow it to change the claim's annotations %[3]s…: %[4]v",
 		d.Run.Name, o.At, contract.Domain, cause)
 	for _, about := range []runtime.Object{o.Jobs[d.Run.Name], o.Claim} {
 		a.emit(about, nil, corev1.EventTypeWarning, reason.ResultNotShown, note)

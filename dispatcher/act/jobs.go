@@ -29,7 +29,7 @@ const requeueShared = 100 * time.Millisecond
 // that it is about. So if there was a conflict, and the UID shares the Job, the UID is requeued.
 func (a *Actor) patchJob(ctx context.Context, job *batchv1.Job, change patch.Fields) (patch.Outcome, Result, error) {
 	err := a.noted(patch.Merge(ctx, a.Client.BatchV1().Jobs(job.Namespace), job, change))
-	how, err := patch.OutcomeOf(err, "write on the Job %s/%s", job.Namespace, job.Name)
+	how, err := patch.OutcomeOf(err, "patch the Job %s/%s", job.Namespace, job.Name)
 	if how == patch.Changed && len(jobs.UIDs(job)) > 1 {
 		return how, Result{RequeueAfter: requeueShared}, err
 	}
@@ -109,7 +109,7 @@ func descriptionOf(job *batchv1.Job, all []Ended) (string, error) {
 	}
 	text, err := runs.Description(all[0].O.Pods[job.Name])
 	if err != nil {
-		return "", fmt.Errorf("read what the Job %s describes: %w", job.Name, err)
+		return "", fmt.Errorf("read the volume that the Job %s describes: %w", job.Name, err)
 	}
 	return text, nil
 }
@@ -181,7 +181,7 @@ func (a *Actor) cancel(ctx context.Context, job *batchv1.Job) error {
 		Preconditions:     &metav1.Preconditions{UID: &job.UID},
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the Job %s/%s, which makes no progress: %w", job.Namespace, job.Name, err)
+		return fmt.Errorf("delete the Job %s/%s without progress: %w", job.Namespace, job.Name, err)
 	}
 	a.Writes.Deleted(job)
 	return nil
@@ -195,7 +195,7 @@ func (a *Actor) removePodFinalizers(ctx context.Context, o *observe.Observation,
 			continue
 		}
 		answer, err := patch.Strategic(ctx, a.Client.CoreV1().Pods(pod.Namespace), pod, patch.DropFinalizer(jobs.FinalizerRecord))
-		how, err := patch.OutcomeOf(err, "take the finalizer off the pod %s/%s", pod.Namespace, pod.Name)
+		how, err := patch.OutcomeOf(err, "remove the finalizer from the pod %s/%s", pod.Namespace, pod.Name)
 		if err != nil {
 			return err
 		}

@@ -63,8 +63,8 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 // its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	if a.Writes.Exists(job) {
-		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already and lacks the labels by which the "+
-			"dispatcher finds its Jobs. Remedy: delete it, and let no webhook take labels off Jobs", job.Namespace, job.Name)})
+		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already, but lacks the labels by which the "+
+			"dispatcher finds its Jobs. Remedy: delete the Job, and let no webhook remove labels from Jobs", job.Namespace, job.Name)})
 	}
 }
 
@@ -149,7 +149,7 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 		undone := o.View.MayHaveMade().Name // the Job of a batch may have another UID in its name
 		request, pv, err := runs.Recorded(o.Jobs[undone].Spec.Template.Annotations, string(o.UID))
 		if err != nil {
-			return p, fmt.Errorf("read what the Job %s asked for: %w", undone, err)
+			return p, fmt.Errorf("read the request of the Job %s: %w", undone, err)
 		}
 		p.Request, p.PV = request, pv
 		p.Request.Undo = true

@@ -34,12 +34,12 @@ func (a *Actor) setFinalizer(ctx context.Context, o *observe.Observation, d deci
 		pv = o.Misnamed
 	}
 	if !d.Remove {
-		return a.patchPV(ctx, pv, "put the finalizer on",
+		return a.patchPV(ctx, pv, "add the finalizer to",
 			patch.Fields{"metadata": patch.Fields{"finalizers": append(slices.Clone(pv.Finalizers), contract.FinalizerStorage)}})
 	}
-	err := a.patchPV(ctx, pv, "take the finalizer off", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
+	err := a.patchPV(ctx, pv, "remove the finalizer from", patch.WithoutFinalizer(pv, contract.FinalizerStorage))
 	if err == nil && d.LeftBehind != "" {
-		a.emit(pv, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume stays in the storage where it is, since "+d.LeftBehind)
+		a.emit(pv, nil, corev1.EventTypeWarning, reason.LeftBehind, "its volume remains in the storage, since "+d.LeftBehind)
 	}
 	return err
 }
@@ -57,7 +57,7 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 	a.Writes.Deleted(o.PV)
 	if o.View.Volume.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
-			o.View.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
+			o.View.Volume.Mismatch+". It is deleted with its volume, and the claim is provisioned again")
 	}
 	return how, nil
 }
@@ -80,7 +80,7 @@ func (a *Actor) deletePV(ctx context.Context, pv *corev1.PersistentVolume) error
 func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run decide.Run) error {
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV,
 		patch.Fields{"spec": patch.Fields{"capacity": patch.Fields{"storage": run.Reached(run.Outcome).String()}}}))
-	_, err = patch.OutcomeOf(err, "write the capacity of the PersistentVolume %s", o.PV.Name)
+	_, err = patch.OutcomeOf(err, "set the capacity of the PersistentVolume %s", o.PV.Name)
 	return err
 }
 
@@ -95,7 +95,7 @@ func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.
 		how, result, err = a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.View.Rival.Name })
 	} else {
 		err = a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV, patch.Annotate(map[string]string{jobs.AnnRival: o.View.Rival.Name})))
-		how, err = patch.OutcomeOf(err, "note a rival on the PersistentVolume %s", o.PV.Name)
+		how, err = patch.OutcomeOf(err, "annotate the PersistentVolume %s with a conflicting one", o.PV.Name)
 	}
 	if err == nil && how == patch.Written {
 		p := o.View.Rival.Problem()
@@ -121,10 +121,10 @@ func (a *Actor) createPV(ctx context.Context, o *observe.Observation, run decide
 	case apierrors.IsAlreadyExists(err):
 		return Result{}, nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // the image described it, so the run has failed
-		run.Refused = "the API server refused the PersistentVolume that it describes: " + err.Error()
+		run.Refused = "the API server refused the PersistentVolume that the container describes: " + err.Error()
 		a.reportRun(o, decide.RecordOutcome{Run: run})
 		return learned(observe.Hint{RefusedPV: run.Name, RefusedWhy: run.Refused}), nil
 	default:
-		return Result{}, fmt.Errorf("write the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
+		return Result{}, fmt.Errorf("create the PersistentVolume that the Job %s/%s describes: %w", job.Namespace, job.Name, err)
 	}
 }

@@ -33,15 +33,15 @@ func (a *Actor) unlessRefused(ctx context.Context, o *observe.Observation, actio
 	if !patch.IsRefused(err) {
 		return result, err
 	}
-	klog.FromContext(ctx).Error(err, "A write was refused", "claim", o.At, "uid", o.UID)
+	klog.FromContext(ctx).Error(err, "The API server refused a write", "claim", o.At, "uid", o.UID)
 	a.ReportRefused(o, action, err)
 	return learned(observe.Hint{Refused: []string{decide.WriteOf(action)}}), nil
 }
 
 // ReportRefused emits that a write was refused, and the remedy, on the claim and on the Job or PV that was to be written.
 func (a *Actor) ReportRefused(o *observe.Observation, action decide.Action, cause error) {
-	a.emitRefused(o, o.Jobs[decide.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC accept what the dispatcher writes. "+
-		"It is tried again each minute, and what does not depend on it goes on")
+	a.emitRefused(o, o.Jobs[decide.RunOf(action)], cause.Error()+". Remedy: let policies, webhooks and RBAC allow this write of the dispatcher. "+
+		"The dispatcher tries it again every minute, and continues with everything that does not depend on it")
 }
 
 func (a *Actor) emitRefused(o *observe.Observation, job *batchv1.Job, note string) {
@@ -74,7 +74,7 @@ func (a *Actor) reportUnkeptPods(o *observe.Observation) {
 	for _, r := range o.View.Runs {
 		if r.Unfinished && r.Recorded == nil && runs.AnyUnkept(o.Pods[r.Name]) {
 			a.emitRefused(o, o.Jobs[r.Name], "the pod of the Job "+r.Name+" does not have the finalizer "+jobs.FinalizerRecord+
-				", which its Job sets: a mutating webhook or policy takes it off, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
+				", which its Job sets: a mutating webhook or policy removes it, and the pod's outcome may be lost. Remedy: exempt the pods of the namespace")
 		}
 	}
 }

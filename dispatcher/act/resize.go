@@ -31,7 +31,7 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 	case decide.ResizeStored:
 		err = a.setPVCapacity(ctx, o, d.Run)
 	case decide.ResizeRequested: // the claim's user says this
-		err = errors.New("nobody but its user says that a claim asks for a size")
+		err = errors.New("only a claim's user requests a size")
 	}
 	return err
 }
@@ -40,9 +40,9 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 func infeasibleMessage(run decide.Run) string {
 	said := contract.ForClaim(run.Outcome.Message)
 	if said == "" {
-		said = "the storage refuses this size"
+		said = "the storage refused this size"
 	}
-	return said + "; the request can be lowered to a size above the claim's present capacity"
+	return said + "; lower the request to a size above the claim's present capacity"
 }
 
 // patchResize writes on the claim how far its resize is, and reports whether it was written.
@@ -80,13 +80,13 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 	change := patch.Annotate(map[string]string{contract.AnnResizer: a.Provisioner})
 	change["status"] = status
 	err := a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumeClaims(claim.Namespace), claim, change, "status"))
-	how, err := patch.OutcomeOf(err, "write the status of the claim %s/%s", claim.Namespace, claim.Name)
+	how, err := patch.OutcomeOf(err, "patch the status of the claim %s/%s", claim.Namespace, claim.Name)
 	return how == patch.Written && err == nil, err
 }
 
 // leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand it.
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
-	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet grows its file system where a pod uses it", o.PV.Spec.Capacity.Storage())
+	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet expands its file system when a pod uses it", o.PV.Spec.Capacity.Storage())
 	if o.View.Resize.Node == decide.NodeByHand {
 		kind, note = corev1.EventTypeWarning, byHandNote(o.PV)
 	}
@@ -101,8 +101,8 @@ func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 // byHandNote says that neither the kubelet nor the dispatcher expands the file system, and what the administrator
 // does.
 func byHandNote(pv *corev1.PersistentVolume) string {
-	return fmt.Sprintf("the volume has %[1]s, but its file system is as small as before: the kubelet grows none on volumes of this kind. "+
-		"Remedy: an administrator lets the claim's node rescan the device, grows the file system there (resize2fs, xfs_growfs), and says so by: "+
+	return fmt.Sprintf("the volume has %[1]s, but its file system is not expanded: the kubelet cannot expand a file system on this kind of volume. "+
+		"Remedy: an administrator must rescan the device on the claim's node, expand the file system there (resize2fs, xfs_growfs), and confirm it by: "+
 		"kubectl annotate --overwrite pv %[2]s %[3]s=%[1]s", pv.Spec.Capacity.Storage(), pv.Name, contract.AnnFileSystem)
 }
 
@@ -135,5 +135,5 @@ func (a *Actor) finishResize(ctx context.Context, o *observe.Observation) error 
 
 // emitResizing emits that a run that expands the volume was launched.
 func (a *Actor) emitResizing(o *observe.Observation, job *batchv1.Job, note string) {
-	a.emit(o.Holder, job, corev1.EventTypeNormal, reason.Resizing, fmt.Sprintf("to %s by the %s", o.Size.String(), note))
+	a.emit(o.Holder, job, corev1.EventTypeNormal, reason.Resizing, fmt.Sprintf("expanding the volume to %s by the %s", o.Size.String(), note))
 }

@@ -31,7 +31,7 @@ func (a *Actor) storeRevision(ctx context.Context, o *observe.Observation) (Resu
 		change := patch.Annotate(map[string]any{config.AnnUnusedSince: nil})
 		change["revision"] = o.NextRevision
 		err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, change))
-		_, err = patch.OutcomeOf(err, "raise the config revision %s to %d", src.Revision(), o.NextRevision)
+		_, err = patch.OutcomeOf(err, "set the number of the config revision %s to %d", src.Revision(), o.NextRevision)
 		return Result{}, err
 	}
 	_, err := a.Client.AppsV1().ControllerRevisions(src.Namespace).Create(ctx, &appsv1.ControllerRevision{
@@ -67,7 +67,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 	case decide.KeepUnchanged, decide.AwaitUnused:
 		return a.requeueAt(until), nil
 	default:
-		return Result{}, fmt.Errorf("no way to carry out the action %d on a config revision", action)
+		return Result{}, fmt.Errorf("the action %d cannot be carried out on a config revision", action)
 	}
 }
 
@@ -75,7 +75,7 @@ func (a *Actor) DoRevision(ctx context.Context, r *observe.Revision, action deci
 // was observed is left as it is, and the watch enqueues it.
 func (a *Actor) markUnused(ctx context.Context, stored *appsv1.ControllerRevision, since any) error {
 	err := a.noted(patch.Merge(ctx, a.Client.AppsV1().ControllerRevisions(stored.Namespace), stored, patch.Annotate(map[string]any{config.AnnUnusedSince: since})))
-	_, err = patch.OutcomeOf(err, "mark the config revision %s/%s", stored.Namespace, stored.Name)
+	_, err = patch.OutcomeOf(err, "annotate the config revision %s/%s as unused", stored.Namespace, stored.Name)
 	return err
 }
 

@@ -67,9 +67,9 @@ func (c *Caches) WhyUnserved(namespace string) string {
 	case missing != "":
 		// The list comes last: it is long where the whole RoleBinding is missing, and an event's note has an end.
 		return "the dispatcher lacks permissions there. Create the namespace and its RoleBinding, as deploy/base/dispatcher-rbac.yaml does for " +
-			"flex-provisioner, or take it out of --config-namespaces. Missing: " + missing
+			"flex-provisioner, or remove the namespace from --config-namespaces. Missing: " + missing
 	case slices.ContainsFunc(synced, func(has cache.InformerSynced) bool { return !has() }):
-		return "the dispatcher has not read its objects yet"
+		return "the dispatcher is still reading its objects"
 	default:
 		return ""
 	}

@@ -96,7 +96,7 @@ func (l live) Claim(ctx context.Context, uid types.UID, at types.NamespacedName)
 		return nil, nil //nolint:nilnil // as above
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the claim %s: %w", at, err)
+		return nil, fmt.Errorf("get the claim %s: %w", at, err)
 	}
 	return cut.Claim(claim), nil
 }
@@ -114,7 +114,7 @@ func (l live) PV(ctx context.Context, name string) (*corev1.PersistentVolume, er
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the PersistentVolume %s: %w", name, err)
+		return nil, fmt.Errorf("get the PersistentVolume %s: %w", name, err)
 	}
 	return cut.PV(pv), nil
 }
@@ -157,7 +157,7 @@ func (l live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 		return nil, nil //nolint:nilnil // nil is the Reader's answer for "does not exist"
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the node %s: %w", name, err)
+		return nil, fmt.Errorf("get the node %s: %w", name, err)
 	}
 	return cut.Node(node), nil
 }

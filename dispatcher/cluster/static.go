@@ -30,7 +30,7 @@ func NewStatic(client kubernetes.Interface, namespaces []string, objects ...meta
 	for _, obj := range objects {
 		indexer := c.indexerOf(obj)
 		if indexer == nil {
-			return nil, fmt.Errorf("no cache holds %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
+			return nil, fmt.Errorf("no cache contains %T %s/%s", obj, obj.GetNamespace(), obj.GetName())
 		}
 		if err := indexer.Add(cut.Object(obj)); err != nil {
 			return nil, fmt.Errorf("cache %T %s/%s: %w", obj, obj.GetNamespace(), obj.GetName(), err)

@@ -62,7 +62,7 @@ func (c *Caches) WarningAbout(ctx context.Context, job *batchv1.Job, uid types.U
 		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": corev1.EventTypeWarning}.String(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for events that tell why a Job in %s does not start: %w", namespace, err)
+		return nil, fmt.Errorf("list the events of a Job in %s that does not start: %w", namespace, err)
 	}
 	return runs.NewestWarning(list.Items), nil
 }

@@ -109,7 +109,7 @@ func templateJSON(text string) ([]byte, error) {
 	}
 	encoded, err := k8syaml.YAMLToJSONStrict([]byte(text))
 	if len(encoded) > maxTemplateJSON {
-		return nil, fmt.Errorf("it has %d bytes as JSON, and may have %d: it has too many characters that JSON writes as several", len(encoded), maxTemplateJSON)
+		return nil, fmt.Errorf("its size as JSON is %d bytes, and the limit is %d: it has too many characters that JSON escapes", len(encoded), maxTemplateJSON)
 	}
 	return encoded, err
 }
@@ -118,15 +118,15 @@ func templateJSON(text string) ([]byte, error) {
 func checkTree(n *yaml.Node, depth int) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return fmt.Errorf("line %d has the alias *%s. Anchors and aliases are refused, since a short text with them stands for a long one. "+
-			"Remedy: write out what the alias stands for", n.Line, n.Value)
+		return fmt.Errorf("line %d has the alias *%s. Anchors and aliases are not supported, since a short text could expand to a very long one. "+
+			"Remedy: write out the full text", n.Line, n.Value)
 	case n.Anchor != "":
-		return fmt.Errorf("line %d has the anchor &%s. Anchors and aliases are refused, since a short text with them stands for a long one. "+
-			"Remedy: write out at each place what the aliases stand for", n.Line, n.Anchor)
+		return fmt.Errorf("line %d has the anchor &%s. Anchors and aliases are not supported, since a short text could expand to a very long one. "+
+			"Remedy: write out the full text at each place", n.Line, n.Anchor)
 	case depth > maxDepth:
-		return fmt.Errorf("line %d is nested deeper than %d levels, which no field of a pod is", n.Line, maxDepth)
+		return fmt.Errorf("line %d is nested deeper than the limit of %d levels", n.Line, maxDepth)
 	case n.Kind == yaml.SequenceNode && len(n.Content) > maxEntries && n.Content[0].Kind == yaml.MappingNode:
-		return fmt.Errorf("the list at line %d has %d entries, and may have %d", n.Line, len(n.Content), maxEntries)
+		return fmt.Errorf("the list at line %d has %d entries, and the limit is %d", n.Line, len(n.Content), maxEntries)
 	}
 	for _, child := range n.Content {
 		if err := checkTree(child, depth+1); err != nil {

@@ -62,9 +62,9 @@ func TestWhatIsTooLargeIsRefusedByItsSize(t *testing.T) {
 		"properties":         {set("ca", long(129<<10)), map[string][]string{properties: {"131072"}}},
 		"parameters":         {param("ca", long(129<<10)), map[string][]string{properties: {"131072"}}},
 		"several":            {func(s *config.Source) { s.Data["image"], s.Data["run-on"] = long(5<<10), long(6<<10) }, map[string][]string{"data[image]": nil, "data[run-on]": nil}},
-		"a template as JSON": {templated("  hostname: " + strings.Repeat("<", 30<<10)), map[string][]string{of: {"as JSON, and may have 131072"}}},
-		"many containers":    {templated("  containers: [" + strings.Repeat("{name: x},", 251) + "]"), map[string][]string{of: {"the list at line 3 has 251 entries, and may have 250"}}},
-		"a deep template":    {templated("  hostname: " + strings.Repeat("[", 60) + strings.Repeat("]", 60)), map[string][]string{of: {"deeper than 50 levels"}}},
+		"a template as JSON": {templated("  hostname: " + strings.Repeat("<", 30<<10)), map[string][]string{of: {"the limit is 131072"}}},
+		"many containers":    {templated("  containers: [" + strings.Repeat("{name: x},", 251) + "]"), map[string][]string{of: {"the list at line 3 has 251 entries, and the limit is 250"}}},
+		"a deep template":    {templated("  hostname: " + strings.Repeat("[", 60) + strings.Repeat("]", 60)), map[string][]string{of: {"deeper than the limit of 50 levels"}}},
 	} {
 		t.Run(name, func(t *testing.T) { mustFault(t, faultsOf(source(tt.change)), tt.want) })
 	}

@@ -49,7 +49,7 @@ func (p *parser) checkIsolation() {
 	if len(names) == 0 || isSafe {
 		return
 	}
-	p.cfg.Warnings = append(p.cfg.Warnings, "the nodes are selected by "+strings.Join(names, ",")+", which every kubelet may set on its own node: whoever is root of any "+
-		"node can draw the runs there, with the Secrets that they use. Remedy: put a label on the nodes whose key begins with "+
-		corev1.LabelNamespaceNodeRestriction+"/, which kubelets may not set, and name it in "+keyNodeSelector)
+	p.cfg.Warnings = append(p.cfg.Warnings, "the nodes are selected by "+strings.Join(names, ",")+", which every kubelet may set on its own node. A user with root access to any "+
+		"node can attract the Jobs, and read the Secrets that they use. Remedy: label the nodes with a key that begins with "+
+		corev1.LabelNamespaceNodeRestriction+"/, which kubelets may not set, and set it in "+keyNodeSelector)
 }

@@ -89,7 +89,7 @@ func (p *parser) invalid(key, value, format string, args ...any) {
 
 func (p *parser) pluginName(provisioner string) {
 	if name := p.get(keyPluginName); name != "" && name != provisioner && name != contract.OldPluginName {
-		p.invalid(keyPluginName, name, "this dispatcher serves %s (or, from older configs, %s)", provisioner, contract.OldPluginName)
+		p.invalid(keyPluginName, name, "this dispatcher supports %s (and %s in older configs)", provisioner, contract.OldPluginName)
 	}
 }
 
@@ -121,12 +121,12 @@ func (p *parser) verbs() {
 		}
 	}
 	if !p.cfg.Supports(contract.Provision) {
-		p.invalid(keyVerbs, p.get(keyVerbs), "must name provision")
+		p.invalid(keyVerbs, p.get(keyVerbs), "must include provision")
 	}
 	// An image that ignores its argument would provision again when asked to delete, and exit 0.
 	if p.src.Reclaim == string(corev1.PersistentVolumeReclaimDelete) && !p.cfg.Supports(contract.Delete) {
-		p.invalid(keyVerbs, p.get(keyVerbs), "the class %s has reclaimPolicy Delete: "+
-			"the image must serve the verb delete and say so here, or the class must have reclaimPolicy Retain", p.src.Class)
+		p.invalid(keyVerbs, p.get(keyVerbs), "the class %s has the reclaimPolicy Delete: "+
+			"the image must support the verb delete and list it here, or the class must have the reclaimPolicy Retain", p.src.Class)
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *parser) serviceAccount() {
 	}
 	if p.cfg.ServiceAccount == "" && p.cfg.Writer == ContainerWrites {
 		p.faults = append(p.faults, field.Required(path(keyServiceAccount),
-			"the ServiceAccount with which the container writes the PersistentVolume"))
+			"the ServiceAccount with which the container creates the PersistentVolume"))
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *parser) nodeSelector() {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
 		if !found {
-			p.invalid(keyNodeSelector, pair, "must be label=value, separated by commas")
+			p.invalid(keyNodeSelector, pair, "must have the form label=value, separated by commas")
 			continue
 		}
 		if _, twice := p.cfg.NodeSelector[key]; twice {
@@ -176,8 +176,8 @@ func (p *parser) runOn() {
 		p.faults = append(p.faults, field.NotSupported(path(keyRunOn), text, []RunOn{RunAnywhere, RunOnSelected}))
 	}
 	if p.cfg.RunOn == RunOnSelected && p.src.Binding != string(storagev1.VolumeBindingWaitForFirstConsumer) {
-		p.invalid(keyRunOn, string(RunOnSelected), "the class %s must have volumeBindingMode WaitForFirstConsumer, "+
-			"or no node is ever selected", p.src.Class)
+		p.invalid(keyRunOn, string(RunOnSelected), "the class %s must have the volumeBindingMode WaitForFirstConsumer, "+
+			"since otherwise no node is selected", p.src.Class)
 	}
 }
 
@@ -212,7 +212,7 @@ func (p *parser) limits() {
 	if text := p.get(keyTimeout); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second {
-			p.invalid(keyTimeout, text, "must be a duration of a second or more, such as 10m")
+			p.invalid(keyTimeout, text, "must be a duration of at least one second, such as 10m")
 		}
 		p.cfg.Timeout = d
 	}
@@ -225,9 +225,9 @@ func (p *parser) batchSize() {
 	p.cfg.BatchSize = p.number(keyBatchSize, 1, 1)
 	switch text := p.get(keyBatchSize); {
 	case p.cfg.BatchSize > contract.MaxBatch:
-		p.invalid(keyBatchSize, text, "must be at most %d: the results of more requests would not fit into a termination message", contract.MaxBatch)
+		p.invalid(keyBatchSize, text, "must be at most %d: a termination message has no room for more results", contract.MaxBatch)
 	case p.cfg.BatchSize > 1 && p.cfg.Writer == DispatcherWrites:
-		p.invalid(keyBatchSize, text, "must be 1 with %s: %s, since the termination message holds one volume's source", keyWritePV, DispatcherWrites)
+		p.invalid(keyBatchSize, text, "must be 1 with %s: %s, since the termination message contains one volume source", keyWritePV, DispatcherWrites)
 	}
 }
 

@@ -58,7 +58,7 @@ func (p *parser) decodeTemplate(text string) (template corev1.PodTemplateSpec, i
 	}
 	nulls := nullsIn(values, "")
 	for _, at := range nulls {
-		p.invalid(keyPodTemplate, at, "may not be null, which would take away what the dispatcher puts there: leave the field out")
+		p.invalid(keyPodTemplate, at, "may not be null, which would remove the dispatcher's own value: omit the field")
 	}
 	if len(nulls) > 0 {
 		return template, nil
@@ -96,7 +96,7 @@ func (p *parser) checkSpec(spec corev1.PodSpec) {
 		p.invalid(keyPodTemplate, spec.ServiceAccountName, "may not name a ServiceAccount: %s does", keyServiceAccount)
 	}
 	if spec.OS != nil && spec.OS.Name != corev1.Linux {
-		p.invalid(keyPodTemplate, string(spec.OS.Name), "may not set another os than linux: Pod Security asks less of its pods")
+		p.invalid(keyPodTemplate, string(spec.OS.Name), "may not set an os other than linux: Pod Security checks less on other systems")
 	}
 	if len(spec.EphemeralContainers) > 0 {
 		p.invalid(keyPodTemplate, spec.EphemeralContainers[0].Name, "may not set ephemeralContainers, which the API server refuses in a template")
@@ -118,7 +118,7 @@ func (p *parser) checkGracePeriods(spec corev1.PodSpec) {
 func (p *parser) checkGracePeriod(name string, grace *int64) {
 	limit := max(p.cfg.Timeout, 30*time.Second)
 	if grace != nil && *grace > int64(limit/time.Second) {
-		p.invalid(keyPodTemplate, strconv.FormatInt(*grace, 10), "%s may not be longer than %s and 30 s", name, keyTimeout)
+		p.invalid(keyPodTemplate, strconv.FormatInt(*grace, 10), "%s may not exceed %s plus 30 s", name, keyTimeout)
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *parser) checkLabels(template corev1.PodTemplateSpec) {
 	for _, label := range slices.Sorted(maps.Keys(template.Labels)) {
 		domain, _, _ := strings.Cut(label, "/")
 		if own := strings.TrimSuffix(contract.Domain, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
-			p.invalid(keyPodTemplate, label, "labels of %s are the dispatcher's", own)
+			p.invalid(keyPodTemplate, label, "labels of %s are reserved for the dispatcher", own)
 		}
 	}
 }
@@ -155,12 +155,12 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 		if c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 || c.TerminationMessagePath != "" ||
 			c.TerminationMessagePolicy != "" || len(c.Args) > 0 {
 			p.invalid(keyPodTemplate, c.Name, "may not set args, restartPolicy, restartPolicyRules, terminationMessagePath "+
-				"or terminationMessagePolicy of the container %s: its exit is the verdict", contract.Container)
+				"or terminationMessagePolicy of the container %s: its exit code is the verdict", contract.Container)
 		}
 		p.cfg.MemoryLimit = c.Resources.Limits[corev1.ResourceMemory]
 		for _, env := range c.Env {
 			if strings.HasPrefix(env.Name, contract.EnvPrefix) {
-				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are the dispatcher's", contract.EnvPrefix)
+				p.invalid(keyPodTemplate, env.Name, "variables that begin with %s are reserved for the dispatcher", contract.EnvPrefix)
 			}
 		}
 	}
@@ -169,9 +169,9 @@ func (p *parser) checkContainers(template corev1.PodTemplateSpec) {
 // checkMeta reports what a template's metadata and priority may not have.
 func (p *parser) checkMeta(template corev1.PodTemplateSpec) {
 	if len(template.Finalizers) > 0 {
-		p.invalid(keyPodTemplate, template.Finalizers[0], "may not set finalizers: nothing would ever remove them from the pods")
+		p.invalid(keyPodTemplate, template.Finalizers[0], "may not set finalizers: no controller would remove them from the pods")
 	}
 	if name := template.Spec.PriorityClassName; strings.HasPrefix(name, systemPriority) {
-		p.invalid(keyPodTemplate, name, "priorityClassName may not be of Kubernetes' own components: its pods would preempt others")
+		p.invalid(keyPodTemplate, name, "priorityClassName may not be a class of Kubernetes' own components: the pods would preempt others")
 	}
 }

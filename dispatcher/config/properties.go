@@ -16,14 +16,14 @@ func (p *parser) properties() {
 	p.cfg.Properties = map[string]string{}
 	taken := map[string]string{}
 	for _, name := range contract.APIProperties() {
-		taken[contract.EnvName(name)] = "the dispatcher's own property " + name
+		taken[contract.EnvName(name)] = "the reserved property " + name
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.src.Data)) {
 		if slices.Contains(Keys(), key) {
 			continue
 		}
 		if own := nearKey(key); own != "" {
-			p.invalid(key, key, "did you mean %s? a property may not be named so nearly like it", own)
+			p.invalid(key, key, "did you mean %s? a property must not have a name so similar to it", own)
 			continue
 		}
 		p.property(path(key), key, p.src.Data[key], taken, "the key "+key)
@@ -33,8 +33,8 @@ func (p *parser) properties() {
 		p.property(params.Key(key), key, p.src.Parameters[key], taken, "the class's parameter "+key)
 	}
 	if _, found := p.src.Data[propServiceToken]; found {
-		p.cfg.Warnings = append(p.cfg.Warnings, "service-token stands in the ConfigMap in plain text: "+
-			"keep it in a Secret and name that with env-from-secret")
+		p.cfg.Warnings = append(p.cfg.Warnings, "service-token is in the ConfigMap in plain text: "+
+			"keep it in a Secret, and name the Secret in env-from-secret")
 	}
 }
 

@@ -75,11 +75,11 @@ func TestAPIPropertiesAreReserved(t *testing.T) {
 	for _, name := range contract.APIProperties() {
 		t.Run(name, func(t *testing.T) {
 			mustFault(t, faultsOf(source(param(name, "x"))), map[string][]string{
-				"storageClass.parameters[" + name + "]": {contract.EnvName(name), "the dispatcher's own property " + name},
+				"storageClass.parameters[" + name + "]": {contract.EnvName(name), "the reserved property " + name},
 			})
 			spelt := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 			mustFault(t, faultsOf(source(param(spelt, "x"))), map[string][]string{
-				"storageClass.parameters[" + spelt + "]": {"the dispatcher's own property " + name},
+				"storageClass.parameters[" + spelt + "]": {"the reserved property " + name},
 			})
 			if faults := faultsOf(source(set(name, "x"))); len(faults) != 1 || faults[0].Field != "data["+name+"]" {
 				t.Errorf("in the ConfigMap: %v, want one fault at data[%s]", faults, name)

@@ -38,7 +38,7 @@ func (p *parser) requestKeys() {
 func requestKeyFault(name string) string {
 	// As for an object's annotations, a name may have upper case letters, also before the slash.
 	if faults := validation.IsQualifiedName(strings.ToLower(name)); len(faults) > 0 {
-		return "must be the names of labels or annotations, separated by commas: " + strings.Join(faults, "; ")
+		return "must be names of labels or annotations, separated by commas: " + strings.Join(faults, "; ")
 	}
 	domain, _, prefixed := strings.Cut(name, "/")
 	own := strings.TrimSuffix(contract.Domain, "/")

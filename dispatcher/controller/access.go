@@ -37,7 +37,7 @@ func (c *Controller) checkAccess(ctx context.Context) {
 	for _, ns := range c.opts.Namespaces[1:] {
 		missing, err := c.opts.MissingIn(ctx, ns)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to check what the dispatcher may do in a config namespace", "namespace", ns)
+			klog.FromContext(ctx).Error(err, "Failed to check the dispatcher's permissions in a config namespace", "namespace", ns)
 			continue
 		}
 		c.noteAccess(ctx, ns, missing)
@@ -49,11 +49,11 @@ func (c *Controller) checkAccess(ctx context.Context) {
 func (c *Controller) noteAccess(ctx context.Context, ns, missing string) {
 	switch changed := c.caches.SetMissing(ns, missing); {
 	case missing != "" && changed:
-		klog.FromContext(ctx).Error(nil, "The classes of a config namespace are not served: permissions are missing", "namespace", ns, "missing", missing)
+		klog.FromContext(ctx).Error(nil, "Stopped serving the classes of a config namespace: permissions are missing", "namespace", ns, "missing", missing)
 		c.unserved[ns] = true
 		c.enqueueClasses()
 	case missing == "" && c.unserved[ns] && c.caches.WhyUnserved(ns) == "":
-		klog.FromContext(ctx).Info("The classes of a config namespace are served again", "namespace", ns)
+		klog.FromContext(ctx).Info("Serving the classes of a config namespace again", "namespace", ns)
 		delete(c.unserved, ns)
 		c.enqueueClasses()
 	}

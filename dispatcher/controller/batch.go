@@ -87,7 +87,7 @@ func (c *Controller) joinWaiters(ctx context.Context, first act.Member) []act.Me
 			return err
 		})
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to launch a claim together with another", "uid", uid)
+			klog.FromContext(ctx).Error(err, "Failed to add a claim to a batch", "uid", uid)
 		}
 		if err != nil || !ready {
 			c.slots.Dismiss(uid)

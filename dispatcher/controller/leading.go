@@ -25,7 +25,7 @@ func (c *Controller) noteNamespaces(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		klog.FromContext(ctx).Error(err, "Failed to note the config namespaces; trying again")
+		klog.FromContext(ctx).Error(err, "Failed to record the config namespaces; trying again")
 		c.pause(ctx, noteNamespacesAgain)
 	}
 }
@@ -40,7 +40,7 @@ func (c *Controller) noteDropped(ctx context.Context) error {
 		return nil
 	}
 	if len(dropped) > 0 {
-		klog.FromContext(ctx).Error(nil, "Config namespaces that were served before are not in --config-namespaces", "namespaces", dropped)
+		klog.FromContext(ctx).Error(nil, "Config namespaces that were served before are missing from --config-namespaces", "namespaces", dropped)
 		c.actor.ReportDropped(lease, strings.Join(dropped, ", "))
 	}
 	c.enqueueClasses()

@@ -161,7 +161,7 @@ func TestARequestWithoutAResultLineIsRetriedAlone(t *testing.T) {
 				w.T.Errorf("%s shows %v", name, a)
 			}
 		}
-		w.MustEmit(aboutClaim("good-3"), "ProvisioningFailed", 1, "the batch says nothing of this request", "next attempt in 1s")
+		w.MustEmit(aboutClaim("good-3"), "ProvisioningFailed", 1, "the batch has no result of this request", "next attempt in 1s")
 		w.MustEmit(aboutClaim("good-1"), "ProvisioningFailed", 0)
 		w.MustEmitSome(aboutClaim("bad"), "Stalled")
 		w.MustEmit("Job/"+w.CreatedJobs("")[1].Name, "ContainerOutput", 1, "whose is this?")

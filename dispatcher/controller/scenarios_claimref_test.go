@@ -32,7 +32,7 @@ func TestAPVWithTheClaimsUIDAndAnotherNameIsReportedAndKept(t *testing.T) {
 					claim := w.CreateClaim("data")
 					w.Advance(time.Hour)
 					w.MustRun("provision")
-					w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "is for another claim by its claimRef")
+					w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has a claimRef to another claim")
 					if got := w.Claim("data").Annotations[contract.AnnResult]; got == "succeeded" || len(w.Events.About("PersistentVolumeClaim/data", "ProvisioningSucceeded")) > 0 {
 						w.T.Errorf("it counts as a success: %q", got)
 					}

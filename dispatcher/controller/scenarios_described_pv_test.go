@@ -31,7 +31,7 @@ func described(w *world, last int64) string {
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
-	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its record was released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 	w.Until("its result is shown", 3*time.Hour, func() bool { return w.Claim("data").Annotations[contract.AnnResult] != "" })
 	w.MustShow(map[string]string{"result": "succeeded", "attempts": "1"})
 	fakecluster.Delete(w, fakecluster.User, claim)

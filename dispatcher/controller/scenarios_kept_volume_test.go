@@ -99,7 +99,7 @@ func TestAVolumeIsKeptWhoseUnprovenPVWasRetainedAndDeleted(t *testing.T) {
 			w.T.Errorf("the volume was deleted")
 		}
 		w.MustRun("provision")
-		w.mustTell(w.jobName(0), "LeftBehind", "has the policy Retain")
+		w.mustTell(w.jobName(0), "LeftBehind", "reclaim policy of its PersistentVolume is Retain")
 	})
 }
 

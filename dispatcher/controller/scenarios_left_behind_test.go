@@ -41,7 +41,7 @@ func TestWhatIsLeftIsReportedAlsoWhereEventsAreDropped(t *testing.T) {
 		claim := w.CreateClaim("data")
 		w.Until("the first run ended", time.Minute, func() bool { return len(w.Runs) == 1 })
 		fakecluster.Delete(w, fakecluster.User, claim)
-		w.Until("its record is released", 5*time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", 5*time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 		w.Advance(24 * time.Hour)
 		if w.Storage[string(claim.UID)] && len(w.Events.About("", "LeftBehind")) == 0 {
 			w.T.Error("the volume stays in the storage, no record is held, and no event says so")

@@ -91,7 +91,7 @@ func TestAClaimWhoseJobIsDeletedWithoutItsPodIsServed(t *testing.T) {
 				w.leavePod()
 				w.Start()
 				w.Until("the claim is bound", time.Hour, w.IsBound("data"))
-				w.Until("its record is released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+				w.Until("its record was released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 				w.MustRun(test.ran...)
 			})
 		})
@@ -135,7 +135,7 @@ func TestAGatedPodThatItsJobHasLeftGoesByTheRemedyOfItsEvent(t *testing.T) {
 				}
 				fakecluster.Delete(w, fakecluster.Admin, left)
 				w.Until("the claim is bound", time.Hour, w.IsBound("data"))
-				w.Until("its record is released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+				w.Until("its record was released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 				w.MustRun("provision")
 			})
 		})

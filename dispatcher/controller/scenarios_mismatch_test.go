@@ -41,15 +41,15 @@ func TestAPVThatDoesNotFitItsClaimIsReplaced(t *testing.T) {
 		spoil func(*corev1.PersistentVolume)
 		word  string
 	}{
-		"too small":      {tooSmall, "has 1Mi, and 1Gi was asked for"},
+		"too small":      {tooSmall, "has the capacity 1Mi, and the claim requests 1Gi"},
 		"a block device": {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, "volumeMode Block"},
 		"read only": {func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		}, "access mode ReadWriteOnce"},
-		"no finalizer":   {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Finalizers = nil }, "has 1Mi"},
-		"for a gone one": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "gone" }, "is for another claim"},
-		"no size at all": {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Spec.Capacity = nil }, "has 0"},
-		"no revision":    {func(pv *corev1.PersistentVolume) { tooSmall(pv); delete(pv.Annotations, contract.AnnRevision) }, "has 1Mi"},
+		"no finalizer":   {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Finalizers = nil }, "has the capacity 1Mi"},
+		"for a gone one": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "gone" }, "has a claimRef to another claim"},
+		"no size at all": {func(pv *corev1.PersistentVolume) { tooSmall(pv); pv.Spec.Capacity = nil }, "has the capacity 0"},
+		"no revision":    {func(pv *corev1.PersistentVolume) { tooSmall(pv); delete(pv.Annotations, contract.AnnRevision) }, "has the capacity 1Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -168,7 +168,7 @@ func TestAPVThatIsFixedAtTheLastMomentIsKept(t *testing.T) {
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 		w.Advance(time.Hour)
 		if pv := w.PVOf(claim); pv == nil || pv.DeletionTimestamp != nil || !tried {
 			w.T.Error("the PV was deleted, or nobody tried")
@@ -231,7 +231,7 @@ func TestARetainedPVThatDoesNotFitIsKeptAndReported(t *testing.T) {
 		claim := w.CreateClaim("data")
 		w.Advance(time.Hour)
 		w.MustRun("provision")
-		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has 1Mi", "Retain")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has the capacity 1Mi", "Retain")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimDelete)
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		w.MustRun("provision", "delete", "provision")
@@ -249,7 +249,7 @@ func TestAPVThatIsBoundToAnotherClaimIsLeftToIt(t *testing.T) {
 		w.Until("the other is bound", time.Minute, w.IsBound("other"))
 		w.Advance(time.Hour)
 		w.MustRun("provision")
-		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "for another claim by its claimRef, app/other")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has a claimRef to another claim, app/other")
 		if !w.Storage[string(claim.UID)] {
 			w.T.Fatal("the other claim's volume has gone")
 		}
@@ -292,7 +292,7 @@ func TestNeverBoundIsNotAPVWithoutAClaimRef(t *testing.T) {
 		claim := w.CreateClaim("data")
 		w.mustKeepVolume(claim)
 		w.MustRun("provision")
-		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has no claimRef", "With the policy Retain it can be deleted")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has no claimRef", "To keep the data, set the reclaim policy to Retain")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
@@ -318,7 +318,7 @@ func TestNeverBoundIsNotAPVWhoseClaimNoLongerExists(t *testing.T) {
 				w.BinderDown = false
 				w.mustKeepVolume(claim)
 				pv := "PersistentVolume/" + w.PVOf(claim).Name
-				w.MustContain(pv, "VolumeInDoubt", []string{"With the policy Retain it can be deleted"})
+				w.MustContain(pv, "VolumeInDoubt", []string{"To keep the data, set the reclaim policy to Retain"})
 				if len(w.Events.About(pv, "VolumeInDoubt")) == 0 {
 					w.T.Error("nothing says why the volume is kept")
 				}

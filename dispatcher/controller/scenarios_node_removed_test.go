@@ -132,7 +132,7 @@ func TestADeleteRunsOnAnyNodeWhenItsOwnNoLongerExists(t *testing.T) {
 			w.T.Errorf("the delete demands %v", required(job))
 		}
 		first := w.Events.About(pv, "Deleting")[0].Note
-		if !strings.Contains(first, "on any node: the volume's node three does not exist any more, and its config says node-gone: any-node") {
+		if !strings.Contains(first, "on any node: the volume's node three no longer exists, and the config has node-gone: any-node") {
 			w.T.Errorf("the event says %q", first)
 		}
 	})
@@ -154,7 +154,7 @@ func TestAVolumeIsForgottenWithItsNode(t *testing.T) {
 				if !w.Storage[string(claim.UID)] {
 					w.T.Error("the volume has gone, too")
 				}
-				w.MustEmit("PersistentVolume/"+pv.Name, "LeftBehind", 1, "three", "stays in the storage", "node-gone: forget")
+				w.MustEmit("PersistentVolume/"+pv.Name, "LeftBehind", 1, "three", "remains in the storage", "node-gone: forget")
 			})
 		})
 	}

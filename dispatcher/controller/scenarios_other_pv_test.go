@@ -44,7 +44,7 @@ func TestAClaimThatIsBoundToAnotherPVLeavesNothingUnseen(t *testing.T) {
 		},
 		corev1.PersistentVolumeReclaimRetain: func(w *world, pv string) {
 			w.Advance(time.Minute)
-			w.MustEmitSome(onData, "VolumeInDoubt", "has bound the claim to another", "Retain")
+			w.MustEmitSome(onData, "VolumeInDoubt", "has bound the claim to another PersistentVolume", "Retain")
 			w.MustRun("provision")
 			if fakecluster.Get[*corev1.PersistentVolume](w, "", pv) == nil {
 				w.T.Error("a retained PV was deleted")

@@ -19,7 +19,7 @@ func TestAClaimIsBoundByOneJob(t *testing.T) {
 		w.Start()
 		claim := w.CreateClaim("data")
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 		if n := len(w.CreatedJobs("")); n != 1 {
 			w.T.Errorf("%d Jobs, want 1", n)
 		}
@@ -67,7 +67,7 @@ func TestExitZeroWithoutAPVIsAFailure(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data")
 		w.Until("the first run is told", time.Minute, func() bool { return len(w.Events.About("", "ProvisioningFailed")) > 0 })
-		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "exit code 0, but it wrote no PersistentVolume pvc-")
+		w.MustEmit("PersistentVolumeClaim/data", "ProvisioningFailed", 1, "exit code 0, but it did not create the PersistentVolume pvc-")
 		w.Until("it shows", time.Second, func() bool { return w.Claim("data").Annotations[contract.AnnResult] == "failed" })
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
 		if n := len(w.CreatedJobs("")); n != 2 {

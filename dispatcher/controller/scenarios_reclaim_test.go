@@ -18,7 +18,7 @@ func (w *world) provisioned(name string) *corev1.PersistentVolumeClaim {
 	w.T.Helper()
 	w.CreateClaim(name)
 	w.Until(name+" is bound", time.Minute, w.IsBound(name))
-	w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its record was released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 	return w.Claim(name)
 }
 

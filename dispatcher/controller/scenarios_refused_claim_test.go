@@ -42,7 +42,7 @@ func TestRecordBeforeStorageIsReleasedAlthoughItsClaimCannotBeWritten(t *testing
 				w.Start()
 				claim := w.CreateClaim("data")
 				w.Until("it is retried and bound", 10*time.Second, w.IsBound("data"))
-				w.Until("its record is released", 5*time.Second, func() bool { return len(w.HeldRecords()) == 0 })
+				w.Until("its record was released", 5*time.Second, func() bool { return len(w.HeldRecords()) == 0 })
 				w.MustRun("provision", "provision", "provision")
 				w.MustShow(map[string]string{contract.AnnResult[len(contract.Domain):]: ""})
 				w.MustEmitSome(w.jobName(0), "ResultNotShown", "app/data", contract.Domain)

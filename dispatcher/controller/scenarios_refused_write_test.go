@@ -175,7 +175,7 @@ func TestRetriesGoOnWhereAWebhookStripsTheClaimsAnnotations(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data")
 		w.Until("it is retried and bound", 10*time.Second, w.IsBound("data"))
-		w.Until("its record is released", 5*time.Second, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", 5*time.Second, func() bool { return len(w.HeldRecords()) == 0 })
 		w.mustTell(w.jobName(0), "ResultNotShown", "app/data", contract.AnnResult)
 		w.mustTell("PersistentVolumeClaim/data", "ResultNotShown", "app/data", contract.AnnResult)
 	})

@@ -79,7 +79,7 @@ func TestAClaimGoesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 				if w.returns()[0].At.Before(w.Runs[1].At) {
 					w.T.Error("the claim was given back before its first node was cleaned")
 				}
-				w.MustEmit(onData, "ProvisioningFailed", 1, "NoCapacity", "sooner on another node")
+				w.MustEmit(onData, "ProvisioningFailed", 1, "NoCapacity", "or sooner if the scheduler selects another node")
 				w.MustEmit(onData, "Rescheduling", 1, "node-1", "NoCapacity", w.CreatedJobs("")[0].Name)
 				w.MustShow(map[string]string{"result": "succeeded", "attempts": "2"})
 			})

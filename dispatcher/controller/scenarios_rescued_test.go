@@ -206,7 +206,7 @@ func TestAVolumeWhosePVWasRemovedByHandIsReportedAsLeftBehind(t *testing.T) {
 		pv := w.PVOf(claim)
 		fakecluster.Delete(w, fakecluster.Admin, pv)
 		fakecluster.RemoveFinalizer(w, fakecluster.Admin, pv, contract.FinalizerStorage)
-		w.Until("its record is released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 		w.MustEmit("Job/"+name, "LeftBehind", 1, "app/data", "PersistentVolume was removed")
 		if !w.Storage[string(claim.UID)] {
 			w.T.Error("the volume was deleted after all")

@@ -28,7 +28,7 @@ func bornAndDeleted(w *world, last int64) string {
 	w.StartMortal(last)
 	claim := w.CreateClaim("data")
 	w.Until("the claim is bound", 3*time.Hour, w.IsBound("data"))
-	w.Until("its record is released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
+	w.Until("its record was released", 3*time.Hour, func() bool { return len(w.HeldRecords()) == 0 })
 	if !w.Storage[string(claim.UID)] || !w.heldByUs(claim) {
 		w.T.Error("the volume is not there, or not held")
 	}

@@ -42,10 +42,10 @@ func TestAClaimThatComesBackToAFullNodeReachesAnotherWithoutARun(t *testing.T) {
 		if n := len(w.returns()); n != 4 {
 			w.T.Errorf("the node was taken off %d times", n)
 		}
-		w.MustEmit(onData, "Rescheduling", 4, "node-1", "NoCapacity", "the scheduler is to choose a node again")
+		w.MustEmit(onData, "Rescheduling", 4, "node-1", "NoCapacity", "the scheduler selects a node again")
 		var again int
 		for _, e := range w.Events.About(onData, "Rescheduling") {
-			if strings.Contains(e.Note, "the node node-2 may have room, so no run is started here") {
+			if strings.Contains(e.Note, "the node node-2 may have room, so no Job is created") {
 				again++
 			}
 		}

@@ -50,7 +50,7 @@ func TestAPVThatTheCacheDoesNotShowYetIsASuccess(t *testing.T) {
 		w.Until("the run is told", time.Minute, func() bool { return len(w.Events.About(onData, "")) > 0 })
 		w.MustEmit(onData, "ProvisioningSucceeded", 1)
 		w.Server.DelayWatches("persistentvolumes", false)
-		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+		w.Until("its record was released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
 		w.MustShow(map[string]string{"result": "succeeded"})
 	})
 }

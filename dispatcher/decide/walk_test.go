@@ -197,7 +197,7 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 	unfinished.Unfinished = true
 	out := []Run{unfinished}
 	for _, stuck := range []runs.Stuck{
-		{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true},
+		{Reason: "Unschedulable", Note: "no node fits its pod", Unstarted: true},
 		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, GiveUp: true},
 		{Reason: "WaitingForNode", Note: "its node does not answer", NodeLost: true},
 		{Reason: "WaitingForNode", Note: "its pod was deleted by force", NodeLost: true, GiveUp: true},

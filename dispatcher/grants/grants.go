@@ -74,7 +74,7 @@ type grantTo struct {
 func (g *Grants) Allows(ctx context.Context, source types.NamespacedName, to string) (bool, error) {
 	grants, err := g.of(ctx, source.Namespace)
 	if err != nil {
-		return false, fmt.Errorf("look for ReferenceGrants in %s: %w", source.Namespace, err)
+		return false, fmt.Errorf("list the ReferenceGrants in %s: %w", source.Namespace, err)
 	}
 	return slices.ContainsFunc(grants, func(one grant) bool { return one.allows(source.Name, to) }), nil
 }

@@ -35,7 +35,7 @@ func (a Allowances) Add(text string) error {
 	namespace, rest, found := strings.Cut(text, "/")
 	kind, value, ok := strings.Cut(rest, "=")
 	if !found || !ok || namespace == "" || value == "" {
-		return fmt.Errorf("--allow %q: must be NAMESPACE/KIND=VALUE", text)
+		return fmt.Errorf("--allow %q: must have the form NAMESPACE/KIND=VALUE", text)
 	}
 	one := a[namespace]
 	if err := one.add(kind, value); err != nil {
@@ -62,11 +62,11 @@ func (a *Allowance) add(kind, value string) error {
 		a.Capabilities = append(a.Capabilities, corev1.Capability(value))
 	case "host-network":
 		if value != "true" {
-			return errors.New("can only be true; leave it out where it is not")
+			return errors.New("can only be true; omit it otherwise")
 		}
 		a.HostNetwork = true
 	default:
-		return errors.New("the kinds are host-path, run-as-user, capability and host-network")
+		return errors.New("the kind must be host-path, run-as-user, capability or host-network")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 	}
 	var faults field.ErrorList
 	for _, part := range changedParts(pod.Spec, fixed.Spec) {
-		faults = append(faults, field.Forbidden(at, part+" is the dispatcher's: take another name or path"))
+		faults = append(faults, field.Forbidden(at, part+" is reserved for the dispatcher: use another name or path"))
 	}
 	faults = append(faults, allowed[cfg.Source.Namespace].deeperPaths(at, pod.Spec)...)
 	allowed[cfg.Source.Namespace].strip(&pod.Spec)
@@ -95,7 +95,7 @@ func Check(cfg config.Config, allowed Allowances) field.ErrorList {
 		api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec))
 	if !result.Allowed {
 		faults = append(faults, field.Forbidden(at, fmt.Sprintf(
-			"%s: the dispatcher's flag --allow=%s/... does not name it", result.ForbiddenDetail(), cfg.Source.Namespace)))
+			"%s: the dispatcher's flag --allow=%s/... does not allow it", result.ForbiddenDetail(), cfg.Source.Namespace)))
 	}
 	return faults
 }
@@ -151,8 +151,8 @@ func (a Allowance) deeperPaths(at *field.Path, spec corev1.PodSpec) (faults fiel
 		}
 		for _, dir := range a.HostPaths {
 			if strings.HasPrefix(v.HostPath.Path, dir+"/") {
-				faults = append(faults, field.Forbidden(at, fmt.Sprintf("the hostPath %s of the volume %s lies below %s, which --allow names, and the kubelet "+
-					"follows symbolic links: mount %s, and what is below it by subPath or subPathExpr", v.HostPath.Path, v.Name, dir, dir)))
+				faults = append(faults, field.Forbidden(at, fmt.Sprintf("the hostPath %s of the volume %s is below %s, which --allow names, and the kubelet "+
+					"follows symbolic links. Remedy: mount %s, and use subPath or subPathExpr for a directory below it", v.HostPath.Path, v.Name, dir, dir)))
 			}
 		}
 	}

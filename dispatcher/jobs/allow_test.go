@@ -90,7 +90,7 @@ func TestTemplateMayNotChangeThePartsOfTheContract(t *testing.T) {
 			if test.part == "" && len(faults) == 0 {
 				return
 			}
-			if len(faults) != 1 || test.part == "" || !strings.Contains(faults[0].Error(), test.part+" is the dispatcher's") {
+			if len(faults) != 1 || test.part == "" || !strings.Contains(faults[0].Error(), test.part+" is reserved for the dispatcher") {
 				t.Errorf("faults %v, want one of %q", faults, test.part)
 			}
 		})
@@ -194,7 +194,7 @@ spec:
 func TestAHostPathBelowAnAllowedOneIsRefusedWithTheRemedy(t *testing.T) {
 	cfg := fixture.Config(t, "Delete", map[string]string{"pod-template": hostPath("/srv/flex/gold")})
 	faults := jobs.Check(cfg, allow(t, "flex-provisioner/host-path=/srv/flex")).ToAggregate()
-	for _, words := range []string{"data[pod-template]", "the hostPath /srv/flex/gold of the volume d lies below /srv/flex", "symbolic links", "mount /srv/flex", "subPathExpr"} {
+	for _, words := range []string{"data[pod-template]", "the hostPath /srv/flex/gold of the volume d is below /srv/flex", "symbolic links", "mount /srv/flex", "subPathExpr"} {
 		if faults == nil || !strings.Contains(faults.Error(), words) {
 			t.Errorf("%q is not in: %v", words, faults)
 		}
@@ -231,9 +231,9 @@ func TestFlagAllowIsParsedStrictly(t *testing.T) {
 		"ns/host-path=/srv/":            "clean",
 		"ns/host-path=/srv/../etc":      "clean",
 		"ns/run-as-user=root":           "numeric",
-		"ns/host-pid=true":              "the kinds are",
-		"ns/Host-Path=/srv":             "the kinds are",
-		"ns/service-account=dispatcher": "the kinds are",
+		"ns/host-pid=true":              "the kind must be",
+		"ns/Host-Path=/srv":             "the kind must be",
+		"ns/service-account=dispatcher": "the kind must be",
 	} {
 		a := jobs.Allowances{}
 		err := a.Add(text)

@@ -48,13 +48,13 @@ func (o Outcome) whyNotStarted() string {
 func (o Outcome) String() string {
 	switch {
 	case o.Verdict == contract.Unknown:
-		return "it left no pod to read"
+		return "its pod no longer exists"
 	case o.Verdict == contract.Disrupted:
-		return "its pod was taken away"
+		return "its pod was disrupted"
 	case o.Verdict == contract.NotStarted:
 		return o.whyNotStarted()
 	case o.Verdict == contract.Unlisted:
-		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch says nothing of this request"
+		return strings.TrimPrefix(o.Reason+", ", ", ") + "the batch has no result of this request"
 	case o.Reason != "" && o.ExitCode != nil:
 		return fmt.Sprintf("%s, exit code %d", o.Reason, *o.ExitCode)
 	case o.ExitCode != nil:

@@ -17,7 +17,7 @@ import (
 type strippedError struct{ missing []string }
 
 func (e *strippedError) Error() string {
-	return "the API server accepted it, but the object does not show " + strings.Join(e.missing, ", ") + ": a mutating webhook or policy changes what is written"
+	return "the API server accepted the write, but a mutating webhook or policy changed it. Missing: " + strings.Join(e.missing, ", ")
 }
 
 // IsStripped reports whether a write was accepted and changed on its way, so that the object does not show it.
@@ -56,7 +56,7 @@ func missingAfter(old, answer metav1.Object, patch []byte) ([]string, error) {
 		if value != nil {
 			set[key] = *value
 		} else if _, found := answer.GetAnnotations()[key]; found {
-			removed = append(removed, "that the annotation "+key+" was removed")
+			removed = append(removed, "the removal of the annotation "+key)
 		}
 	}
 	slices.Sort(removed)
@@ -97,7 +97,7 @@ func MissingFinalizers(old, want, got []string) []string {
 	}
 	for _, f := range old {
 		if !slices.Contains(want, f) && slices.Contains(got, f) {
-			out = append(out, "that the finalizer "+f+" was removed")
+			out = append(out, "the removal of the finalizer "+f)
 		}
 	}
 	return out

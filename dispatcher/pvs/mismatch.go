@@ -29,17 +29,17 @@ func Mismatch(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	}
 	add(pv.DeletionTimestamp != nil, "is being deleted")
 	ref := pv.Spec.ClaimRef
-	add(ref == nil, "has no claimRef, so any claim could take it")
-	add(ref != nil && !storagehelpers.IsVolumeBoundToClaim(pv, claim), "is for another claim by its claimRef, %s", nameOf(ref))
+	add(ref == nil, "has no claimRef, so Kubernetes may bind any claim to it")
+	add(ref != nil && !storagehelpers.IsVolumeBoundToClaim(pv, claim), "has a claimRef to another claim, %s", nameOf(ref))
 	has, asked := pv.Spec.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()
-	add(has.Cmp(*asked) < 0, "has %s, and %s was asked for", has, asked)
-	add(storagehelpers.CheckVolumeModeMismatches(&claim.Spec, &pv.Spec), "has the volumeMode %s, and %s was asked for",
+	add(has.Cmp(*asked) < 0, "has the capacity %s, and the claim requests %s", has, asked)
+	add(storagehelpers.CheckVolumeModeMismatches(&claim.Spec, &pv.Spec), "has the volumeMode %s, and the claim requests %s",
 		ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem), ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
 	for _, mode := range claim.Spec.AccessModes {
 		add(!slices.Contains(pv.Spec.AccessModes, mode), "lacks the access mode %s", mode)
 	}
 	is, want := ptr.Deref(pv.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")
-	add(is != want, "has the volumeAttributesClassName %q, and %q was asked for", is, want)
+	add(is != want, "has the volumeAttributesClassName %q, and the claim requests %q", is, want)
 	if len(wrong) == 0 {
 		return ""
 	}
@@ -52,8 +52,8 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 	if pv.Spec.StorageClassName == asked {
 		return ""
 	}
-	return fmt.Sprintf("the PersistentVolume %s is of the class %q, and %q was asked for: Kubernetes binds it all the same, "+
-		"but whatever goes by its class will not find it", pv.Name, pv.Spec.StorageClassName, asked)
+	return fmt.Sprintf("the PersistentVolume %s has the class %q, and the claim requests %q. Kubernetes binds the claim to it, "+
+		"but selectors and quotas by class do not match it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
 // OtherRevision returns that a PV names none of the config revisions under which its claim was served, and what to do about it, or nothing. A PV that names none at
@@ -63,9 +63,9 @@ func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	if named == "" || slices.Contains(served, named) {
 		return ""
 	}
-	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, and its claim was served under %s. If its volume is the claim's, name "+
-		"the revision that made it, such as by kubectl annotate --overwrite pv %s %s=%s. If not, the PersistentVolume "+
-		"may be forged, with a stolen token of a provisioner",
+	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, but its claim was provisioned under %s. Remedy: if the volume belongs to the claim, name "+
+		"the revision that created it, such as by kubectl annotate --overwrite pv %s %s=%s. If not, the PersistentVolume "+
+		"may be forged with a stolen token of a provisioner",
 		pv.Name, named, strings.Join(served, " and "), pv.Name, contract.AnnRevision, served[len(served)-1])
 }
 
@@ -85,9 +85,9 @@ func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 func Unclaimed(pv *corev1.PersistentVolume) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil:
-		return fmt.Sprintf("the PersistentVolume %s has no claimRef: any claim could take it", pv.Name)
+		return fmt.Sprintf("the PersistentVolume %s has no claimRef, and Kubernetes may bind any claim to it", pv.Name)
 	case ref.UID == "":
-		return fmt.Sprintf("the PersistentVolume %s is for any claim %s, by its claimRef without a UID", pv.Name, nameOf(ref))
+		return fmt.Sprintf("the claimRef of the PersistentVolume %s has no UID, and matches any claim %s", pv.Name, nameOf(ref))
 	default:
 		return ""
 	}
@@ -103,9 +103,9 @@ func Rival(pv, own *corev1.PersistentVolume, uid string, since time.Time) string
 	case pv.Name == contract.PVName(uid):
 		return ""
 	case pv.Annotations[contract.AnnClaimUID] == uid, names && !since.IsZero() && !pv.CreationTimestamp.Time.Before(since.Add(-time.Minute)):
-		return fmt.Sprintf("the PersistentVolume %s was written for the claim under a wrong name, %s would be right", pv.Name, contract.PVName(uid))
+		return fmt.Sprintf("the PersistentVolume %s was created for the claim under a wrong name; the right name is %s", pv.Name, contract.PVName(uid))
 	case own != nil && hasSameSource(pv, own) && !isLeaving(pv):
-		return fmt.Sprintf("the PersistentVolume %s has the volume source of the claim's own, %s", pv.Name, own.Name)
+		return fmt.Sprintf("the PersistentVolume %s has the same volume source as the claim's own, %s", pv.Name, own.Name)
 	default:
 		return ""
 	}

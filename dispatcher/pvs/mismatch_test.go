@@ -34,9 +34,9 @@ func TestMismatchNamesEverythingThatPreventsTheBinding(t *testing.T) {
 		}, nil},
 		"no mode at all":           {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = nil }, nil},
 		"a claimRef without a UID": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, nil},
-		"smaller":                  {size("1023Mi"), []string{"has 1023Mi, and 1Gi was asked for"}},
-		"no size":                  {func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = nil }, []string{"has 0"}},
-		"another volumeMode":       {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, []string{"volumeMode Block", "Filesystem was"}},
+		"smaller":                  {size("1023Mi"), []string{"has the capacity 1023Mi, and the claim requests 1Gi"}},
+		"no size":                  {func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = nil }, []string{"has the capacity 0"}},
+		"another volumeMode":       {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, []string{"volumeMode Block", "requests Filesystem"}},
 		"without the access mode": {func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
 		}, []string{"lacks the access mode ReadWriteOnce"}},
@@ -45,10 +45,10 @@ func TestMismatchNamesEverythingThatPreventsTheBinding(t *testing.T) {
 		"another claim's name":       {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, []string{"another claim", "/other"}},
 		"its UID, another's name":    {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Name = "other" }, []string{"another claim", "/other with the UID " + fixture.UID}},
 		"another namespace":          {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.Namespace = "other" }, []string{"another claim", "other/"}},
-		"other volume attributes":    {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") }, []string{`"fast"`, `"" was`}},
+		"other volume attributes":    {func(pv *corev1.PersistentVolume) { pv.Spec.VolumeAttributesClassName = new("fast") }, []string{`"fast"`, `requests ""`}},
 		"deleted":                    {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = new(metav1.Now()) }, []string{"being deleted"}},
-		"two faults are told both":   {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.AccessModes = nil }, []string{"has 1Mi", "lacks the access mode"}},
-		"neither fault hides a PV's": {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.ClaimRef = nil }, []string{"has 1Mi", "no claimRef"}},
+		"two faults are told both":   {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.AccessModes = nil }, []string{"has the capacity 1Mi", "lacks the access mode"}},
+		"neither fault hides a PV's": {func(pv *corev1.PersistentVolume) { size("1Mi")(pv); pv.Spec.ClaimRef = nil }, []string{"has the capacity 1Mi", "no claimRef"}},
 	} {
 		pv := fixture.PV(t)
 		test.change(pv)
@@ -79,7 +79,7 @@ func TestPVIsNeverBoundOnlyIfNoClaimCanHaveBeen(t *testing.T) {
 			pv.Spec.ClaimRef = nil
 			pv.Annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
 		}, false},
-		"for another claim":             {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, false},
+		"claimRef to another claim":     {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, false},
 		"handed to whoever has a name":  {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "", "other" }, false},
 		"handed to the claim by a name": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }, true},
 	} {

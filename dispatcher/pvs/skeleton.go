@@ -56,7 +56,7 @@ func Unproven(pv *corev1.PersistentVolume, uid string) string {
 	case pv.Annotations[contract.AnnClaimUID] != uid:
 		return fmt.Sprintf("the PersistentVolume %s lacks the annotation %s: %s", pv.Name, contract.AnnClaimUID, uid)
 	case ref == nil:
-		return fmt.Sprintf("the PersistentVolume %s has no claimRef: any claim could take it", pv.Name)
+		return fmt.Sprintf("the PersistentVolume %s has no claimRef, and Kubernetes may bind any claim to it", pv.Name)
 	default:
 		return ""
 	}

@@ -49,7 +49,7 @@ func TestProofNeedsTheUIDAndAClaimRef(t *testing.T) {
 		"bound to another by now": {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" }, ""},
 		"no UID":                  {func(pv *corev1.PersistentVolume) { delete(pv.Annotations, contract.AnnClaimUID) }, contract.AnnClaimUID},
 		"another's UID":           {func(pv *corev1.PersistentVolume) { pv.Annotations[contract.AnnClaimUID] = "x" }, contract.AnnClaimUID},
-		"no claimRef":             {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "any claim could take it"},
+		"no claimRef":             {func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, "may bind any claim to it"},
 	} {
 		pv := fixture.PV(t)
 		test.change(pv)

@@ -23,7 +23,7 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 	name := asked.Name
 	switch {
 	case asked.IsSnapshot:
-		return nil, decide.Problemf(reason.SnapshotNotSupported, "VolumeSnapshots are made and restored by CSI drivers only: copy a claim instead"), nil
+		return nil, decide.Problemf(reason.SnapshotNotSupported, "only a CSI driver can restore a VolumeSnapshot: clone a claim instead"), nil
 	case name.Name == "":
 		return nil, nil, nil
 	}
@@ -32,11 +32,11 @@ func (f *Resolver) resolveSource(ctx context.Context, claim *corev1.PersistentVo
 		return nil, p, err
 	}
 	if source == nil {
-		return nil, decide.Problemf(reason.SourceNotFound, "the claim asks for a copy of the claim %s, which does not exist", name), nil
+		return nil, decide.Problemf(reason.SourceNotFound, "the source claim %s does not exist", name), nil
 	}
 	pv := f.boundPV(source)
 	if pv == "" {
-		return nil, decide.Problemf(reason.SourceNotBound, "the claim asks for a copy of the claim %s, which is not bound yet", name), nil
+		return nil, decide.Problemf(reason.SourceNotBound, "the source claim %s is not bound yet", name), nil
 	}
 	return &contract.Source{Kind: contract.SourceClaim, Namespace: name.Namespace, Name: name.Name, UID: string(source.UID), PVName: pv}, nil, nil
 }
@@ -63,7 +63,7 @@ func (f *Resolver) refuseSource(ctx context.Context, source types.NamespacedName
 			return nil, err
 		}
 	}
-	p := decide.Problemf(reason.SourceRefused, "the claim asks for a copy of %s in another namespace: that namespace must consent, by a "+
+	p := decide.Problemf(reason.SourceRefused, "the source claim %s is in another namespace, which must consent by a "+
 		"gateway.networking.k8s.io ReferenceGrant from PersistentVolumeClaims of %s to the claim", source, to)
 	p.RetryAfter = grantRetry
 	return p, nil

@@ -105,8 +105,8 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 		r.Target.Problem = nil
 	}
 	if r.Source != nil && !r.Config.Clones {
-		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not say, by data-sources: %s, that its image can copy a claim: "+
-			"it might hand out an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
+		r.Target.Problem = decide.Problemf(reason.DataSourceNotSupported, "the config %s/%s does not have data-sources: %s, so its image may not be able to clone a claim, "+
+			"and could create an empty volume", r.Config.Source.Namespace, r.Config.Source.Name, contract.SourceClaim)
 	}
 }
 
@@ -115,9 +115,9 @@ func (f *Resolver) resolveConfig(r *Resolved) {
 func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	if name == "" {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
-			"nothing tells under which config the volume was made: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
-				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's policy to Retain and delete the volume by hand. Where there is only "+
-				"a Job, and nothing of it in the storage, annotate the Job with %s=%s",
+			"the config that created the volume is unknown. Remedy: name its ControllerRevision, as namespace/name, in the PV's annotation %s "+
+				"(kubectl get controllerrevisions -A -l %s=%s lists them), or set the PV's reclaim policy to Retain and delete the volume manually. If only "+
+				"a Job exists, and it left nothing in the storage, annotate the Job with %s=%s",
 			contract.AnnRevision, config.LabelManagedBy, config.ManagedBy, jobs.AnnForget, uid)}}
 	}
 	if p := f.unserved(name); p != nil {
@@ -126,8 +126,8 @@ func (f *Resolver) Delete(uid types.UID, name string) Resolved {
 	stored := f.Caches.Revisions.Named(name)
 	if stored == nil {
 		return Resolved{Target: decide.Target{Problem: decide.Problemf(reason.RevisionMissing,
-			"the config revision %s, under which the volume was made, does not exist: restore that ControllerRevision, "+
-				"or name another in the PV's annotation %s, or set the PV's policy to Retain and delete the volume by hand", name, contract.AnnRevision)}}
+			"the config revision %s that created the volume does not exist. Remedy: restore that ControllerRevision, "+
+				"name another in the PV's annotation %s, or set the PV's reclaim policy to Retain and delete the volume manually", name, contract.AnnRevision)}}
 	}
 	judged := f.JudgeStored(stored)
 	if judged.Damaged != nil {
@@ -174,11 +174,11 @@ func (f *Resolver) presentOf(old config.Config) (config.Config, bool) {
 func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, *decide.Problem) {
 	ns := config.NamespaceFor(class, f.Namespace)
 	if why := f.Caches.WhyUnserved(ns); why != "" {
-		return nil, decide.Problemf(reason.NamespaceNotServed, "the class %s wants its config from the namespace %s: %s", class.Name, ns, why)
+		return nil, decide.Problemf(reason.NamespaceNotServed, "the class %s has its config in the namespace %s: %s", class.Name, ns, why)
 	}
 	switch found := f.Caches.Configs.In(ns).By(cluster.ByClass, config.ClassLabel(class.Name)); {
 	case len(found) == 0:
-		return nil, decide.Problemf(reason.WaitingForConfig, "no provisioner config for the class %s: create a ConfigMap in the namespace %s "+
+		return nil, decide.Problemf(reason.WaitingForConfig, "the class %s has no provisioner config: create a ConfigMap in the namespace %s "+
 			"with the labels %s=%s and %s=%s", class.Name, ns, contract.LabelType, contract.TypeConfig, contract.LabelStorageClass, class.Name)
 	case len(found) > 1:
 		var names []string
@@ -186,7 +186,7 @@ func (f *Resolver) configFor(class *storagev1.StorageClass) (*corev1.ConfigMap, 
 			names = append(names, cm.Name)
 		}
 		slices.Sort(names) // another order would be another event
-		return nil, decide.Problemf(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s all claim the class %s: keep one",
+		return nil, decide.Problemf(reason.AmbiguousConfig, "the ConfigMaps %s in the namespace %s are all labelled for the class %s: keep one",
 			strings.Join(names, " and "), ns, class.Name)
 	default:
 		return found[0], nil
@@ -226,7 +226,7 @@ func unsupported(claim *corev1.PersistentVolumeClaim) *decide.Problem {
 	if claim.Spec.Selector == nil {
 		return nil
 	}
-	return decide.Problemf(reason.SelectorNotSupported, "a claim with a selector chooses among PVs that exist: a new one cannot be made to match it")
+	return decide.Problemf(reason.SelectorNotSupported, "a selector chooses among existing PersistentVolumes: a new one cannot be provisioned for it")
 }
 
 // attributesProblem returns the problem that the PV of a claim cannot have its VolumeAttributesClass.
@@ -235,8 +235,8 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 	if name == nil || *name == "" || cfg.AttributesClasses {
 		return nil
 	}
-	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, and the config %s/%s does not say, by "+
-		"volume-attributes-classes: true, that its image writes PersistentVolumes with a csi source: Kubernetes accepts the class on no other",
+	return decide.Problemf(reason.AttributesClassNotSupported, "the claim has the volumeAttributesClassName %s, but the config %s/%s does not have "+
+		"volume-attributes-classes: true: Kubernetes accepts such a class only on PersistentVolumes with a csi source",
 		*name, cfg.Source.Namespace, cfg.Source.Name)
 }
 
@@ -244,7 +244,7 @@ func attributesProblem(claim *corev1.PersistentVolumeClaim, cfg config.Config) *
 func (f *Resolver) unserved(revision string) *decide.Problem {
 	ns, _, named := strings.Cut(revision, "/")
 	if why := f.Caches.WhyUnserved(ns); named && why != "" {
-		return decide.Problemf(reason.NamespaceNotServed, "the volume was made under the config revision %s, of the namespace %s: %s", revision, ns, why)
+		return decide.Problemf(reason.NamespaceNotServed, "the config revision %s that created the volume is in the namespace %s: %s", revision, ns, why)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (f *Resolver) dropped(claim *corev1.PersistentVolumeClaim, class *storagev1
 	if len(dropped.Namespaces) == 0 || !IsRenewed(class, claim) {
 		return nil
 	}
-	return decide.Problemf(reason.NamespaceNotServed, "the class %s was created after the claim, which may have Jobs of an earlier class of that name in a namespace "+
-		"that was served before: %s. Remedy: put it back into --config-namespaces, or, if no such Job is there, take it out of the annotation %s of the lease %s",
+	return decide.Problemf(reason.NamespaceNotServed, "the class %s is younger than the claim, which may have Jobs of an earlier class of that name in a namespace "+
+		"that is no longer served: %s. Remedy: add the namespace to --config-namespaces; if it has no such Job, remove the namespace from the annotation %s of the lease %s",
 		class.Name, strings.Join(dropped.Namespaces, ", "), config.AnnNamespaces, dropped.Lease)
 }

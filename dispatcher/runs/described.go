@@ -27,7 +27,7 @@ type DescribedPV struct {
 func Description(pods []*corev1.Pod) (string, error) {
 	pod := newestPod(pods)
 	if pod == nil {
-		return "", errors.New("no pod is left that could say where the volume is")
+		return "", errors.New("no pod exists any more that describes the volume")
 	}
 	terminated := terminatedState(pod)
 	if terminated == nil {
@@ -85,7 +85,7 @@ func (o DescribedPV) Complete(skeleton *corev1.PersistentVolume, allowed jobs.Al
 			return nil, err
 		}
 		if asked := skeleton.Spec.Capacity[corev1.ResourceStorage]; size.Cmp(asked) < 0 {
-			return nil, fmt.Errorf("the container offers a capacity of %s, and %s was asked for", o.Capacity, asked.String())
+			return nil, fmt.Errorf("the container describes a capacity of %s, and the claim requests %s", o.Capacity, asked.String())
 		}
 		pv.Spec.Capacity[corev1.ResourceStorage] = size
 	}
@@ -102,15 +102,15 @@ func (o DescribedPV) checkNode(name string, allowed jobs.Allowance) error {
 	for _, path := range nodePaths(o.Source) {
 		switch {
 		case len(want) == 0:
-			return fmt.Errorf("the container describes the directory %s of a node, and the dispatcher's --allow names none for the namespace of its "+
-				"config. Remedy: let the image describe another source, or let --allow name a host-path", path)
+			return fmt.Errorf("the container describes the directory %s of a node, but the dispatcher's --allow names no host-path for the namespace of the "+
+				"config. Remedy: let the image describe another source, or add a host-path to --allow", path)
 		case !slices.Contains(want, path):
-			return fmt.Errorf("the container describes the directory %s of a node, which must be %s: that name, right below what the dispatcher's "+
-				"--allow names. Remedy: let the image make its volume there; %s is the name", path, strings.Join(want, " or "), contract.EnvName(contract.PropPVName))
+			return fmt.Errorf("the container describes the directory %s of a node, which must be %s: the name of the PersistentVolume, directly below a host-path of "+
+				"--allow. Remedy: let the image create its volume there; the name is in %s", path, strings.Join(want, " or "), contract.EnvName(contract.PropPVName))
 		}
 	}
 	if h := o.Source.HostPath; h != nil && !slices.Contains(directories, ptr.Deref(h.Type, corev1.HostPathUnset)) {
-		return fmt.Errorf("the container describes a hostPath of the type %q, which must be Directory or DirectoryOrCreate. Remedy: let the image say so in "+
+		return fmt.Errorf("the container describes a hostPath of the type %q, which must be Directory or DirectoryOrCreate. Remedy: let the image set "+
 			"source.hostPath.type", ptr.Deref(h.Type, corev1.HostPathUnset))
 	}
 	return nil

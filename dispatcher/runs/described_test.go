@@ -75,7 +75,7 @@ func TestADescriptionHasNoControlCharacters(t *testing.T) {
 // Without --allow for the namespace there is no path that the image could use.
 func TestADescribedVolumeOnANodeNeedsAnAllowance(t *testing.T) {
 	_, err := complete(t, `"local": {"path": "/srv/flex/pvc-`+fixture.UID+`"}`, jobs.Allowance{RunAsUsers: []int64{0}})
-	for _, words := range []string{"the directory /srv/flex/pvc-" + fixture.UID + " of a node", "--allow names none", "Remedy: "} {
+	for _, words := range []string{"the directory /srv/flex/pvc-" + fixture.UID + " of a node", "--allow names no host-path", "Remedy: "} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%q is not in: %v", words, err)
 		}

@@ -217,7 +217,7 @@ func readCondition(out *Outcome, c *batchv1.JobCondition, readable bool) {
 	case c.Type == batchv1.JobComplete:
 		out.Verdict, out.ExitCode, out.Reason = contract.Done, new(int32(0)), ""
 	case late && !readable:
-		out.Verdict, out.Message = contract.TryAgain, "past its deadline, and no pod is left to read: "+c.Message
+		out.Verdict, out.Message = contract.TryAgain, "the Job is past its deadline, and its pod no longer exists: "+c.Message
 	case late && out.Verdict == contract.Disrupted:
 		out.Verdict = contract.TryAgain // past the deadline the Job controller itself deletes the pod
 	}

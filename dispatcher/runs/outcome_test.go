@@ -173,7 +173,7 @@ func TestFailuresHaveTheirVerdict(t *testing.T) {
 			counted(deadline()), nil,
 			runs.Outcome{
 				Verdict: contract.TryAgain, Reason: "DeadlineExceeded",
-				Message: "past its deadline, and no pod is left to read: in Kubernetes' words", Finished: ended,
+				Message: "the Job is past its deadline, and its pod no longer exists: in Kubernetes' words", Finished: ended,
 			},
 		},
 		"a container that was never made has made nothing": {
@@ -298,8 +298,8 @@ func TestOutcomesAreDescribedInAFewWords(t *testing.T) {
 		"exit code 75":                   {Verdict: contract.TryAgain, ExitCode: new(int32(75))},
 		"OOMKilled, exit code 137":       {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "OOMKilled"},
 		"DeadlineExceeded":               {Verdict: contract.TryAgain, Reason: "DeadlineExceeded"},
-		"its pod was taken away":         {Verdict: contract.Disrupted, ExitCode: new(int32(137))},
-		"it left no pod to read":         {Verdict: contract.Unknown},
+		"its pod was disrupted":          {Verdict: contract.Disrupted, ExitCode: new(int32(137))},
+		"its pod no longer exists":       {Verdict: contract.Unknown},
 		"its container never ran":        {Verdict: contract.TryAgain},
 		"exit code 0":                    {Verdict: contract.Done, ExitCode: new(int32(0))},
 		"Evicted, exit code 137":         {Verdict: contract.TryAgain, ExitCode: new(int32(137)), Reason: "Evicted"},

@@ -51,7 +51,7 @@ func IsLeftGated(pod *corev1.Pod) bool {
 
 // LeftGatedNote says what such a pod waits for, and what an administrator can do. It follows the name of the Job.
 func LeftGatedNote(pod *corev1.Pod) string {
-	return "it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: " + DeleteCommand(pod)
+	return "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: " + DeleteCommand(pod)
 }
 
 // DeleteCommand returns the command that deletes a pod.

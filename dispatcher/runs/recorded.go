@@ -32,14 +32,14 @@ func recordedPV(file []byte, i, requests int) (*corev1.PersistentVolume, error) 
 		}
 	}
 	if len(list.Items) != requests {
-		return nil, fmt.Errorf("the Job holds %d PersistentVolumes for %d requests", len(list.Items), requests)
+		return nil, fmt.Errorf("the Job has %d PersistentVolumes for %d requests", len(list.Items), requests)
 	}
 	var pv *corev1.PersistentVolume
 	if err := json.Unmarshal(list.Items[i], &pv); err != nil {
 		return nil, fmt.Errorf("decode the Job's PersistentVolume: %w", err)
 	}
 	if pv == nil {
-		return nil, fmt.Errorf("the Job holds no PersistentVolume for its request %d", i+1)
+		return nil, fmt.Errorf("the Job has no PersistentVolume for its request %d", i+1)
 	}
 	return pv, nil
 }

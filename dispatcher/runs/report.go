@@ -49,8 +49,8 @@ func IsReported(claim *corev1.PersistentVolumeClaim, want map[string]string) boo
 // output.
 func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if out.Reason == outOfMemory {
-		parts = append(parts, fmt.Sprintf("the container needs more memory than it may have: an administrator raises resources.limits.memory of the container %s in the config's "+
-			"pod-template (without one it is %s)", contract.Container, jobs.MemoryLimit))
+		parts = append(parts, fmt.Sprintf("the container exceeded its memory limit: an administrator must raise resources.limits.memory of the container %s in the config's "+
+			"pod-template (default: %s)", contract.Container, jobs.MemoryLimit))
 	}
 	if message := contract.ForClaim(out.Message); message != "" {
 		return append(parts, message)
@@ -58,5 +58,5 @@ func MessageParts(out Outcome, job *batchv1.Job) (parts []string) {
 	if out.Message == "" && out.Verdict != contract.Unlisted {
 		return parts
 	}
-	return append(parts, fmt.Sprintf("the administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
+	return append(parts, fmt.Sprintf("an administrator finds its output by kubectl -n %s describe job %s", job.Namespace, job.Name))
 }

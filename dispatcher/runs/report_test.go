@@ -17,7 +17,7 @@ func TestRunWithoutEnoughMemoryIsReportedWithItsRemedy(t *testing.T) {
 		{Verdict: contract.Unlisted, Reason: "OOMKilled"},
 	} {
 		said := strings.Join(runs.MessageParts(out, &batchv1.Job{}), "; ")
-		if !strings.Contains(said, "raises resources.limits.memory of the container provisioner") || !strings.Contains(said, "256Mi") || strings.Contains(said, "lists") != (out.Message != "") {
+		if !strings.Contains(said, "must raise resources.limits.memory of the container provisioner") || !strings.Contains(said, "256Mi") || strings.Contains(said, "lists") != (out.Message != "") {
 			t.Errorf("of %s is said %q", out, said)
 		}
 	}

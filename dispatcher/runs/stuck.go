@@ -87,7 +87,7 @@ func stuckOf(job *batchv1.Job, pods []*corev1.Pod, warning *Warning, now time.Ti
 	case job.Spec.Suspend != nil && *job.Spec.Suspend:
 		return stuckSuspended(), time.Time{}
 	case pod == nil:
-		return stuckWithoutCause(job.CreationTimestamp.Time, "no pod of it could be made", withoutPodName(warning, job.Name), now)
+		return stuckWithoutCause(job.CreationTimestamp.Time, "its pod could not be created", withoutPodName(warning, job.Name), now)
 	case pod.DeletionTimestamp != nil:
 		return stuckTerminating(pod, now)
 	case hasGate(pod):
@@ -137,7 +137,7 @@ func withoutPodName(w *Warning, job string) *Warning {
 
 // stuckSuspended returns a Stuck for a suspended Job. Kubernetes does not enforce the Job's own deadline while it is suspended.
 func stuckSuspended() *Stuck {
-	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue that has no room for it or by hand"}
+	return &Stuck{Reason: reason.JobSuspended, Unstarted: true, Note: "the Job is suspended, by a queue without room for it or by a user"}
 }
 
 // stuckUnscheduled quotes the scheduler, and adds the selector that the scheduler's message lacks.
@@ -147,7 +147,7 @@ func stuckUnscheduled(pod *corev1.Pod) *Stuck {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || wasGated {
 			continue
 		}
-		note := "no node takes its pod: " + c.Message
+		note := "no node fits its pod: " + c.Message
 		if len(pod.Spec.NodeSelector) > 0 {
 			note += "; the config's node-selector is " + selectorText(pod.Spec.NodeSelector)
 		}
@@ -185,10 +185,10 @@ func stuckTerminating(pod *corev1.Pod, now time.Time) (*Stuck, time.Time) {
 	}
 	if isForceDeleted(pod) {
 		return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, GiveUp: true, Note: fmt.Sprintf(
-			"its pod %s has been deleted by force, and the node %s does not tell that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
+			"its pod %s was force-deleted, and the node %s does not confirm that it has ended", pod.Name, pod.Spec.NodeName)}, time.Time{}
 	}
 	return &Stuck{Reason: reason.WaitingForNode, NodeLost: true, Note: fmt.Sprintf(
-		"its pod %s has been deleted, but the node %s does not confirm that it has ended: bring the node back, or, "+
-			"when it is off for certain, delete the pod by force: kubectl -n %s delete pod %s --force",
+		"its pod %s was deleted, but the node %s does not confirm that it has ended. Remedy: bring the node back. "+
+			"If the node is shut down for certain, force-delete the pod: kubectl -n %s delete pod %s --force",
 		pod.Name, pod.Spec.NodeName, pod.Namespace, pod.Name)}, time.Time{}
 }

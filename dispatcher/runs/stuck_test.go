@@ -62,13 +62,13 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 		"no pod, refused at admission": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: "violates PodSecurity"},
-			want:    &runs.Stuck{Reason: "FailedCreate", Note: "no pod of it could be made: violates PodSecurity", Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: "its pod could not be created: violates PodSecurity", Unstarted: true},
 		},
 		"no pod, each try of it under another name": {
 			job:   job(func(j *batchv1.Job) { j.Name = "provision-1-1" }),
 			after: 11 * time.Second, look: 21 * time.Second,
 			warning: &runs.Warning{Reason: "FailedCreate", Note: `pods "provision-1-1-x7k2p" is forbidden: exceeded quota`},
-			want:    &runs.Stuck{Reason: "FailedCreate", Note: `no pod of it could be made: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
+			want:    &runs.Stuck{Reason: "FailedCreate", Note: `its pod could not be created: pods "provision-1-1" is forbidden: exceeded quota`, Unstarted: true},
 		},
 		"no pod, nobody knows why": {
 			job: job(nil), after: 11 * time.Second, look: 21 * time.Second,
@@ -83,7 +83,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			}),
 			want: &runs.Stuck{
 				Reason: "Unschedulable", Unstarted: true,
-				Note: "no node takes its pod: 0/2 nodes are available; the config's node-selector is disk=ssd,storage=yes",
+				Note: "no node fits its pod: 0/2 nodes are available; the config's node-selector is disk=ssd,storage=yes",
 			},
 		},
 		"the image cannot be pulled": {
@@ -119,7 +119,7 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(deleted), pods: pod(gated),
 			want: &runs.Stuck{
 				Reason: "RunNotConfirmed", Unstarted: true,
-				Note: "it was deleted without its pod, which waits for its scheduling gate, and which nothing starts or deletes any more. Remedy: kubectl -n ns delete pod p",
+				Note: "it was deleted without its pod. The pod still has its scheduling gate, and no controller starts or deletes it. Remedy: kubectl -n ns delete pod p",
 			},
 		},
 		"it runs": {job: job(nil), pods: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), after: time.Hour},
@@ -130,8 +130,8 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(nil), pods: pod(func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }), after: time.Minute,
 			want: &runs.Stuck{
 				Reason: "WaitingForNode", NodeLost: true,
-				Note: "its pod p has been deleted, but the node node7 does not confirm that it has ended: bring the node back, or, " +
-					"when it is off for certain, delete the pod by force: kubectl -n ns delete pod p --force",
+				Note: "its pod p was deleted, but the node node7 does not confirm that it has ended. Remedy: bring the node back. " +
+					"If the node is shut down for certain, force-delete the pod: kubectl -n ns delete pod p --force",
 			},
 		},
 		"deleted by force a moment ago": {job: job(nil), pods: pod(byForce), look: 30 * time.Second},
@@ -139,21 +139,21 @@ func TestStuckJobNamesCauseAndRemedy(t *testing.T) {
 			job: job(nil), pods: pod(byForce), after: time.Minute,
 			want: &runs.Stuck{
 				Reason: "WaitingForNode", NodeLost: true, GiveUp: true,
-				Note: "its pod p has been deleted by force, and the node node7 does not tell that it has ended",
+				Note: "its pod p was force-deleted, and the node node7 does not confirm that it has ended",
 			},
 		},
 		"a queue has held it past its timeout": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), after: 600 * time.Second,
 			want: &runs.Stuck{
 				Reason: "JobSuspended", Unstarted: true, GiveUp: true,
-				Note: "the Job is suspended, by a queue that has no room for it or by hand",
+				Note: "the Job is suspended, by a queue without room for it or by a user",
 			},
 		},
 		"a queue holds it": {
 			job: job(func(j *batchv1.Job) { j.Spec.Suspend = new(true) }), look: 600 * time.Second,
 			want: &runs.Stuck{
 				Reason: "JobSuspended", Unstarted: true,
-				Note: "the Job is suspended, by a queue that has no room for it or by hand",
+				Note: "the Job is suspended, by a queue without room for it or by a user",
 			},
 		},
 	}

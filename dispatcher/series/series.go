@@ -57,15 +57,15 @@ func New() Series {
 		runs: counterVec("flex_dispatcher_runs_total",
 			"Runs that ended, by verb and verdict", labelClass, labelVerb, labelVerdict),
 		spares: counterVec("flex_dispatcher_spare_volumes_total",
-			"Volumes that were made for a claim while Kubernetes bound it to another PersistentVolume", labelClass),
+			"Volumes that were provisioned for a claim while Kubernetes bound it to another PersistentVolume", labelClass),
 		droppedEvents: counterVec("flex_dispatcher_events_dropped_total",
-			"Events that were not written, because too many were waiting", labelType),
+			"Events that were dropped because too many were waiting", labelType),
 		attempts: histogramVec("flex_dispatcher_attempts",
-			"Counted runs that a success took, itself included", attemptBuckets, labelClass, labelVerb),
+			"Number of counted runs until a success, including it", attemptBuckets, labelClass, labelVerb),
 		bound: histogramVec("flex_dispatcher_claim_to_bound_seconds",
 			"From the creation of a claim until it is bound, by phase", buckets, labelClass, labelPhase),
 		panics: metrics.NewCounter(&metrics.CounterOpts{
-			Name: "flex_dispatcher_panics_total", Help: "Panics while an item of a queue was reconciled. Each is a bug",
+			Name: "flex_dispatcher_panics_total", Help: "Panics that the dispatcher recovered from. Each is a bug",
 		}),
 	}
 }

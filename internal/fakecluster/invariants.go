@@ -182,7 +182,7 @@ func (r *replay) checkWanted(pod *corev1.Pod) {
 		wanted = wanted || exists && string(claim.UID) == uid && claim.DeletionTimestamp == nil
 	}
 	if !wanted {
-		r.c.T.Errorf("%s starts for claims that are terminating or have gone", pod.Name)
+		r.c.T.Errorf("%s starts for claims that are terminating or no longer exist", pod.Name)
 	}
 }
 

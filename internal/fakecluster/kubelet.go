@@ -76,7 +76,7 @@ func (c *Cluster) runContainer(pod *corev1.Pod) {
 	name := pod.Spec.Containers[0].Image
 	image, scripted := c.Images[name]
 	if !scripted {
-		c.T.Fatalf("nobody scripted the image %s", name)
+		c.T.Fatalf("the test has no script for the image %s", name)
 	}
 	deadline := c.deadlineOf(pod)
 	if ended := endOf(pod); ended != nil {

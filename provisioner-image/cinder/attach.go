@@ -84,6 +84,6 @@ func inUseBy(v volume.Volume, whom string) error {
 	return &volume.Error{
 		Kind:  volume.Busy,
 		Doing: "hold volume " + v.ID,
-		Said:  "it is in use by " + whom + ", which has to let it go first",
+		Said:  whom + " uses it, and must detach it first",
 	}
 }

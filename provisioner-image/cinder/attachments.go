@@ -98,11 +98,11 @@ func (c *Cinder) Attachments(ctx context.Context, id string) ([]Attachment, erro
 func (c *Cinder) VolumeOf(ctx context.Context, id string) (string, error) {
 	var found attachment
 	err := attachments.Get(ctx, c.at(completeAttachments), id).ExtractInto(&found)
-	return found.VolumeID, failure.Of(err, "look at attachment "+id, nil)
+	return found.VolumeID, failure.Of(err, "get attachment "+id, nil)
 }
 
 // errNeedsServer is the cause where Cinder makes attachments only for servers: from Queens to Ussuri, and 17.0.
-var errNeedsServer = errors.New("this Cinder makes attachments only for servers: attach-api has to be auto or reserve")
+var errNeedsServer = errors.New("this Cinder creates attachments only for servers: set attach-api to auto or reserve")
 
 // Attach makes an attachment without a server, so that Nova's rules for deleting attachments do not apply to it.
 func (c *Cinder) Attach(ctx context.Context, id string) (Attachment, error) {

@@ -72,9 +72,9 @@ func (b *Backend) whyNotCloned(ctx context.Context, id string) error {
 func notCloned(source volume.Volume) error {
 	return &volume.Error{
 		Kind:  volume.Unsuitable,
-		Doing: "copy volume " + source.ID,
-		Said: fmt.Sprintf("Cinder copies volumes that are available or in-use, and the source is %q, as older images left a volume of"+
-			" attach-api reserve: grow the source, which attaches its volume, or choose one that a newer image has made", source.Status),
+		Doing: "clone volume " + source.ID,
+		Said: fmt.Sprintf("the status of the source is %q, and Cinder clones only volumes that are available or in-use. Older images left volumes of"+
+			" attach-api reserve so. Remedy: grow the source, which attaches its volume, or clone a claim that a newer image has provisioned", source.Status),
 	}
 }
 
@@ -93,7 +93,7 @@ func (b *Backend) Ready(ctx context.Context, v volume.Volume, _ volume.Access) (
 		return v, &volume.Error{
 			Kind:  volume.Busy,
 			Doing: "use volume " + v.ID,
-			Said:  fmt.Sprintf("its status is %q, which is neither available nor ours", v.Status),
+			Said:  fmt.Sprintf("its status is %q; it must be available, or attached by this provisioner", v.Status),
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestCloneOfAReservedVolumeIsRefusedWithTheRemedy(t *testing.T) {
 	for _, status := range []string{"attaching", "reserved"} {
 		server.SetStatus(from, status)
 		_, _, err := keeper.Ensure(t.Context(), s)
-		if !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "a newer image has made") || len(server.Volumes()) != 1 {
+		if !volume.Is(err, volume.Unsuitable) || !strings.Contains(err.Error(), "a newer image has provisioned") || len(server.Volumes()) != 1 {
 			t.Errorf("%s: %v, left %s", status, err, ids(server))
 		}
 	}

@@ -186,16 +186,16 @@ func TestRefusedLoginSaysWhatToCorrect(t *testing.T) {
 		"wrong password": {func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied, "log in to keystone: The request you have made requires"},
 		"no keystone":    {func(l *credentials.Login, s *cindertest.Server) { l.AuthURL = s.Endpoint() }, volume.Misconfigured, "log in to keystone"},
 		"user's name and ID": {
-			func(l *credentials.Login, _ *cindertest.Server) { l.UserID = "7" }, volume.Denied, "log in to keystone: the login contradicts itself",
+			func(l *credentials.Login, _ *cindertest.Server) { l.UserID = "7" }, volume.Denied, "log in to keystone: the login is incomplete, or contradicts itself",
 		},
 		"wrong password of a user without a domain": {
 			func(l *credentials.Login, _ *cindertest.Server) { l.Password = "hush" }, volume.Denied,
-			`no domain of the user is named (user-domain-name, OS_USER_DOMAIN_NAME), so it is "default"`,
+			`the login names no domain of the user (user-domain-name, OS_USER_DOMAIN_NAME), so the domain is "default"`,
 		},
 		"http instead of https": {
 			func(l *credentials.Login, _ *cindertest.Server) {
 				l.AuthURL = strings.Replace(l.AuthURL, "http:", "https:", 1)
-			}, volume.Denied, "the server speaks http",
+			}, volume.Denied, "the server uses http",
 		},
 		"wrong region": {func(l *credentials.Login, _ *cindertest.Server) { l.Region = "Mars" }, volume.Misconfigured, `no block-storage endpoint for region "Mars"`},
 		"wrong type":   {func(l *credentials.Login, _ *cindertest.Server) { l.EndpointType = "internal" }, volume.Misconfigured, `endpoint type "internal"`},
@@ -230,7 +230,7 @@ func TestCertificateThatIsNotAcceptedIsNoOutage(t *testing.T) {
 	}{
 		"keystone, unknown authority":    {keystone, "signed by an unknown authority: name the authority's file (ca-file"},
 		"no keystone, unknown authority": {noauth, "signed by an unknown authority: name the authority's file (ca-file"},
-		"another name":                   {otherName, "is for another name"},
+		"another name":                   {otherName, "is not for the host name in the URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := cinder.Connect(t.Context(), tc.login, http.Client{}, wait)

@@ -14,7 +14,7 @@ func (b *Backend) Delete(ctx context.Context, v volume.Volume, a volume.Access) 
 		v, err = b.release(ctx, v, a)
 	}
 	if err == nil && v.Status == inUse {
-		err = inUseBy(v, "someone else")
+		err = inUseBy(v, "an unknown client")
 	}
 	if err == nil && v.Status != deleting {
 		err = b.cinder.Delete(ctx, v.ID)
@@ -34,6 +34,6 @@ func isDeleted(v volume.Volume) (bool, error) {
 	return false, &volume.Error{
 		Kind:  volume.Busy,
 		Doing: "delete volume " + v.ID,
-		Said:  fmt.Sprintf("the storage did not delete it and left it %q; something may depend on it", v.Status),
+		Said:  fmt.Sprintf("the storage did not delete it, and its status is %q; a snapshot or a clone may depend on it", v.Status),
 	}
 }

@@ -79,7 +79,7 @@ func (b *Backend) reach(ctx context.Context, id string, a volume.Access) (volume
 	return volume.Connection{}, &volume.Error{
 		Kind:  volume.Busy,
 		Doing: "reach volume " + id,
-		Said:  fmt.Sprintf("its attachment %s is gone, or exports nothing", a.ID),
+		Said:  fmt.Sprintf("its attachment %s no longer exists, or does not export it", a.ID),
 	}
 }
 

@@ -71,7 +71,7 @@ func (b *Backend) attachHost(ctx context.Context, v volume.Volume, a volume.Acce
 func (b *Backend) checkHost(ctx context.Context, v volume.Volume, a volume.Access) error {
 	ours, err := b.hostAttachments(ctx, v, a)
 	if err == nil && len(ours) == 0 {
-		err = inUseBy(v, "someone else")
+		err = inUseBy(v, "an unknown client")
 	}
 	return err
 }

@@ -95,10 +95,10 @@ func TestRemoveReleasesWhatTheHostHolds(t *testing.T) {
 // Neither is its export removed, nor what others have attached.
 func TestReserveRefusesAVolumeThatAnotherClientHasAttached(t *testing.T) {
 	for whom, attach := range map[string]func(s *cindertest.Server, id string){
-		"server vm-1":    func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
-		"host backup":    func(s *cindertest.Server, id string) { s.AttachHost(id, "Backup", "/mnt") },
-		"another client": func(s *cindertest.Server, id string) { s.AttachHost(id, "", "/dev/sdb") },
-		"someone else":   func(s *cindertest.Server, id string) { s.SetStatus(id, "in-use") },
+		"server vm-1":       func(s *cindertest.Server, id string) { s.AttachServer(id, "vm-1") },
+		"host backup":       func(s *cindertest.Server, id string) { s.AttachHost(id, "Backup", "/mnt") },
+		"another client":    func(s *cindertest.Server, id string) { s.AttachHost(id, "", "/dev/sdb") },
+		"an unknown client": func(s *cindertest.Server, id string) { s.SetStatus(id, "in-use") },
 	} {
 		keeper, server := start(t)
 		v := ensured(t, keeper)
@@ -110,7 +110,7 @@ func TestReserveRefusesAVolumeThatAnotherClientHasAttached(t *testing.T) {
 		_, _, err := keeper.Export(t.Context(), v, a)
 		removal := removeErr(t, keeper, volume.Target{UID: uid, ID: v.ID, Noted: true, Access: a})
 		for doing, err := range map[string]error{"export": err, "remove": removal} {
-			if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), "in use by "+whom) {
+			if !volume.Is(err, volume.Busy) || !strings.Contains(err.Error(), whom+" uses it") {
 				t.Errorf("%s, %s: %v", whom, doing, err)
 			}
 		}

@@ -25,7 +25,7 @@ func checkLogin(options gophercloud.AuthOptions) error {
 	return &volume.Error{
 		Kind:  volume.Denied,
 		Doing: loggingIn,
-		Said:  "the login contradicts itself or is not complete",
+		Said:  "the login is incomplete, or contradicts itself",
 		Err:   err,
 	}
 }
@@ -45,7 +45,7 @@ func loginFailure(err error, login credentials.Login) error {
 func refused(err error, login credentials.Login) error {
 	e, ok := errors.AsType[*volume.Error](err)
 	if ok && e.Kind == volume.Denied && login.AssumedDomain() != "" {
-		e.Said += fmt.Sprintf("; no domain of the user is named (user-domain-name, OS_USER_DOMAIN_NAME), so it is %q", login.AssumedDomain())
+		e.Said += fmt.Sprintf("; the login names no domain of the user (user-domain-name, OS_USER_DOMAIN_NAME), so the domain is %q", login.AssumedDomain())
 	}
 	return err
 }

@@ -37,13 +37,13 @@ const (
 func (c *Cinder) FailureOf(ctx context.Context, v volume.Volume) error {
 	failed := &volume.Error{
 		Kind:  volume.Unavailable,
-		Doing: fmt.Sprintf("make volume %s (%s)", v.ID, v.Name),
-		Said:  fmt.Sprintf("it ended in status %q", v.Status),
+		Doing: fmt.Sprintf("create volume %s (%s)", v.ID, v.Name),
+		Said:  fmt.Sprintf("its status is %q", v.Status),
 	}
 	m, err := c.newestMessage(ctx, v.ID)
 	if err != nil {
 		// The status is the failure to report. That its reason is unknown is a detail.
-		failed.Err = fmt.Errorf("its reason is not known: %w", err)
+		failed.Err = fmt.Errorf("the reason is unknown: %w", err)
 		return failed
 	}
 	failed.Said, failed.RequestID = m.Text, m.RequestID
@@ -68,7 +68,7 @@ func (c *Cinder) newestMessage(ctx context.Context, id string) (message, error) 
 	defer response.Body.Close()
 	about := slices.DeleteFunc(body.Messages, func(m message) bool { return m.Resource != id || m.Level != "ERROR" })
 	if len(about) == 0 {
-		return message{}, fmt.Errorf("no message about volume %s is kept by Cinder", id)
+		return message{}, fmt.Errorf("Cinder has no message about volume %s", id)
 	}
 	return slices.MaxFunc(about, func(a, b message) int { return cmp.Compare(a.Created, b.Created) }), nil
 }

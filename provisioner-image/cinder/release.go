@@ -48,9 +48,9 @@ func (b *Backend) checkAttachment(ctx context.Context, v volume.Volume, id strin
 	return &volume.Error{
 		Kind:  volume.Misconfigured,
 		Doing: "detach volume " + v.ID,
-		Said:  "the attachment that is noted on the PV is another volume's",
-		Err: fmt.Errorf("attachment %s is one of volume %s, and stays. Remove the PV's annotation flex-provisioner.io/cinder-attachment-id: "+
-			"then the attachments of volume %s itself are ended", id, of, v.ID),
+		Said:  "the PV names an attachment of another volume",
+		Err: fmt.Errorf("attachment %s belongs to volume %s, and is kept. Remedy: remove the PV's annotation flex-provisioner.io/cinder-attachment-id; "+
+			"then the attachments of volume %s are deleted", id, of, v.ID),
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *Cinder) DetachHost(ctx context.Context, id, attachment string) error {
 func (c *Cinder) shownAttachments(ctx context.Context, id string) ([]volumes.Attachment, error) {
 	v, err := volumes.Get(ctx, c.api, id).Extract()
 	if err != nil {
-		return nil, failure.Of(err, "look at the attachments of volume "+id, nil)
+		return nil, failure.Of(err, "get the attachments of volume "+id, nil)
 	}
 	return v.Attachments, nil
 }

@@ -79,7 +79,7 @@ func (b *Backend) hasSize(ctx context.Context, v volume.Volume, gib int) (bool, 
 		return false, &volume.Error{
 			Kind:  volume.Busy,
 			Doing: "extend volume " + v.ID,
-			Said:  fmt.Sprintf("the storage left it at %d GiB", v.SizeGiB),
+			Said:  fmt.Sprintf("its size is still %d GiB", v.SizeGiB),
 		}
 	default:
 		return true, nil

@@ -26,7 +26,7 @@ func TestAttachmentOfAnotherVolumeIsNotDeleted(t *testing.T) {
 			held := attach
 			held.ID = theirs
 			err := removeErr(t, keeper, volume.Target{UID: uid, ID: id, Noted: true, Access: held})
-			if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "attachment "+theirs+" is one of volume "+other) || len(server.Attachments()) != 2 {
+			if !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "attachment "+theirs+" belongs to volume "+other) || len(server.Attachments()) != 2 {
 				t.Errorf("Cinder %d, %s: %v, attached %v", release, status, err, server.Attachments())
 			}
 			held.ID = ours

@@ -90,7 +90,7 @@ func TestRedirectIsShownInOneLine(t *testing.T) {
 		"//cinder.example/\u202e\u009b31m":                 "http://cinder.example/%E2%80%AE%C2%9B31m",
 		"https://u:secret@cinder.example/":                 "https://cinder.example/",
 		"https://" + strings.Repeat("x", 300) + ".example": "https://" + strings.Repeat("x", 192),
-		"mailto:x": "an address that cannot be read",
+		"mailto:x": "an invalid address",
 	} {
 		c := connect(t, credentials.Login{Endpoint: redirecting(t, http.StatusMovedPermanently, location) + "/v3"})
 		_, err := c.Get(t.Context(), "x")
@@ -122,8 +122,8 @@ func TestListWithoutAnEndIsAnError(t *testing.T) {
 		said        string
 		most, pages int
 	}{
-		"always the same page": {func(int) string { return "1" }, "names one before it as the next", 3, 2},
-		"two pages in turn":    {func(page int) string { return strconv.Itoa(page % 2) }, "names one before it as the next", 4, 3},
+		"always the same page": {func(int) string { return "1" }, "names an earlier page as its next one", 3, 2},
+		"two pages in turn":    {func(page int) string { return strconv.Itoa(page % 2) }, "names an earlier page as its next one", 4, 3},
 		"ever new pages":       {strconv.Itoa, "more than 1000 pages", 1001, 1001},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAnswerThatIsTooLargeIsAnError(t *testing.T) {
 	_, listed := c.Find(t.Context(), "x")
 	_, got := c.Get(t.Context(), "x")
 	for _, err := range []error{listed, got} {
-		if !volume.Is(err, volume.Unavailable) || !strings.Contains(err.Error(), "more than 32 MiB") {
+		if !volume.Is(err, volume.Unavailable) || !strings.Contains(err.Error(), "the limit of 32 MiB") {
 			t.Errorf("the error is %v", err)
 		}
 	}

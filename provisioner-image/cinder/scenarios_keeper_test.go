@@ -325,7 +325,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 	keeper := volume.NewKeeper(cinder.NewBackend(c, pause), pause)
 	_, _, err = keeper.Ensure(t.Context(), wanted)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `which is "creating"`) {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `in status "creating"`) {
 		t.Error(err)
 	}
 	if pauses[0] != 100*time.Millisecond || pauses[19] != 5*time.Second {

@@ -19,7 +19,7 @@ func (b *Backend) TypeName(ctx context.Context, nameOrID string) (string, error)
 	}
 	t, err := volumetypes.Get(ctx, b.cinder.api, nameOrID).Extract()
 	if err != nil {
-		return "", failure.Of(err, "look at volume type "+nameOrID, nil)
+		return "", failure.Of(err, "get volume type "+nameOrID, nil)
 	}
 	return t.Name, nil
 }

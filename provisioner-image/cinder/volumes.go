@@ -111,7 +111,7 @@ func (p page) NextPageURL() (string, error) {
 func (c *Cinder) Get(ctx context.Context, id string) (volume.Volume, error) {
 	v, err := volumes.Get(ctx, c.api, id).Extract()
 	if err != nil {
-		return volume.Volume{}, failure.Of(err, "look at volume "+id, nil)
+		return volume.Volume{}, failure.Of(err, "get volume "+id, nil)
 	}
 	return toVolume(v), nil
 }

@@ -22,7 +22,7 @@ func (b *Backend) poll(
 ) (volume.Volume, error) {
 	for pause := firstPause; ; pause = min(pause*5/4, longestPause) {
 		if err := b.wait(ctx, pause); err != nil {
-			return v, fmt.Errorf("wait for volume %s (%s), which is %q: %w", v.ID, v.Name, v.Status, err)
+			return v, fmt.Errorf("wait for volume %s (%s) in status %q: %w", v.ID, v.Name, v.Status, err)
 		}
 		now, err := b.cinder.Get(ctx, v.ID)
 		if err != nil {

@@ -35,7 +35,7 @@ func readClouds(name string, data []byte, which, region string, files Files) (fo
 	}
 	own, ok := entries[which]
 	if !ok {
-		return form{}, fmt.Errorf("%s: it holds no cloud %q but %s", name, which, strings.Join(slices.Sorted(maps.Keys(entries)), ", "))
+		return form{}, fmt.Errorf("%s: it has no cloud %q; it has %s", name, which, strings.Join(slices.Sorted(maps.Keys(entries)), ", "))
 	}
 	s := stack{name: name, cloud: which, warnings: warnings, files: files}
 	if err := s.load(&own, region); err != nil {
@@ -141,7 +141,7 @@ func (s *stack) vendor() (*yaml.Node, error) {
 	}
 	n, err := s.beside("clouds-public.yaml", profile)
 	if n == nil && err == nil {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the profile of cloud %s is not used, since no clouds-public.yaml with it is beside the file",
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the profile of cloud %s is not used: no clouds-public.yaml beside the file contains it",
 			s.name, s.cloud))
 	}
 	return n, err
@@ -197,10 +197,10 @@ func (s *stack) form() (form, error) {
 		f.Password, f.AppCredentialSecret = "", ""
 	case "", clouds.AuthPassword, clouds.AuthV3Password, clouds.AuthV3ApplicationCredential:
 	default:
-		return form{}, fmt.Errorf("auth_type %q is not supported; password, token, v3applicationcredential and none are", s.AuthType)
+		return form{}, fmt.Errorf("auth_type %q is not supported: use password, token, v3applicationcredential or none", s.AuthType)
 	}
 	if override != "" {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the endpoint override of cloud %s is not used: keystone's catalog says where Cinder is",
+		s.warnings = append(s.warnings, fmt.Sprintf("%s: the endpoint override of cloud %s is not used: the address of Cinder comes from keystone's catalog",
 			s.name, s.cloud))
 	}
 	f.Warnings = s.warnings

@@ -74,7 +74,7 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			want: fromAuth(func(l *credentials.Login) { l.EndpointType = "internal" }),
 		},
 		"an anchor": {text: "x-base: &base {" + auth + "}\nclouds: {a: {" + auth + "}}", fault: "line 1 has an anchor (&) or an alias (*)"},
-		"too large": {text: "clouds: {a: {" + auth + "}}\n#" + strings.Repeat("x", 256<<10), fault: "may have 262144"},
+		"too large": {text: "clouds: {a: {" + auth + "}}\n#" + strings.Repeat("x", 256<<10), fault: "the limit is 262144"},
 		"settings of other services": {
 			text: "cache: {expiration_time: 3600}\nclouds: {a: {" + auth + ", placement_api_version: 1.29, compute_endpoint_override: x, networks: [{name: n}]}}",
 			want: fromAuth(nil),
@@ -86,14 +86,14 @@ func TestFromCloudsReadsOneCloud(t *testing.T) {
 			text: "clouds: {a: {" + auth + ", region_name: R2, verify: true, regions: [R1, {name: R2, values: {auth: {project_name: two}, verify: 'False'}}]}}",
 			want: fromAuth(func(l *credentials.Login) { l.Region, l.Project, l.Insecure = "R2", "two", true }),
 		},
-		"which of them":               {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud "" but a, b`},
-		"no YAML":                     {text: "clouds: {a: hush", fault: "line 1 does not have the form of a clouds.yaml"},
-		"another form":                {text: "clouds: hush", fault: "line 1 does not have the form of a clouds.yaml"},
-		"another form of a value":     {text: "clouds:\n  a:\n    auth: {password: [hush]}", fault: "line 3 does not have the form of a clouds.yaml"},
+		"which of them":               {text: "clouds: {a: {auth: {}}, b: {auth: {}}}", fault: `no cloud ""; it has a, b`},
+		"no YAML":                     {text: "clouds: {a: hush", fault: "line 1 is not valid in a clouds.yaml"},
+		"another form":                {text: "clouds: hush", fault: "line 1 is not valid in a clouds.yaml"},
+		"another form of a value":     {text: "clouds:\n  a:\n    auth: {password: [hush]}", fault: "line 3 is not valid in a clouds.yaml"},
 		"an entry that is empty":      {text: "clouds: {a: }", fault: "neither a Cinder endpoint"},
 		"an entry that holds itself":  {text: "clouds: {a: &a {regions: [{name: r, values: *a}]}}", fault: "line 1 has an anchor (&)"},
 		"another protocol":            {text: "clouds: {a: {auth_type: v3oidcpassword, auth: {}}}", fault: `auth_type "v3oidcpassword" is not supported`},
-		"another scope of the system": {text: "clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, system_scope: hush}}}", fault: "the only system scope is all"},
+		"another scope of the system": {text: "clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, system_scope: hush}}}", fault: "the system scope must be all"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +135,11 @@ func TestFromCloudsReadsTheFilesBesideIt(t *testing.T) {
 			want: fromAuth(func(l *credentials.Login) { l.Region, l.Username = "R", "v" }),
 		},
 		"nothing of this cloud": {
-			text: user, files: map[string]string{"secure.yaml": "clouds: {b: {auth: {password: q}}}"}, fault: "no password is given",
+			text: user, files: map[string]string{"secure.yaml": "clouds: {b: {auth: {password: q}}}"}, fault: "the login has no password",
 		},
-		"secrets that are empty": {text: user, files: map[string]string{"secure.yaml": "clouds: {a: {auth: }}"}, fault: "no password is given"},
+		"secrets that are empty": {text: user, files: map[string]string{"secure.yaml": "clouds: {a: {auth: }}"}, fault: "the login has no password"},
 		"no secrets in form": {
-			text: user, files: map[string]string{"secure.yaml": "clouds:\n  a: {auth: hush}"}, fault: "line 2 does not have the form",
+			text: user, files: map[string]string{"secure.yaml": "clouds:\n  a: {auth: hush}"}, fault: "line 2 is not valid",
 		},
 		"the vendor's profile": {
 			text: profile, files: map[string]string{"clouds-public.yaml": public},
@@ -162,7 +162,7 @@ func TestFromCloudsReadsTheFilesBesideIt(t *testing.T) {
 				AuthURL: "http://vendor/v3", Username: "u", Password: "p", Project: "t", Region: "R", EndpointType: "internal",
 			},
 		},
-		"no such profile": {text: profile, fault: "the profile of cloud a is not used, since no clouds-public.yaml with it is beside the file"},
+		"no such profile": {text: profile, fault: "the profile of cloud a is not used: no clouds-public.yaml beside the file contains it"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -174,20 +174,20 @@ func TestFromCloudsReadsTheFilesBesideIt(t *testing.T) {
 
 func TestFromCloudsWarnsOfWhatItDoesNotRead(t *testing.T) {
 	tests := map[string]struct{ text, secure, says string }{
-		"a key of a cloud": {"clouds: {a: {" + auth + ", regoin_name: hush}}", "", `clouds.yaml: key "regoin_name" in cloud a is not known and not read; did you mean "region_name"?`},
+		"a key of a cloud": {"clouds: {a: {" + auth + ", regoin_name: hush}}", "", `clouds.yaml: key "regoin_name" in cloud a is unknown, and is ignored; did you mean "region_name"?`},
 		"a key of auth": {
 			"clouds: {a: {auth: {auth_url: http://k/v3, username: u, password: p, project_name: t, pasword: hush}}}", "",
-			`clouds.yaml: key "pasword" in auth of cloud a is not known and not read; did you mean "password"?`,
+			`clouds.yaml: key "pasword" in auth of cloud a is unknown, and is ignored; did you mean "password"?`,
 		},
 		"a key without a value, as the end of a password is in one line": {
 			"clouds: {a: {auth: {auth_url: http://k/v3, username: u, project_name: t, password: p,hush}}}", "",
-			`clouds.yaml: a key without a value in auth of cloud a is not known and not read`,
+			`clouds.yaml: a key without a value in auth of cloud a is unknown, and is ignored`,
 		},
-		"a key of the file":    {"clouds: {a: {" + auth + "}}\ncluods: hush", "", `clouds.yaml: key "cluods" in the file is not known and not read; did you mean "clouds"?`},
-		"a key of the secrets": {"clouds: {a: {" + auth + "}}", "clouds: {a: {auth: {pasword: hush}}}", `secure.yaml: key "pasword" in auth of cloud a is not known and not read; did you mean "password"?`},
+		"a key of the file":    {"clouds: {a: {" + auth + "}}\ncluods: hush", "", `clouds.yaml: key "cluods" in the file is unknown, and is ignored; did you mean "clouds"?`},
+		"a key of the secrets": {"clouds: {a: {" + auth + "}}", "clouds: {a: {auth: {pasword: hush}}}", `secure.yaml: key "pasword" in auth of cloud a is unknown, and is ignored; did you mean "password"?`},
 		"another endpoint": {
 			"clouds: {a: {" + auth + ", volume_endpoint_override: http://hush/v3}}", "",
-			"clouds.yaml: the endpoint override of cloud a is not used: keystone's catalog says where Cinder is",
+			"clouds.yaml: the endpoint override of cloud a is not used: the address of Cinder comes from keystone's catalog",
 		},
 	}
 	for name, tc := range tests {

@@ -48,7 +48,7 @@ func (c config) pick(which string) (form, error) {
 		return *section, nil
 	}
 	if len(named) > 0 {
-		return form{}, fmt.Errorf("it has no section %s but %s: name one of them by the property cloud",
+		return form{}, fmt.Errorf("it has no section %s; it has %s: name one of them in the property cloud",
 			sectionOf("Global", which), headers(named))
 	}
 	var f form

@@ -26,7 +26,7 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 		},
 		"the dead version": {
 			config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776/v2",
-			fault:  `"http://192.0.2.1:8776/v2" names the API v2, which is gone: write "http://192.0.2.1:8776/v3"`,
+			fault:  `"http://192.0.2.1:8776/v2" names the API v2, which no longer exists: write "http://192.0.2.1:8776/v3"`,
 		},
 		"keystone's dead version": {
 			config: "[Global]\nauth-url=http://192.0.2.1:5000/v2.0/\nusername=u\npassword=p\ntenant-name=t",
@@ -44,12 +44,12 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 				EndpointType: "internal", Insecure: true,
 			},
 		},
-		"no such cloud":               {config: "[Global]\nuse-clouds=true\ncloud=two\n", fault: `no cloud "two" but one`},
+		"no such cloud":               {config: "[Global]\nuse-clouds=true\ncloud=two\n", fault: `no cloud "two"; it has one`},
 		"no such file":                {config: "[Global]\nuse-clouds=true\nclouds-file=x\n", fault: "read x"},
-		"a truth that is none":        {config: "[Global]\nuse-clouds=hush\n", fault: `key "use-clouds" in [Global] has no value, or one that is neither true nor false`},
-		"a CA file that is none":      {config: "[Global]\ncinder-endpoint=http://a/v3\nca-file=junk.pem", fault: "holds no certificate"},
+		"a truth that is none":        {config: "[Global]\nuse-clouds=hush\n", fault: `key "use-clouds" in [Global] must have a value, which must be true or false if the key is a switch`},
+		"a CA file that is none":      {config: "[Global]\ncinder-endpoint=http://a/v3\nca-file=junk.pem", fault: "has no PEM certificate"},
 		"a CA file that is not there": {config: "[Global]\ncinder-endpoint=http://a/v3\nca-file=/etc/ssl/ca.pem", fault: "read /etc/ssl/ca.pem"},
-		"half a pair":                 {config: "[Global]\ncinder-endpoint=http://a/v3\ncert-file=junk.pem", fault: "are not a pair"},
+		"half a pair":                 {config: "[Global]\ncinder-endpoint=http://a/v3\ncert-file=junk.pem", fault: "are not a PEM key pair"},
 		"a keystone without a version": {
 			config: "[Global]\nauth-url=http://k/identity\nusername=u\npassword=p\ntenant-id=1f\nos-endpoint-type=internalURL",
 			want:   credentials.Login{AuthURL: "http://k/identity/v3", Username: "u", Password: "p", ProjectID: "1f", EndpointType: "internal"},
@@ -59,10 +59,10 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 			fault:  `endpoint type "private"`,
 		},
 		"an application credential without a name": {
-			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush", fault: "neither ID nor name",
+			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush", fault: "neither an ID nor a name",
 		},
 		"an application credential without its user": {
-			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush\napplication-credential-name=n", fault: "needs its user",
+			config: "[Global]\nauth-url=http://k/v3\napplication-credential-secret=hush\napplication-credential-name=n", fault: "needs the name of its user",
 		},
 		"no version": {config: "[Global]\ncinder-endpoint=http://192.0.2.1:8776", fault: `write "http://192.0.2.1:8776/v3"`},
 		"a project in the URL": {
@@ -70,34 +70,34 @@ func TestFromConfigReadsTheCloudProvidersFormat(t *testing.T) {
 			fault:  `write "http://c:8776/volume/v3", and name the project by tenant-id or tenant-name, not by "637b7373213d439d8119285244481456"`,
 		},
 		"a placeholder of a project in the dead URL": {
-			config: "[Global]\ncinder-endpoint=http://c:8776/v2/%(tenant_id)s\n", fault: `is no http or https URL`,
+			config: "[Global]\ncinder-endpoint=http://c:8776/v2/%(tenant_id)s\n", fault: `must be an http or https URL`,
 		},
 		"a project in the dead URL": {
-			config: "[Global]\ncinder-endpoint=http://c:8776/v2/1f\n", fault: `names the API v2, which is gone: write "http://c:8776/v3", and name`,
+			config: "[Global]\ncinder-endpoint=http://c:8776/v2/1f\n", fault: `names the API v2, which no longer exists: write "http://c:8776/v3", and name`,
 		},
 		"a password in the dead URL": {
 			config: "[Global]\ncinder-endpoint=http://u:hush@c:8776/v2\n",
-			fault:  `"http://u:xxxxx@c:8776/v2" names the API v2, which is gone: write "http://u:xxxxx@c:8776/v3"`,
+			fault:  `"http://u:xxxxx@c:8776/v2" names the API v2, which no longer exists: write "http://u:xxxxx@c:8776/v3"`,
 		},
 		"a password in a URL of a project": {
 			config: "[Global]\ncinder-endpoint=http://u:hush@c:8776/v3/1f\n", fault: `write "http://u:xxxxx@c:8776/v3", and name`,
 		},
 		"a password in a URL without a version": {config: "[Global]\ncinder-endpoint=http://u:hush@c\n", fault: `write "http://u:xxxxx@c/v3"`},
-		"a password in a URL without a scheme":  {config: "[Global]\ncinder-endpoint=u:hush@c\n", fault: "is no http or https URL"},
-		"a password that no URL can have":       {config: "[Global]\ncinder-endpoint=http://u:%hush@c/v3\n", fault: "is no http or https URL"},
-		"no URL":                                {config: "[Global]\ncinder-endpoint=192.0.2.1", fault: "is no http or https URL"},
-		"a key without a value":                 {config: "[Global]\nregion\n", fault: `key "region" in [Global] has no value`},
+		"a password in a URL without a scheme":  {config: "[Global]\ncinder-endpoint=u:hush@c\n", fault: "must be an http or https URL"},
+		"a password that no URL can have":       {config: "[Global]\ncinder-endpoint=http://u:%hush@c/v3\n", fault: "must be an http or https URL"},
+		"no URL":                                {config: "[Global]\ncinder-endpoint=192.0.2.1", fault: "must be an http or https URL"},
+		"a key without a value":                 {config: "[Global]\nregion\n", fault: `key "region" in [Global] must have a value`},
 		"a value that does not end":             {config: "[Global]\npassword=\"hush", fault: "line 2: the value's closing quote is missing"},
 		"a section that does not end":           {config: "[Global", fault: "line 1: it is no section"},
-		"a key above all sections":              {config: "region=hush", fault: "line 1: it is no section and no key of one"},
-		"a line that is none":                   {config: "[Global]\nregion=x\n$hush", fault: "line 3: it is no key = value"},
+		"a key above all sections":              {config: "region=hush", fault: "line 1: it belongs to no section"},
+		"a line that is none":                   {config: "[Global]\nregion=x\n$hush", fault: "line 3: it must be key = value"},
 		"an escape that is none":                {config: "[Global]\npassword=\"hush\\x\"", fault: `line 2: a backslash in a value is written as \\, in double quotes`},
 		"a backslash outside of quotes":         {config: "[Global]\npassword=hush\\x", fault: `line 2: a value with a backslash is written in double quotes`},
 		"an unknown key is said with the fault": {config: "[Global]\nauth-url=http://k/v3\nusername=u\npasword=hush\ntenant-id=1", fault: `did you mean "password"?`},
 		"empty":                                 {config: "", fault: "neither a Cinder endpoint"},
-		"both":                                  {config: "[Global]\ncinder-endpoint=http://a/v3\nauth-url=http://b/v3", fault: "both a Cinder"},
-		"a colon":                               {config: "[Global]\ncinder-endpoint=http://a/v3\ntenant-name=a:b", fault: "no colon"},
-		"all at once":                           {config: "[Global]\nauth-url=http://b/v3", fault: "no user is named"},
+		"both":                                  {config: "[Global]\ncinder-endpoint=http://a/v3\nauth-url=http://b/v3", fault: "the login names a Cinder"},
+		"a colon":                               {config: "[Global]\ncinder-endpoint=http://a/v3\ntenant-name=a:b", fault: "must not contain a colon"},
+		"all at once":                           {config: "[Global]\nauth-url=http://b/v3", fault: "the login names no user"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -193,10 +193,10 @@ func TestFromConfigReadsWhatTheCloudProviderReads(t *testing.T) {
 		"the cloud without a name": {config: "[Global \"one\"]\nauth-url=http://other/v3\n[Global]\n" + keystoneLogin, want: login},
 		"which of them": {
 			config: "[Global \"a\"]\n" + keystoneLogin + "[Global \"b\"]\n" + keystoneLogin,
-			fault:  `it has no section [Global] but [Global "a"], [Global "b"]: name one of them by the property cloud`,
+			fault:  `it has no section [Global]; it has [Global "a"], [Global "b"]: name one of them in the property cloud`,
 		},
 		"none of them": {
-			config: "[Global]\n" + keystoneLogin + "[Global \"a\"]\n", which: "b", fault: `it has no section [Global "b"] but [Global "a"]`,
+			config: "[Global]\n" + keystoneLogin + "[Global \"a\"]\n", which: "b", fault: `it has no section [Global "b"]; it has [Global "a"]`,
 		},
 		"a name for the clouds.yaml": {
 			config: "[Global]\nuse-clouds\nregion=S\n", which: "one",
@@ -216,21 +216,21 @@ func TestFromConfigReadsWhatTheCloudProviderReads(t *testing.T) {
 // What is not read is said with the word that may have been meant, and the rest of the file is read.
 func TestFromConfigWarnsOfWhatItDoesNotRead(t *testing.T) {
 	tests := map[string]struct{ extra, says string }{
-		"a key":                       {"regoin=hush", `cloud config cloud.conf: key "regoin" in [Global] is not known and not read; did you mean "region"?`},
-		"the word of other programs":  {"project-name=hush", `cloud config cloud.conf: key "project-name" in [Global] is not known and not read; did you mean "tenant-name"?`},
-		"a key that is like no other": {"zzzzzz=hush", `cloud config cloud.conf: key "zzzzzz" in [Global] is not known and not read`},
-		"a key without a value":       {"hush", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
-		"a key with an empty value":   {"hush=", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
-		"the end of Base64":           {"hush==", `cloud config cloud.conf: a key without a value in [Global] is not known and not read`},
-		"a truth without a value":     {"tls-insecur", `cloud config cloud.conf: a key without a value in [Global] is not known and not read; did you mean "tls-insecure"?`},
-		"a section":                   {"[Metdata]\nx=hush\ny=hush", `cloud config cloud.conf: section [Metdata] is not known and not read; did you mean "metadata"?`},
-		"a section with a name":       {"[Other \"n\"]\nx=hush", `cloud config cloud.conf: section [Other] is not known and not read`},
-		"a key of the storage":        {"[BlockStorage]\nbs-verzion=hush", `cloud config cloud.conf: key "bs-verzion" in [BlockStorage] is not known and not read; did you mean "bs-version"?`},
+		"a key":                       {"regoin=hush", `cloud config cloud.conf: key "regoin" in [Global] is unknown, and is ignored; did you mean "region"?`},
+		"the word of other programs":  {"project-name=hush", `cloud config cloud.conf: key "project-name" in [Global] is unknown, and is ignored; did you mean "tenant-name"?`},
+		"a key that is like no other": {"zzzzzz=hush", `cloud config cloud.conf: key "zzzzzz" in [Global] is unknown, and is ignored`},
+		"a key without a value":       {"hush", `cloud config cloud.conf: a key without a value in [Global] is unknown, and is ignored`},
+		"a key with an empty value":   {"hush=", `cloud config cloud.conf: a key without a value in [Global] is unknown, and is ignored`},
+		"the end of Base64":           {"hush==", `cloud config cloud.conf: a key without a value in [Global] is unknown, and is ignored`},
+		"a truth without a value":     {"tls-insecur", `cloud config cloud.conf: a key without a value in [Global] is unknown, and is ignored; did you mean "tls-insecure"?`},
+		"a section":                   {"[Metdata]\nx=hush\ny=hush", `cloud config cloud.conf: section [Metdata] is unknown, and is ignored; did you mean "metadata"?`},
+		"a section with a name":       {"[Other \"n\"]\nx=hush", `cloud config cloud.conf: section [Other] is unknown, and is ignored`},
+		"a key of the storage":        {"[BlockStorage]\nbs-verzion=hush", `cloud config cloud.conf: key "bs-verzion" in [BlockStorage] is unknown, and is ignored; did you mean "bs-version"?`},
 		"a trustee without a trust":   {"trustee-password=hush", `cloud config cloud.conf: trustee-id and trustee-password are not used without trust-id`},
-		"a token beside a password":   {"token=hush", `cloud config cloud.conf: token is not used, since there is a password or an application credential, which can be renewed`},
+		"a token beside a password":   {"token=hush", `cloud config cloud.conf: token is not used: the login has a password or an application credential, which can be renewed`},
 		"a distribution's own authorities": {
-			"ca-file=/etc/ssl/certs/ca-certificates.crt", "cloud config cloud.conf: file /etc/ssl/certs/ca-certificates.crt is not among the login's" +
-				" files: the image's own public certificate authorities are used; add the file if it has one of yours",
+			"ca-file=/etc/ssl/certs/ca-certificates.crt", "cloud config cloud.conf: file /etc/ssl/certs/ca-certificates.crt is missing," +
+				" so the image's own public certificate authorities are used: add the file if it has one of yours",
 		},
 	}
 	for name, tc := range tests {

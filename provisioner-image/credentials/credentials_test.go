@@ -59,7 +59,7 @@ func TestFromEnvReadsTheVariablesOfTheClients(t *testing.T) {
 			},
 			want: credentials.Login{AuthURL: "http://k/v3", Token: "x", Project: "p", DefaultDomain: "d", Insecure: true},
 		},
-		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE is neither true nor false"},
+		"a truth that is none": {env: map[string]string{"OS_INSECURE": "hush"}, fault: "OS_INSECURE must be true or false"},
 		"nothing":              {fault: "neither a Cinder endpoint"},
 	}
 	for name, tc := range tests {
@@ -165,7 +165,7 @@ OS_TENANT_NAME=admin
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.read(tc.text)
 			live := tc.want.AuthURL + tc.want.Endpoint
-			if err == nil || !strings.Contains(err.Error(), "names the API "+tc.dead+", which is gone: write \""+live+"\"") {
+			if err == nil || !strings.Contains(err.Error(), "names the API "+tc.dead+", which no longer exists: write \""+live+"\"") {
 				t.Errorf("the dead version: %v", err)
 			}
 			got, err := tc.read(strings.Replace(tc.text, "/"+tc.dead, "/v3", 1))

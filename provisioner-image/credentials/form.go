@@ -90,8 +90,8 @@ var systemBundles = []string{
 func (f *form) readCA(origin string, files Files) (string, error) {
 	ca, err := content(files, f.CAFile)
 	if errors.Is(err, fs.ErrNotExist) && slices.Contains(systemBundles, f.CAFile) {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: file %s is not among the login's files: the image's own public certificate"+
-			" authorities are used; add the file if it has one of yours", origin, f.CAFile))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: file %s is missing, so the image's own public certificate authorities are used:"+
+			" add the file if it has one of yours", origin, f.CAFile))
 		return "", nil
 	}
 	return ca, err
@@ -114,11 +114,11 @@ func (f *form) normalize(origin string) {
 		f.followTrustee(origin)
 	}
 	if f.SystemScope != "" {
-		f.Warnings = append(f.Warnings, origin+": a login to the whole system has no project, and most releases of Cinder make volumes in projects only")
+		f.Warnings = append(f.Warnings, origin+": a login with system scope has no project, and most releases of Cinder create volumes only in a project")
 	}
 	if f.Token != "" && f.Password+f.AppCredentialSecret != "" {
 		f.Token = ""
-		f.Warnings = append(f.Warnings, origin+": token is not used, since there is a password or an application credential, which can be renewed")
+		f.Warnings = append(f.Warnings, origin+": token is not used: the login has a password or an application credential, which can be renewed")
 	}
 }
 

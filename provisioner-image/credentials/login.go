@@ -63,11 +63,11 @@ func (l Login) check() error {
 	var faults []error
 	switch {
 	case l.Endpoint == "" && l.AuthURL == "":
-		faults = append(faults, errors.New("neither a Cinder endpoint (cinder-endpoint, OS_CINDER_ENDPOINT)"+
-			" nor a keystone (auth-url, OS_AUTH_URL) is named"))
+		faults = append(faults, errors.New("the login names neither a Cinder endpoint (cinder-endpoint, OS_CINDER_ENDPOINT)"+
+			" nor a keystone (auth-url, OS_AUTH_URL)"))
 	case l.Endpoint != "" && l.AuthURL != "":
-		faults = append(faults, errors.New("both a Cinder endpoint and a keystone are named: remove one,"+
-			" the endpoint is for a Cinder without keystone"))
+		faults = append(faults, errors.New("the login names a Cinder endpoint and a keystone: remove one,"+
+			" since the endpoint is for a Cinder without keystone"))
 	case l.IsNoauth():
 		faults = append(faults, l.checkNoauth())
 	default:
@@ -79,7 +79,7 @@ func (l Login) check() error {
 
 func (l Login) checkNoauth() error {
 	if strings.Contains(l.Username+l.Project+l.ProjectID, ":") {
-		return errors.New("user and tenant of a Cinder without keystone may hold no colon")
+		return errors.New("user and tenant of a Cinder without keystone must not contain a colon")
 	}
 	return checkVersion("Cinder endpoint", l.Endpoint, "v2")
 }
@@ -90,7 +90,7 @@ func (l Login) checkKeystone() error {
 	switch l.EndpointType {
 	case "", "public", "internal", "admin":
 	default:
-		faults = append(faults, fmt.Errorf("endpoint type %q is none of public, internal and admin", l.EndpointType))
+		faults = append(faults, fmt.Errorf("endpoint type %q must be public, internal or admin", l.EndpointType))
 	}
 	return errors.Join(append(faults, l.checkWho(), l.checkProject())...)
 }
@@ -105,10 +105,10 @@ func (l Login) checkWho() error {
 	}
 	var faults []error
 	if l.Username == "" && l.UserID == "" {
-		faults = append(faults, errors.New("no user is named (username, OS_USERNAME)"))
+		faults = append(faults, errors.New("the login names no user (username, OS_USERNAME)"))
 	}
 	if l.Password == "" {
-		faults = append(faults, errors.New("no password is given (password, OS_PASSWORD)"))
+		faults = append(faults, errors.New("the login has no password (password, OS_PASSWORD)"))
 	}
 	return errors.Join(faults...)
 }
@@ -116,21 +116,21 @@ func (l Login) checkWho() error {
 // checkProject accepts what needs no project or has its own: a trust, an application credential, a token.
 func (l Login) checkProject() error {
 	if l.SystemScope != "" && l.SystemScope != "all" {
-		return errors.New("the only system scope is all (system_scope, OS_SYSTEM_SCOPE)")
+		return errors.New("the system scope must be all (system_scope, OS_SYSTEM_SCOPE)")
 	}
 	if l.Project+l.ProjectID+l.TrustID+l.SystemScope != "" || l.AppCredentialSecret+l.Token != "" {
 		return nil
 	}
-	return errors.New("no project is named (tenant-name, OS_PROJECT_NAME)")
+	return errors.New("the login names no project (tenant-name, OS_PROJECT_NAME)")
 }
 
 // checkAppCredential checks that the credential can be identified: by its ID, or by its name and its user.
 func (l Login) checkAppCredential() error {
 	if l.AppCredentialID == "" && l.AppCredentialName == "" {
-		return errors.New("the application credential has a secret, but neither ID nor name")
+		return errors.New("the application credential has a secret, but neither an ID nor a name")
 	}
 	if l.AppCredentialID == "" && l.Username == "" && l.UserID == "" {
-		return errors.New("an application credential that is named, not numbered, needs its user")
+		return errors.New("an application credential without an ID needs the name of its user")
 	}
 	return nil
 }
@@ -150,14 +150,14 @@ func withVersion(raw string) string {
 func checkVersion(what, raw, dead string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("%s is no http or https URL: write http://HOST:PORT/v3", what)
+		return fmt.Errorf("%s must be an http or https URL: write http://HOST:PORT/v3", what)
 	}
 	written := u.Redacted()
 	base, version, rest := splitVersion(u.Path, dead)
 	u.Path = path.Join("/", base, "v3")
 	switch {
 	case version == dead:
-		return fmt.Errorf("%s %q names the API %s, which is gone: write %q%s", what, written, dead, u.Redacted(), ofProject(rest))
+		return fmt.Errorf("%s %q names the API %s, which no longer exists: write %q%s", what, written, dead, u.Redacted(), ofProject(rest))
 	case rest != "":
 		return fmt.Errorf("%s %q does not end in /v3: write %q%s", what, written, u.Redacted(), ofProject(rest))
 	case version == "":

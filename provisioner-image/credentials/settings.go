@@ -40,7 +40,7 @@ func (s setting) set(text string) error {
 	}
 	yes, err := types.ParseBool(text)
 	if err != nil {
-		return fmt.Errorf("%s is neither true nor false", s.vars[0])
+		return fmt.Errorf("%s must be true or false", s.vars[0])
 	}
 	s.value.Set(reflect.ValueOf(&yes))
 	return nil

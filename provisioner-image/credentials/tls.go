@@ -18,7 +18,7 @@ func (l Login) TLS() (*tls.Config, error) {
 	if l.CA != "" {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM([]byte(l.CA)) {
-			return nil, errors.New("the CA file (ca-file, OS_CACERT, cacert) holds no certificate in PEM")
+			return nil, errors.New("the CA file (ca-file, OS_CACERT, cacert) has no PEM certificate")
 		}
 	}
 	if l.ClientCert == "" && l.ClientKey == "" {
@@ -26,7 +26,7 @@ func (l Login) TLS() (*tls.Config, error) {
 	}
 	pair, err := tls.X509KeyPair([]byte(l.ClientCert), []byte(l.ClientKey.Reveal()))
 	if err != nil {
-		return nil, errors.New("client certificate and key (cert-file and key-file) are not a pair in PEM")
+		return nil, errors.New("client certificate and key (cert-file and key-file) are not a PEM key pair")
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
@@ -35,13 +35,13 @@ func (l Login) TLS() (*tls.Config, error) {
 // TLSFault returns why TLS does not come about, and what to correct. It returns "" for all other errors.
 func TLSFault(err error) string {
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return "the server speaks http: name it by http://, or the port where it speaks https"
+		return "the server uses http: write http://, or the port on which it uses https"
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the server's certificate " + certificateFault(e.Err)
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return "the server refuses TLS: if it asks for a certificate of the client, name one (cert-file and key-file)"
+		return "the server refused the TLS connection: if it requires a client certificate, name one (cert-file and key-file)"
 	}
 	return ""
 }
@@ -52,7 +52,7 @@ func certificateFault(err error) string {
 		return "is signed by an unknown authority: name the authority's file (ca-file, OS_CACERT, cacert)"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "is for another name than that in the URL"
+		return "is not for the host name in the URL"
 	}
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.Expired {
 		return "has expired or is not valid yet"

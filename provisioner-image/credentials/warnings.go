@@ -21,7 +21,7 @@ func withWarnings(err error, warnings []string) error {
 
 // unread returns the warning for a key or a section that is not read.
 func unread(origin, what, word string, known []string) string {
-	warning := fmt.Sprintf("%s: %s is not known and not read", origin, what)
+	warning := fmt.Sprintf("%s: %s is unknown, and is ignored", origin, what)
 	if near := closest(word, known); near != "" {
 		warning += fmt.Sprintf("; did you mean %q?", near)
 	}
@@ -53,14 +53,14 @@ var parserTexts = []struct{ begins, says string }{
 	{"expected right bracket", noSection},
 	{"expected subsection name", noSection},
 	{"expected section name", noSection},
-	{"expected section header", "it is no section and no key of one: write [Global] above it"},
-	{"", "it is no key = value, no section and no comment"},
+	{"expected section header", "it belongs to no section: write [Global] above it"},
+	{"", "it must be key = value, a section or a comment"},
 }
 
 // parserFault says where the file cannot be parsed.
 func parserFault(err error) error {
 	if section, sub, key, ok := placeIn(err); ok {
-		return fmt.Errorf("key %q in %s has no value, or one that is neither true nor false", key, sectionOf(section, sub))
+		return fmt.Errorf("key %q in %s must have a value, which must be true or false if the key is a switch", key, sectionOf(section, sub))
 	}
 	found := parserLine.FindStringSubmatch(err.Error())
 	if found == nil {

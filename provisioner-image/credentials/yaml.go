@@ -22,7 +22,7 @@ const maxFile = 256 << 10
 // what only looks like a number, such as a password 0123.
 func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, error) {
 	if len(data) > maxFile {
-		return nil, nil, fmt.Errorf("%s: it has %d bytes, and may have %d", name, len(data), maxFile)
+		return nil, nil, fmt.Errorf("%s: its size is %d bytes, and the limit is %d", name, len(data), maxFile)
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
@@ -52,7 +52,7 @@ func parseClouds(name string, data []byte) (map[string]yaml.Node, []string, erro
 // so they are not repeated.
 func refuseAliases(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		return fmt.Errorf("line %d has an anchor (&) or an alias (*), which are not accepted, since a short text with them stands for a long one: write out what they stand for", n.Line)
+		return fmt.Errorf("line %d has an anchor (&) or an alias (*), which are not supported, since a short text could expand to a very long one: write out the full text", n.Line)
 	}
 	for _, child := range n.Content {
 		if err := refuseAliases(child); err != nil {
@@ -67,9 +67,9 @@ var yamlLine = regexp.MustCompile(`line (\d+)`)
 // yamlFault returns the line of a decoder's error, and drops the rest, which may hold a value.
 func yamlFault(err error) error {
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
-		return fmt.Errorf("line %s does not have the form of a clouds.yaml", found[1])
+		return fmt.Errorf("line %s is not valid in a clouds.yaml", found[1])
 	}
-	return errors.New("it does not have the form of a clouds.yaml")
+	return errors.New("it is not a valid clouds.yaml")
 }
 
 // pairs returns keys and values of a mapping.

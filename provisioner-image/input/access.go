@@ -44,12 +44,12 @@ func furtherKeys(text string) (map[string]any, error) {
 	}
 	var keys map[string]any
 	if err := json.Unmarshal([]byte(text), &keys); err != nil {
-		return nil, fmt.Errorf("property connector: not an object in JSON: %w", err)
+		return nil, fmt.Errorf("property connector: must be a JSON object: %w", err)
 	}
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if volume.IsClientField(key) {
-			faults = append(faults, fmt.Errorf("property connector: %q is set by a property of its own, or by this image", key))
+			faults = append(faults, fmt.Errorf("property connector: %q must not be set here; another property or this image sets it", key))
 		}
 	}
 	return keys, errors.Join(faults...)
@@ -86,17 +86,17 @@ var (
 func checkClient(c volume.Client) error {
 	var faults []error
 	if c.Initiator != "" && !initiatorForm.MatchString(c.Initiator) {
-		faults = append(faults, fmt.Errorf("property initiator: %q is no iqn, eui or naa name", c.Initiator))
+		faults = append(faults, fmt.Errorf("property initiator: %q must be an iqn, eui or naa name", c.Initiator))
 	}
 	if _, err := netip.ParseAddr(c.IP); c.IP != "" && err != nil {
-		faults = append(faults, fmt.Errorf("property ip: %q is no address", c.IP))
+		faults = append(faults, fmt.Errorf("property ip: %q must be an IP address", c.IP))
 	}
 	faults = append(faults, checkWorldWide("wwpns", c.WWPNs), checkWorldWide("wwnns", c.WWNNs))
 	if c.NQN != "" && !strings.HasPrefix(c.NQN, "nqn.") {
-		faults = append(faults, fmt.Errorf("property nqn: %q is no name in the form nqn.YYYY-MM…", c.NQN))
+		faults = append(faults, fmt.Errorf("property nqn: %q must be a name of the form nqn.YYYY-MM…", c.NQN))
 	}
 	if c.HostID != "" && !uuidForm.MatchString(c.HostID) {
-		faults = append(faults, fmt.Errorf("property nvme-hostid: %q is no UUID", c.HostID))
+		faults = append(faults, fmt.Errorf("property nvme-hostid: %q must be a UUID", c.HostID))
 	}
 	return errors.Join(faults...)
 }
@@ -105,7 +105,7 @@ func checkWorldWide(property string, names []string) error {
 	var faults []error
 	for _, name := range names {
 		if !wwnForm.MatchString(name) {
-			faults = append(faults, fmt.Errorf("property %s: %q has not the 16 hexadecimal digits of a name", property, name))
+			faults = append(faults, fmt.Errorf("property %s: %q must be a name of 16 hexadecimal digits", property, name))
 		}
 	}
 	return errors.Join(faults...)

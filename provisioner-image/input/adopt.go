@@ -21,7 +21,7 @@ func adopted(r contract.Request, c class) (string, error) {
 			return "", err
 		}
 		if byClaim[claim] != "" || byVolume[id] != "" {
-			return "", fmt.Errorf("key adopt: %q names a claim or a volume that another line names", line)
+			return "", fmt.Errorf("key adopt: %q names a claim or a volume that another line names, too", line)
 		}
 		byClaim[claim], byVolume[id] = id, claim
 	}
@@ -32,7 +32,7 @@ func claimAndVolume(line string) (claim, id string, err error) {
 	claim, id, ok := strings.Cut(line, ":")
 	claim, id = strings.TrimSpace(claim), strings.TrimSpace(id)
 	if !ok || strings.Count(claim, "/") != 1 || !uidForm.MatchString(id) {
-		return "", "", fmt.Errorf("key adopt: %q is not NAMESPACE/CLAIM: VOLUME-ID", line)
+		return "", "", fmt.Errorf("key adopt: %q must have the form NAMESPACE/CLAIM: VOLUME-ID", line)
 	}
 	return claim, id, nil
 }

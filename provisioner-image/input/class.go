@@ -101,7 +101,7 @@ const csiFSType = "csi.storage.k8s.io/fstype"
 // oneFileSystem reads both ways to write the file system.
 func (c *class) oneFileSystem() error {
 	if c.fsType != "" && c.csiFSType != "" && c.fsType != c.csiFSType {
-		return fmt.Errorf("property fsType is %q and %s is %q: leave one of them out", c.fsType, csiFSType, c.csiFSType)
+		return fmt.Errorf("property fsType is %q, but %s is %q: remove one of them", c.fsType, csiFSType, c.csiFSType)
 	}
 	c.fsType = cmp.Or(c.fsType, c.csiFSType)
 	return nil
@@ -116,7 +116,7 @@ func readClass(given map[string]string, clusterUID string) (class, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at, ok := known[name]
 		if !ok {
-			faults = append(faults, fmt.Errorf("property %q is unknown; this image reads %s",
+			faults = append(faults, fmt.Errorf("property %q is unknown; this image supports %s",
 				name, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
 			continue
 		}
@@ -138,7 +138,7 @@ func parallel(c class) (int, error) {
 	}
 	n, err := strconv.Atoi(c.parallel)
 	if err != nil || n < 1 || n > mostParallel {
-		return defaultParallel, fmt.Errorf("property parallel: %q is no number from 1 to %d", c.parallel, mostParallel)
+		return defaultParallel, fmt.Errorf("property parallel: %q must be a number from 1 to %d", c.parallel, mostParallel)
 	}
 	return n, nil
 }
@@ -150,7 +150,7 @@ func parseBool(property, text string) (bool, error) {
 	}
 	yes, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, fmt.Errorf("property %s: %q is neither true nor false", property, text)
+		return false, fmt.Errorf("property %s: %q must be true or false", property, text)
 	}
 	return yes, nil
 }
@@ -178,5 +178,5 @@ func oneOf[W ~string](property, text string, words ...W) (W, error) {
 		}
 		names = append(names, string(word))
 	}
-	return "", fmt.Errorf("property %s: %q is none of %s", property, text, strings.Join(names, ", "))
+	return "", fmt.Errorf("property %s: %q must be one of %s", property, text, strings.Join(names, ", "))
 }

@@ -132,7 +132,7 @@ func TestClaimGivesTheHintsThatTheClassAllows(t *testing.T) {
 		t.Error(err, diff)
 	}
 	_, err = with(t, allowed, annotated(map[string]string{"example.com/away-from": "../x"}))
-	if f, ok := errors.AsType[*input.Error](err); !ok || f.Code != contract.ExitBadRequest || !strings.Contains(err.Error(), "no ID of a volume") {
+	if f, ok := errors.AsType[*input.Error](err); !ok || f.Code != contract.ExitBadRequest || !strings.Contains(err.Error(), "must be the ID of a volume") {
 		t.Errorf("got %v", err)
 	}
 	if task, err = with(t, nil, annotated(map[string]string{"example.com/away-from": other})); err != nil || task.Volume.Hints != nil {
@@ -254,29 +254,29 @@ func TestPropertiesDescribeTheSource(t *testing.T) {
 
 func TestFaultyPropertyIsRefused(t *testing.T) {
 	tests := map[string]struct{ name, value, text string }{
-		"attach API":        {"attach-api", "old", `"old" is none of`},
-		"multipath":         {"multipath", "perhaps", "neither true nor false"},
-		"initiator":         {"initiator", "nodes", "no iqn, eui or naa name"},
-		"address":           {"ip", "here", "is no address"},
+		"attach API":        {"attach-api", "old", `"old" must be one of`},
+		"multipath":         {"multipath", "perhaps", "must be true or false"},
+		"initiator":         {"initiator", "nodes", "must be an iqn, eui or naa name"},
+		"address":           {"ip", "here", "must be an IP address"},
 		"port name":         {"wwpns", "5001", "16 hexadecimal digits"},
 		"node name":         {"wwnns", "x", "16 hexadecimal digits"},
 		"no zone":           {"availability", "selected-node", "volumeBindingMode WaitForFirstConsumer"},
 		"nqn":               {"nqn", "x", "property nqn"},
-		"connector":         {"connector", "[1]", "property connector: not an object in JSON"},
-		"connector's host":  {"connector", `{"host": "x"}`, `"host" is set by a property of its own`},
+		"connector":         {"connector", "[1]", "property connector: must be a JSON object"},
+		"connector's host":  {"connector", `{"host": "x"}`, `"host" must not be set here`},
 		"NVMe host":         {"nvme-hostid", "x", "property nvme-hostid"},
-		"hints":             {"scheduler-hints", "[1]", "not an object in JSON"},
+		"hints":             {"scheduler-hints", "[1]", "must be a JSON object"},
 		"placeholder":       {"volume-name", "{user}", "placeholder {user} is unknown"},
-		"metadata":          {"volume-metadata", "team", "is not KEY=VALUE"},
-		"metadata of ours":  {"volume-metadata", "flex-provisioner.io/claim-uid=x", "the key is ours"},
-		"Secret":            {"ceph-secret", "name", "is not NAMESPACE/NAME"},
-		"source":            {"rbd-source", "krbd", `"krbd" is none of ceph-csi, native`},
-		"mounter":           {"mounter", "fuse", `"fuse" is none of`},
-		"initiator written": {"write-initiator", "x", "neither true nor false"},
-		"two file systems":  {"csi.storage.k8s.io/fstype", "ext4", `property fsType is "xfs" and csi.storage.k8s.io/fstype is "ext4"`},
-		"multiattach":       {"multiattach", "x", "neither true nor false"},
-		"hint of a claim":   {"hint-annotations", "same_host", "is not HINT=ANNOTATION"},
-		"a file elsewhere":  {"cloud-config", "../../etc/passwd", "is not in the image"},
+		"metadata":          {"volume-metadata", "team", "must have the form KEY=VALUE"},
+		"metadata of ours":  {"volume-metadata", "flex-provisioner.io/claim-uid=x", "a key that this image does not use"},
+		"Secret":            {"ceph-secret", "name", "must have the form NAMESPACE/NAME"},
+		"source":            {"rbd-source", "krbd", `"krbd" must be one of ceph-csi, native`},
+		"mounter":           {"mounter", "fuse", `"fuse" must be one of`},
+		"initiator written": {"write-initiator", "x", "must be true or false"},
+		"two file systems":  {"csi.storage.k8s.io/fstype", "ext4", `property fsType is "xfs", but csi.storage.k8s.io/fstype is "ext4"`},
+		"multiattach":       {"multiattach", "x", "must be true or false"},
+		"hint of a claim":   {"hint-annotations", "same_host", "must have the form HINT=ANNOTATION"},
+		"a file elsewhere":  {"cloud-config", "../../etc/passwd", "is missing"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

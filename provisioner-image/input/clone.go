@@ -26,14 +26,14 @@ func (c class) clones() bool {
 func whyNotCloned(r contract.Request, c class) error {
 	switch {
 	case !c.clones():
-		return fmt.Errorf("storage class %q makes no clones: its parameter smartclone is missing, or false", r.Class)
+		return fmt.Errorf("storage class %q does not allow clones: its parameter smartclone is missing, or false", r.Class)
 	case r.Source == nil:
-		return fmt.Errorf("the clone of %q cannot be made: it is no bound claim, or not one that this claim may copy",
+		return fmt.Errorf("claim %q cannot be cloned: it does not exist, is not bound, or may not be cloned by this claim",
 			r.Annotations[contract.AnnCloneRequest])
 	case r.Source.Kind != contract.SourceClaim:
-		return fmt.Errorf("a volume cannot be copied from a %s, only from a %s", r.Source.Kind, contract.SourceClaim)
+		return fmt.Errorf("a %s cannot be cloned, only a %s can", r.Source.Kind, contract.SourceClaim)
 	case c.snapshot != "":
-		return fmt.Errorf("storage class %q fills every volume from its own snapshot: clone with another class", r.Class)
+		return fmt.Errorf("storage class %q creates every volume from its own snapshot: use another class for a clone", r.Class)
 	case r.Source.PVName == "":
 		return errors.New("the source claim is not bound")
 	default:

@@ -14,7 +14,7 @@ func schedulerHints(r contract.Request, c class) (map[string]any, error) {
 	hints := map[string]any{}
 	if c.hints != "" {
 		if err := json.Unmarshal([]byte(c.hints), &hints); err != nil {
-			return nil, fault(contract.ExitConfig, fmt.Errorf("property scheduler-hints: not an object in JSON: %w", err))
+			return nil, fault(contract.ExitConfig, fmt.Errorf("property scheduler-hints: must be a JSON object: %w", err))
 		}
 	}
 	for _, pair := range splitList(c.hintAnnotations) {
@@ -33,7 +33,7 @@ func addHint(hints map[string]any, pair string, annotations map[string]string) e
 	hint, annotation, ok := strings.Cut(pair, "=")
 	if !ok || hint == "" || annotation == "" || hints[hint] != nil {
 		return fault(contract.ExitConfig,
-			fmt.Errorf("property hint-annotations: %q is not HINT=ANNOTATION, or the class has that hint already", pair))
+			fmt.Errorf("property hint-annotations: %q must have the form HINT=ANNOTATION, with a hint that the class does not set", pair))
 	}
 	value, err := claimsHint(hint, annotations[annotation])
 	if err != nil {
@@ -57,7 +57,7 @@ func claimsHint(hint, text string) (any, error) {
 	ids := splitList(text)
 	for _, id := range ids {
 		if !uuidForm.MatchString(id) {
-			return nil, fmt.Errorf("%q is no ID of a volume", id)
+			return nil, fmt.Errorf("%q must be the ID of a volume", id)
 		}
 	}
 	return ids, nil

@@ -123,7 +123,7 @@ func (task *Task) read(of common, i int) error {
 		return fault(contract.ExitUsage, err)
 	}
 	if task.PV = of.pvs[i]; task.PV.Name != task.Request.PVName {
-		return fault(contract.ExitUsage, fmt.Errorf("pv.json holds PV %q, the request is about %q", task.PV.Name, task.Request.PVName))
+		return fault(contract.ExitUsage, fmt.Errorf("pv.json contains PV %q, and the request names %q", task.PV.Name, task.Request.PVName))
 	}
 	return task.readClaim(of.Sources, of.class)
 }
@@ -157,12 +157,12 @@ func readRequests(in Sources) ([]contract.Request, error) {
 		return nil, fault(contract.ExitUsage, err)
 	case requests.Verb != in.Verb:
 		return nil, fault(contract.ExitUsage,
-			fmt.Errorf("the verb is %q by the argument and %q by the request", in.Verb, requests.Verb))
+			fmt.Errorf("the verb of the argument is %q, and that of the request is %q", in.Verb, requests.Verb))
 	case in.Verb == contract.List:
 		// Its request may hold the class's properties.
 		return append(requests.Items, contract.Request{})[:1], nil
 	case len(requests.Items) == 0:
-		return nil, fault(contract.ExitUsage, errors.New("there is no request"))
+		return nil, fault(contract.ExitUsage, errors.New("no request is given"))
 	}
 	return requests.Items, nil
 }
@@ -172,10 +172,10 @@ var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 
 func checkRequest(r contract.Request) error {
 	if !uidForm.MatchString(r.UID) {
-		return fmt.Errorf("the request's UID %q is no UID", r.UID)
+		return fmt.Errorf("the UID %q of the request must be a UID", r.UID)
 	}
 	if r.PVName == "" {
-		return errors.New("the request names no PV")
+		return errors.New("the request does not name a PV")
 	}
 	if r.ListedVolume != "" && !uidForm.MatchString(r.ListedVolume) {
 		return fmt.Errorf("the request's volume %q is no ID", r.ListedVolume)
@@ -201,7 +201,7 @@ func readPVs(in Sources, requests int) ([]*corev1.PersistentVolume, error) {
 		return nil, fmt.Errorf("read the PVs in pv.json: %w", err)
 	}
 	if len(list.Items) != requests {
-		return nil, fmt.Errorf("pv.json holds %d PVs for %d requests", len(list.Items), requests)
+		return nil, fmt.Errorf("pv.json contains %d PVs for %d requests", len(list.Items), requests)
 	}
 	var pvs []*corev1.PersistentVolume
 	for i := range list.Items {

@@ -131,23 +131,23 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 		},
 		"another verb": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Verb = contract.Delete },
-			contract.ExitUsage, `"provision" by the argument and "delete" by the request`,
+			contract.ExitUsage, `the verb of the argument is "provision", and that of the request is "delete"`,
 		},
 		"nothing asked": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items = nil },
-			contract.ExitUsage, "there is no request",
+			contract.ExitUsage, "no request is given",
 		},
 		"no UID": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].UID = "it's" },
-			contract.ExitUsage, "is no UID",
+			contract.ExitUsage, "must be a UID",
 		},
 		"no PV name": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].PVName = "" },
-			contract.ExitUsage, "names no PV",
+			contract.ExitUsage, "does not name a PV",
 		},
 		"another PV": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].PVName = "pvc-x" },
-			contract.ExitUsage, `the request is about "pvc-x"`,
+			contract.ExitUsage, `the request names "pvc-x"`,
 		},
 		"no PV": {
 			func(_ *contract.Requests, f fstest.MapFS) { delete(f, "pv.json") },
@@ -157,7 +157,7 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 			func(r *contract.Requests, _ fstest.MapFS) {
 				r.Items[0].Properties = map[string]string{"tpye": "fast", "fstype": "xfs"}
 			},
-			contract.ExitConfig, "property \"fstype\" is unknown; this image reads adopt,",
+			contract.ExitConfig, "property \"fstype\" is unknown; this image supports adopt,",
 		},
 		"no size": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 0 },
@@ -165,11 +165,11 @@ func TestReadRefusesAFaultyRequest(t *testing.T) {
 		},
 		"too large": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Size = 1<<63 - 1 },
-			contract.ExitBadRequest, "cannot be served",
+			contract.ExitBadRequest, "is not supported",
 		},
 		"a named cloud config that is missing": {
 			func(r *contract.Requests, _ fstest.MapFS) { r.Items[0].Properties["cloud-config"] = "x" },
-			contract.ExitConfig, "read x from the config's files-from-secret",
+			contract.ExitConfig, "read x from the Secret that the config names in files-from-secret",
 		},
 		"no credentials": {
 			func(_ *contract.Requests, f fstest.MapFS) { delete(f, "secret/cloud.conf") },

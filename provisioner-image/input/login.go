@@ -54,8 +54,8 @@ func (in Sources) secret(name string) ([]byte, error) {
 		return data, nil
 	}
 	if name != file {
-		return nil, fmt.Errorf("file %s is not in the image: put it as %s into the Secret of the config's files-from-secret: %w",
+		return nil, fmt.Errorf("file %s is missing: add it as %s to the Secret that the config names in files-from-secret: %w",
 			name, file, err)
 	}
-	return nil, fmt.Errorf("read %s from the config's files-from-secret: %w", file, err)
+	return nil, fmt.Errorf("read %s from the Secret that the config names in files-from-secret: %w", file, err)
 }

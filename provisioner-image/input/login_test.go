@@ -28,10 +28,10 @@ func TestPathOfALoginsFileIsItsNameInTheSecret(t *testing.T) {
 		"of another program":  {"/etc/kubernetes/ca.pem", ""},
 		"where it is mounted": {contract.SecretDir + "/ca.pem", ""},
 		"its name":            {"ca.pem", ""},
-		"not there":           {"/etc/kubernetes/other.pem", "file /etc/kubernetes/other.pem is not in the image: put it as other.pem into the Secret"},
-		"outside":             {"../pv.json", "put it as pv.json into the Secret"},
-		"the folder above":    {"..", "file .. is not in the image"},
-		"the folder":          {"/", "read / from the config's files-from-secret"},
+		"not there":           {"/etc/kubernetes/other.pem", "file /etc/kubernetes/other.pem is missing: add it as other.pem to the Secret"},
+		"outside":             {"../pv.json", "add it as pv.json to the Secret"},
+		"the folder above":    {"..", "file .. is missing"},
+		"the folder":          {"/", "read / from the Secret that the config names in files-from-secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := with(t, nil, func(_ *contract.Requests, f fstest.MapFS) {
@@ -40,7 +40,7 @@ func TestPathOfALoginsFileIsItsNameInTheSecret(t *testing.T) {
 			})
 			want := tc.says
 			if want == "" {
-				want = "holds no certificate in PEM" // it was read
+				want = "has no PEM certificate" // it was read
 			}
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)

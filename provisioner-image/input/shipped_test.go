@@ -143,7 +143,7 @@ func TestThePageListsEveryProperty(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = with(t, map[string]string{"no-such-property": ""}, nil)
-	_, list, found := strings.Cut(fmt.Sprint(err), "this image reads ")
+	_, list, found := strings.Cut(fmt.Sprint(err), "this image supports ")
 	if !found {
 		t.Fatalf("no list in %v", err)
 	}

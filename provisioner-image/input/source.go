@@ -48,7 +48,7 @@ func secretReference(text string) (corev1.SecretReference, error) {
 	}
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" {
-		return corev1.SecretReference{}, fmt.Errorf("property ceph-secret: %q is not NAMESPACE/NAME", text)
+		return corev1.SecretReference{}, fmt.Errorf("property ceph-secret: %q must have the form NAMESPACE/NAME", text)
 	}
 	return corev1.SecretReference{Namespace: namespace, Name: name}, nil
 }

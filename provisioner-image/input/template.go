@@ -43,7 +43,7 @@ func classMetadata(r contract.Request, c class) (map[string]string, error) {
 	for _, pair := range splitList(c.metadata) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" || strings.HasPrefix(key, contract.Domain) {
-			faults = append(faults, fmt.Errorf("property volume-metadata: %q is not KEY=VALUE, or the key is ours", pair))
+			faults = append(faults, fmt.Errorf("property volume-metadata: %q must have the form KEY=VALUE, with a key that this image does not use itself", pair))
 			continue
 		}
 		text, err := expandTemplate("volume-metadata", value, r, c)

@@ -63,7 +63,7 @@ const maxGiB = 1<<31 - 1
 func gibibytes(size int64) (int, error) {
 	gib := (size-1)>>30 + 1
 	if size <= 0 || gib > maxGiB {
-		return 0, fmt.Errorf("a size of %d bytes cannot be served", size)
+		return 0, fmt.Errorf("a size of %d bytes is not supported", size)
 	}
 	return int(gib), nil
 }

@@ -63,9 +63,9 @@ func (task *Task) restrictToZone(c class) error {
 	}
 	where := zone(task.Request, c)
 	if where == "" {
-		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but no zone is known: the class needs"+
-			" volumeBindingMode WaitForFirstConsumer, and the nodes the label "+corev1.LabelTopologyZone+
-			"; or the class names zones in its allowedTopologies"))
+		return fault(contract.ExitConfig, errors.New("availability is "+selectedZone+", but the claim's zone is unknown: set"+
+			" volumeBindingMode WaitForFirstConsumer in the class, and label the nodes with "+corev1.LabelTopologyZone+
+			"; or name zones in the class's allowedTopologies"))
 	}
 	task.PV.Spec.NodeAffinity = affinity(where)
 	return nil

@@ -35,7 +35,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	}
 	value, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return errors.New("a LUN is no number")
+		return errors.New("a LUN is not a number")
 	}
 	*n = number{value: value, known: true}
 	return nil

@@ -50,7 +50,7 @@ func (f fabric) name(s *corev1.FCVolumeSource) error {
 		s.WWIDs = []string{string(f.WWID)}
 		return nil
 	case len(ports) == 0 || !lun.known:
-		return unsupported("the storage names no port or no LUN of the volume")
+		return unsupported("the storage reports no port or no LUN of the volume")
 	case !fits:
 		return highLUN(lun.value, "other wwpns and another host")
 	default:
@@ -64,8 +64,8 @@ func (f fabric) warnings(s *corev1.FCVolumeSource) []string {
 	if len(s.WWIDs) > 0 || f.hasOneLUN() {
 		return nil
 	}
-	return []string{fmt.Sprintf("ports that export the volume by another LUN than %d are not used: an FC PersistentVolume has one LUN"+
-		" for all its ports, so that the volume cannot be reached when the others fail", *s.Lun)}
+	return []string{fmt.Sprintf("an FC PersistentVolume has one LUN for all its ports, so ports that export the volume by another LUN than %d are not used:"+
+		" the volume cannot be reached when the ports that are used fail", *s.Lun)}
 }
 
 // ports returns the ports that export the volume with the same LUN as the first port, and that LUN.

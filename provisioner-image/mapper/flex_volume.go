@@ -18,10 +18,10 @@ type flexVolume struct{}
 // Check refuses raw devices and mount options, which the kubelet's FlexVolume plugin does not support.
 func (flexVolume) Check(w Want) error {
 	if len(w.MountOptions) > 0 {
-		return unsupported("the kubelet mounts no FlexVolume that has mount options: remove mountOptions from the class")
+		return unsupported("the kubelet does not support mount options on a FlexVolume: remove mountOptions from the class")
 	}
 	if w.IsBlock() {
-		return &UnsupportedError{Claim: true, Reason: "volumeMode Block is not possible with a FlexVolume driver: ask for Filesystem"}
+		return &UnsupportedError{Claim: true, Reason: "a FlexVolume driver does not support volumeMode Block: request Filesystem"}
 	}
 	return promises{name: "a FlexVolume"}.check(w)
 }
@@ -106,10 +106,10 @@ func isCoordinate(name string, value any, text string) bool {
 // driver may write a text into a file of lines.
 func optionText(name string, value any) (string, error) {
 	if problems := validation.IsConfigMapKey(name); len(problems) > 0 {
-		return "", unsupported("the storage describes the volume by a detail %q, which no Secret can hold: %s", name, problems[0])
+		return "", unsupported("the storage reports a detail %q of the connection that cannot be stored in a Secret: %s", name, problems[0])
 	}
 	if !arePrintable(value) {
-		return "", unsupported("the storage describes the volume by a detail %q with control characters", name)
+		return "", unsupported("the storage reports a detail %q of the connection that has control characters", name)
 	}
 	switch v := value.(type) {
 	case nil:

@@ -60,9 +60,9 @@ var (
 
 // The forms in words, for the administrator.
 const (
-	aPortal = "an address or a DNS name, and the number of a port"
+	aPortal = "an address or a DNS name with a port"
 	aHost   = "an address or a DNS name"
-	aPort   = "the number of a port"
+	aPort   = "a port number"
 	aTarget = "the name of an iSCSI target (iqn, eui or naa)"
 	aWWN    = "a port's name of 16 hexadecimal digits"
 	aWWID   = "the NAA or EUI identifier of a disk"
@@ -140,7 +140,7 @@ func read[T ~string](into *T, data []byte, spell func(string) string, hasForm fu
 	}
 	if *into = T(spell(text)); text != "" && !hasForm(string(*into)) {
 		*into = ""
-		return fmt.Errorf("it says %q where %s is expected", text, form)
+		return fmt.Errorf("%q must be %s", text, form)
 	}
 	return nil
 }

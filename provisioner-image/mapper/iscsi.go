@@ -51,7 +51,7 @@ func (iscsi) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	paths := t.paths()
 	if len(paths) == 0 {
-		return Mapping{}, unsupported("the storage names no portal, no target or no LUN of the volume")
+		return Mapping{}, unsupported("the storage reports no portal, no target or no LUN of the volume")
 	}
 	if err := t.mountable(paths[0], w); err != nil {
 		return Mapping{}, err
@@ -90,17 +90,17 @@ func (t *target) mountable(p path, w Want) error {
 	case p.lun < 0 || p.lun > maxLUN:
 		return highLUN(p.lun, "another initiator and host")
 	case w.Initiator != "" && !isOwn(p.iqn, w.VolumeID):
-		return unsupported("target %s serves more than this volume, and nodes that log in to it by one initiator name end each"+
-			" other's sessions: set write-initiator to false in the class or its config, so that each node logs in by its own name,"+
-			" and let the array admit the names of all nodes", p.iqn)
+		return unsupported("target %s serves several volumes, and nodes that log in to it by the same initiator name end each"+
+			" other's sessions: set write-initiator to false in the class or its config, so each node logs in by its own name,"+
+			" and configure the array to admit the names of all nodes", p.iqn)
 	case w.Initiator != "" && len(w.PVName)+1+len(p.portal) > maxInterface:
-		return unsupported("portal %s is too long to be mounted with an initiator name: the PV's name, a colon and the portal"+
-			" must fit in %d characters; set write-initiator to false, so that each node logs in by its own name",
+		return unsupported("portal %s is too long for a mount with an initiator name: the PV's name, a colon and the portal"+
+			" must fit in %d characters; set write-initiator to false, so each node logs in by its own name",
 			p.portal, maxInterface)
 	case !isCHAPOrNone(t.AuthMethod):
-		return unsupported("the target wants authentication by %q, nodes can do CHAP", t.AuthMethod)
+		return unsupported("the target requires authentication by %q, and nodes support only CHAP", t.AuthMethod)
 	case !isCHAPOrNone(t.DiscoveryMethod):
-		return unsupported("the target's discovery wants authentication by %q, nodes can do CHAP", t.DiscoveryMethod)
+		return unsupported("the target's discovery requires authentication by %q, and nodes support only CHAP", t.DiscoveryMethod)
 	default:
 		return nil
 	}
@@ -146,13 +146,13 @@ func (t *target) warnings(paths []path, w Want) []string {
 	var warnings []string
 	unused := slices.DeleteFunc(slices.Clone(paths), func(p path) bool { return p.isBeside(paths[0]) })
 	if len(unused) > 0 {
-		warnings = append(warnings, fmt.Sprintf("not every path to the volume is used, for example not %s by %s: an iSCSI"+
-			" PersistentVolume has one target for all its portals, so that the volume cannot be reached when that target fails",
+		warnings = append(warnings, fmt.Sprintf("an iSCSI PersistentVolume has one target for all its portals, so some paths to the volume are not used, such as %s by %s:"+
+			" the volume cannot be reached when the target that is used fails",
 			unused[0].iqn, unused[0].portal))
 	}
 	if t.AuthMethod != "" && !isOwn(paths[0].iqn, w.VolumeID) {
-		warnings = append(warnings, fmt.Sprintf("target %s serves more than this volume, so its CHAP credentials belong to an initiator"+
-			" or a host: they must admit every node, and an array that makes new ones for each volume shuts out the volumes before",
+		warnings = append(warnings, fmt.Sprintf("target %s serves several volumes, so its CHAP credentials belong to an initiator"+
+			" or a host: they must admit every node, and an array that creates new ones for each volume locks nodes out of the earlier volumes",
 			paths[0].iqn))
 	}
 	return warnings

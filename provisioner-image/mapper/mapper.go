@@ -52,8 +52,8 @@ func find(kind string, o Options) (Mapper, error) {
 	if o.FlexDriver != "" {
 		return flexVolume{}, nil
 	}
-	return nil, unsupported("volumes of this class are connected by %q, which cannot be mapped to a volume source:"+
-		" %s can, others by a FlexVolume driver (flex-driver)", kind, kindNames())
+	return nil, unsupported("volumes of this class are connected by %q, which is not supported: this image supports"+
+		" %s, and others by a FlexVolume driver (flex-driver)", kind, kindNames())
 }
 
 // kindNames returns the kinds as text: "a, b and c".
@@ -69,10 +69,10 @@ func kindNames() string {
 // Map builds the source of a connection.
 func Map(c volume.Connection, w Want) (Mapping, error) {
 	if !wordForm.MatchString(c.Kind) {
-		return Mapping{}, unsupported("the storage says that the volume is connected by %q, which is no kind of connection", c.Kind)
+		return Mapping{}, unsupported("the storage reports the kind of connection %q, which is not a valid name", c.Kind)
 	}
 	if w.Kind != "" && !strings.EqualFold(w.Kind, c.Kind) {
-		return Mapping{}, unsupported("the class says that its volumes are connected by %q, the storage says %q", w.Kind, c.Kind)
+		return Mapping{}, unsupported("volumes are connected by %q according to the class, and by %q according to the storage", w.Kind, c.Kind)
 	}
 	m, err := find(c.Kind, w.Options)
 	if err != nil {
@@ -97,7 +97,7 @@ func isReadOnly(c volume.Connection) (bool, error) {
 		return false, err
 	}
 	if facts.Encrypted {
-		return false, unsupported("the volume type encrypts its volumes, which only Nova can undo: choose a type without" +
+		return false, unsupported("the volume type encrypts its volumes, which only Nova can decrypt: choose a type without" +
 			" encryption")
 	}
 	return facts.AccessMode == "ro", nil
@@ -117,7 +117,7 @@ func Unenforced(c volume.Connection) string {
 	if c.Decode(&facts) != nil || len(facts.QoS) == 0 {
 		return ""
 	}
-	return "front-end QoS of the volume type: only Nova limits a volume so; let the backend do it"
+	return "the volume type has front-end QoS, which only Nova enforces: use back-end QoS"
 }
 
 // Check refuses before anything is made what no volume of the class can do. If the class does not name its kind of

@@ -143,10 +143,10 @@ func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 		claim bool
 		text  string
 	}{
-		"many nodes": {connection(t, nil), corev1.ReadWriteMany, true, "ReadWriteMany is not possible"},
+		"many nodes": {connection(t, nil), corev1.ReadWriteMany, true, "ReadWriteMany is not supported"},
 		"encrypted":  {connection(t, map[string]any{"encrypted": true}), "", false, "encrypts its volumes"},
 		"a high LUN": {
-			connection(t, map[string]any{"target_lun": 256}), "", false, "a class whose config has another initiator and host",
+			connection(t, map[string]any{"target_lun": 256}), "", false, "for new claims use a class whose config has another initiator and host",
 		},
 		"a target of many volumes": {
 			connection(t, map[string]any{"target_iqn": "iqn.2010-06.com.purestorage:flasharray.1234"}), "", false,
@@ -157,7 +157,7 @@ func TestMapRefusesWhatCannotBeMounted(t *testing.T) {
 		},
 		"other authentication": {connection(t, map[string]any{"auth_method": "SRP"}), "", false, `"SRP"`},
 		"unknown kind":         {kinds, "", false, `connected by "vmdk"`},
-		"iSCSI over RDMA":      {iser, "", false, `connected by "iser", which cannot be mapped`},
+		"iSCSI over RDMA":      {iser, "", false, `connected by "iser", which is not supported`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func CheckGrowth(s corev1.PersistentVolumeSource) error {
 	if s.CSI == nil || s.CSI.Driver != nvmeDriver {
 		return nil
 	}
-	return unsupported("a volume of csi-driver-nvmf cannot grow, as the driver grows neither its device nor its file system: remove expand" +
+	return unsupported("csi-driver-nvmf cannot expand a volume: it expands neither the device nor the file system. Remedy: remove expand" +
 		" from the config's verbs, and allowVolumeExpansion from the class")
 }
 
@@ -93,11 +93,11 @@ func (nvmeof) Map(c volume.Connection, w Want) (Mapping, error) {
 	}
 	s.simplify()
 	if s.NQN == "" || s.Portal == "" || s.Port == "" || s.Transport == "" {
-		return Mapping{}, unsupported("the storage names no NVMe portal over tcp or rdma")
+		return Mapping{}, unsupported("the storage reports no NVMe portal over tcp or rdma")
 	}
 	if !isOwn(string(s.NQN), w.VolumeID) && !isOwn(string(s.NQN), string(s.UUID)) {
-		return Mapping{}, unsupported("subsystem %s serves more than this volume, and csi-driver-nvmf cannot tell the volumes of one"+
-			" subsystem apart: a node could not connect a second one, and would disconnect all of them with the first that is unmounted;"+
+		return Mapping{}, unsupported("subsystem %s serves several volumes, and csi-driver-nvmf cannot distinguish the volumes of one"+
+			" subsystem: a node could not connect a second one, and would disconnect all of them when it unmounts the first. Remedy:"+
 			" use iSCSI or Fibre Channel of that array, or a backend with a subsystem for each volume", s.NQN)
 	}
 	return Mapping{Source: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
@@ -115,7 +115,7 @@ func (s *subsystem) warnings() []string {
 	if len(s.Portals) < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("of %d portals only %s is used: csi-driver-nvmf connects to one, so that the volume cannot be reached when"+
+	return []string{fmt.Sprintf("csi-driver-nvmf connects to one portal, so only %[2]s of %[1]d portals is used: the volume cannot be reached when"+
 		" it fails", len(s.Portals), s.Portal)}
 }
 
@@ -127,7 +127,7 @@ func (s subsystem) single() (subsystem, error) {
 	case 1:
 		return s.Replicas[0], nil
 	default:
-		return s, unsupported("the volume has %d replicas, which only Nova can put together: choose a type with one",
+		return s, unsupported("the volume has %d replicas, which only Nova can combine: choose a type with one",
 			len(s.Replicas))
 	}
 }

@@ -35,11 +35,11 @@ func (rbd) Check(w Want) error {
 		return err
 	}
 	if !c.Native && c.ClusterID == "" {
-		return unsupported("the class lacks cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
+		return unsupported("the class lacks the parameter cluster-id, the name of the Ceph cluster in ceph-csi's configuration")
 	}
 	if c.Secret.Name == "" && c.Key == "" {
-		return unsupported("the key of the Ceph user is not known: name a Secret with userID and userKey in the class" +
-			" (ceph-secret: NAMESPACE/NAME), or put the file ceph.key into the config's files-from-secret")
+		return unsupported("the key of the Ceph user is unknown: name a Secret with userID and userKey in the class" +
+			" (ceph-secret: NAMESPACE/NAME), or add the file ceph.key to the Secret that the config names in files-from-secret")
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (rbd) Map(c volume.Connection, w Want) (Mapping, error) {
 		return Mapping{}, err
 	}
 	if i.Name == "" {
-		return Mapping{}, unsupported("the storage does not name the image of the volume")
+		return Mapping{}, unsupported("the storage does not report the image of the volume")
 	}
 	pool, name, _ := strings.Cut(string(i.Name), "/")
 	user := cmp.Or(w.Ceph.User, string(i.Username), "admin")

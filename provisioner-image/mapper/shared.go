@@ -15,7 +15,7 @@ const maxLUN = 255
 
 // highLUN says why a LUN cannot be mounted, and what gives the next volumes lower ones.
 func highLUN(lun int64, client string) error {
-	return unsupported("the storage exported LUN %d, and a PersistentVolume has LUNs of 0 to %d: arrays number the LUNs of a host, and"+
-		" all nodes are one host to it, so that it holds no more volumes; serve new claims by a class whose config has %s",
+	return unsupported("the storage exported LUN %d, and a PersistentVolume supports LUNs 0 to %d. The array numbers LUNs by host, and"+
+		" all nodes are one host to it, so this host is full. Remedy: for new claims use a class whose config has %s",
 		lun, maxLUN, client)
 }

@@ -68,7 +68,7 @@ func (w Want) CheckMultiattach(allowed bool) error {
 	if allowed || !w.Multiattach || !slices.Contains(w.AccessModes, corev1.ReadWriteMany) {
 		return nil
 	}
-	return unsupported("the class says multiattach, but its volume type does not: set the type's extra spec multiattach=\"<is> True\"")
+	return unsupported("the class has multiattach, but its volume type does not: set the type's extra spec multiattach=\"<is> True\"")
 }
 
 // IsBlock reports whether the claim wants a raw device.
@@ -113,14 +113,14 @@ type promises struct {
 func (p promises) check(w Want) error {
 	for _, mode := range w.AccessModes {
 		if reason := p.against(mode, w); reason != "" {
-			return &UnsupportedError{Claim: true, Reason: fmt.Sprintf("access mode %s is not possible %s", mode, reason)}
+			return &UnsupportedError{Claim: true, Reason: fmt.Sprintf("access mode %s is not supported %s", mode, reason)}
 		}
 	}
 	return nil
 }
 
 func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string {
-	const ask = ": ask for ReadWriteOnce or ReadWriteOncePod"
+	const ask = ": request ReadWriteOnce or ReadWriteOncePod"
 	switch mode {
 	case corev1.ReadWriteOnce, corev1.ReadWriteOncePod:
 		return ""
@@ -129,7 +129,7 @@ func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string
 		case !p.manyRead:
 			return "on " + p.name + ask
 		case !w.onlyReads():
-			return "together with one that writes: the first pod would write under the readers; ask for one of them"
+			return "together with a mode that writes, since the first pod would write while others read: request one of them"
 		case !w.Filled:
 			return "on a new, empty volume: clone one that has content"
 		default:
@@ -140,7 +140,7 @@ func (p promises) against(mode corev1.PersistentVolumeAccessMode, w Want) string
 		case !p.manyWrite:
 			return "on " + p.name + ask
 		case !w.IsBlock():
-			return "with a file system on " + p.name + ": ask for volumeMode Block or for ReadWriteOnce"
+			return "with a file system on " + p.name + ": request volumeMode Block or ReadWriteOnce"
 		default:
 			return ""
 		}

@@ -40,7 +40,7 @@ type Record struct {
 func (r Record) annotations() (map[string]string, error) {
 	connector, err := json.Marshal(r.Access.Client)
 	if err != nil {
-		return nil, fmt.Errorf("note the connector on the PV: %w", err)
+		return nil, fmt.Errorf("write the connector on the PV: %w", err)
 	}
 	annotations := map[string]string{
 		AnnVolumeID:  r.VolumeID,
@@ -61,7 +61,7 @@ func (r Record) annotations() (map[string]string, error) {
 	}
 	for name, value := range annotations {
 		if strings.ContainsFunc(value, unicode.IsControl) {
-			return nil, fmt.Errorf("note %s on the PV: the storage says %q, which has control characters", name, value)
+			return nil, fmt.Errorf("write %s on the PV: the storage reports %q, which has control characters", name, value)
 		}
 	}
 	return annotations, nil
@@ -73,7 +73,7 @@ var idForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,63}$`)
 func checkIDs(of *corev1.PersistentVolume) error {
 	for _, key := range []string{AnnVolumeID, AnnAttachment} {
 		if id := of.Annotations[key]; id != "" && !idForm.MatchString(id) {
-			return fmt.Errorf("read annotation %s of PV %s: %q is no ID", key, of.Name, id)
+			return fmt.Errorf("read annotation %s of PV %s: %q is not an ID", key, of.Name, id)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev
 	}
 	made, err = s.Get(ctx, pv.Name)
 	if err == nil && made == nil {
-		err = fmt.Errorf("create PV %s: it was there and vanished", pv.Name)
+		err = fmt.Errorf("create PV %s: it existed, and was deleted meanwhile", pv.Name)
 	}
 	return made, err
 }
@@ -51,7 +51,7 @@ func (s *Store) Create(ctx context.Context, pv *corev1.PersistentVolume) (*corev
 // CheckOwner returns an error if the PV is not the claim's.
 func CheckOwner(pv *corev1.PersistentVolume, uid string) error {
 	if owner := pv.Annotations[contract.AnnClaimUID]; owner != uid {
-		return fmt.Errorf("PV %s exists and is not of claim %s: its annotation %s is %q",
+		return fmt.Errorf("PV %s exists, but belongs to another claim than %s: its annotation %s is %q",
 			pv.Name, uid, contract.AnnClaimUID, owner)
 	}
 	return nil

@@ -24,20 +24,20 @@ func (r *Runner) findSource(ctx context.Context, task *input.Task) error {
 		return err
 	}
 	if there == nil {
-		return cannotClone(from, "its PersistentVolume %s is gone", from.PVName)
+		return cannotClone(from, "its PersistentVolume %s does not exist", from.PVName)
 	}
 	if !isBoundTo(there, from) {
 		return cannotClone(from, "its PersistentVolume %s is not bound to it", from.PVName)
 	}
 	if class := there.Spec.StorageClassName; class != task.Request.Class {
-		return cannotClone(from, "its volume is of storage class %q, ask for the same class", class)
+		return cannotClone(from, "its volume has the storage class %q; use the same class", class)
 	}
 	record, err := pv.ReadRecord(there, pv.Record{})
 	if err != nil {
 		return err
 	}
 	if record.VolumeID == "" {
-		return cannotClone(from, "its volume was not made by this provisioner")
+		return cannotClone(from, "its volume was not provisioned by this provisioner")
 	}
 	task.Volume.Source = volume.Source{VolumeID: record.VolumeID, Place: record.Place, UID: there.Annotations[contract.AnnClaimUID]}
 	return r.keeper.CheckSource(ctx, task.Volume)
@@ -54,6 +54,6 @@ func isBoundTo(there *corev1.PersistentVolume, from *contract.Source) bool {
 func cannotClone(from *contract.Source, format string, args ...any) error {
 	return &input.Error{
 		Code: contract.ExitBadRequest,
-		Err:  fmt.Errorf("claim %s/%s cannot be copied: %s", from.Namespace, from.Name, fmt.Sprintf(format, args...)),
+		Err:  fmt.Errorf("claim %s/%s cannot be cloned: %s", from.Namespace, from.Name, fmt.Sprintf(format, args...)),
 	}
 }

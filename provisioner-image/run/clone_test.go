@@ -113,11 +113,11 @@ func TestCloneIsRefused(t *testing.T) {
 			func(r *contract.Request) {
 				maps.Copy(r.Properties, yes)
 				r.Annotations = map[string]string{contract.AnnCloneRequest: "shop/original"}
-			}, nil, contract.ExitBadRequest, `the clone of "shop/original" cannot be made`,
+			}, nil, contract.ExitBadRequest, `claim "shop/original" cannot be cloned`,
 		},
 		"another kind": {
 			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.Kind = "VolumeSnapshot" }, nil,
-			contract.ExitBadRequest, "copied from a VolumeSnapshot",
+			contract.ExitBadRequest, "a VolumeSnapshot cannot be cloned",
 		},
 		"a class with a snapshot of its own": {
 			fromOriginal(map[string]string{"smartclone": "true", "snapshot": cindertest.Snapshot}), nil,
@@ -127,7 +127,7 @@ func TestCloneIsRefused(t *testing.T) {
 			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "" }, nil, contract.ExitBadRequest, "is not bound",
 		},
 		"no PV": {
-			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "pvc-x" }, nil, contract.ExitBadRequest, "pvc-x is gone",
+			func(r *contract.Request) { fromOriginal(yes)(r); r.Source.PVName = "pvc-x" }, nil, contract.ExitBadRequest, "pvc-x does not exist",
 		},
 		"another claim's PV": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.Namespace = "bank" },
@@ -143,11 +143,11 @@ func TestCloneIsRefused(t *testing.T) {
 		},
 		"another class": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "gold" },
-			contract.ExitBadRequest, `its volume is of storage class "gold"`,
+			contract.ExitBadRequest, `its volume has the storage class "gold"`,
 		},
 		"another provisioner's": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { delete(v.Annotations, "flex-provisioner.io/cinder-volume-id") },
-			contract.ExitBadRequest, "not made by this provisioner",
+			contract.ExitBadRequest, "not provisioned by this provisioner",
 		},
 		"a volume that is gone": {
 			fromOriginal(yes), func(v *corev1.PersistentVolume) { v.Annotations["flex-provisioner.io/cinder-volume-id"] = "x" },
@@ -159,7 +159,7 @@ func TestCloneIsRefused(t *testing.T) {
 		},
 		"another type": {
 			fromOriginal(map[string]string{"smartclone": "true", "type": cindertest.TypeRBD}), nil,
-			contract.ExitBadRequest, `the source is of volume type "plain"`,
+			contract.ExitBadRequest, `the source has the volume type "plain"`,
 		},
 	}
 	for name, tc := range tests {
@@ -183,7 +183,7 @@ func TestCloneSmallerThanItsSourceIsRefused(t *testing.T) {
 	id := w.addSource(t, nil)
 	w.cinder.Resize(id, 9)
 	result := w.run(t, w.request(contract.Provision, fromOriginal(map[string]string{"smartclone": "true"})), skeleton())
-	if result.Code != contract.ExitBadRequest || !strings.Contains(result.Message, "the source has 9 GiB, the claim asks for 3") {
+	if result.Code != contract.ExitBadRequest || !strings.Contains(result.Message, "the source has 9 GiB, and the claim requests 3 GiB") {
 		t.Errorf("%+v", result)
 	}
 }

@@ -65,11 +65,11 @@ func pendingGrowth(v *corev1.PersistentVolume) string {
 	case v.Spec.FlexVolume != nil:
 		return ""
 	case v.Spec.CSI != nil:
-		return "the disk has grown; the kubelet has the node plugin grow the file system where a pod uses the volume"
+		return "the volume was expanded; the kubelet expands the file system when a pod uses the volume"
 	case block:
-		return "the disk has grown; pods see the new size when they are started again on a node that has scanned it anew"
+		return "the volume was expanded; a pod sees the new size when it is restarted on a node that has rescanned the disk"
 	default:
-		return "the disk has grown, its file system has not: Kubernetes does not grow it on this kind of volume; stop the pods" +
-			" that use it, start them again, and grow it on the node by resize2fs or xfs_growfs"
+		return "the volume was expanded, but Kubernetes does not expand the file system on this kind of volume; restart the pods" +
+			" that use it, then expand the file system on the node by resize2fs or xfs_growfs"
 	}
 }

@@ -39,8 +39,8 @@ func remedy(task input.Task, err error) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("; if it is this claim's, confirm it: openstack volume set --property %s=%s %s; if not, set the policy of the PersistentVolume %s to Retain,"+
-		" and delete the PersistentVolume once its claim no longer exists: the volume stays", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
+	return fmt.Sprintf(". Remedy: if the volume belongs to this claim, say so: openstack volume set --property %s=%s %s. If not, set the reclaim policy of the PersistentVolume %s to Retain,"+
+		" and delete the PersistentVolume after its claim; the volume is kept", volume.KeyUID, unmarked.UID, unmarked.ID, task.Request.PVName)
 }
 
 // oneLine returns the text as one line of at most limit bytes, without control characters: a storage's error message may be in it, and kubectl prints it.
@@ -65,7 +65,7 @@ func shortened(text string, limit int) string {
 // sentence explains the error to a user who knows the claim and its class, and nothing of Cinder.
 func sentence(task input.Task, err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "the run was stopped before it was done; it is tried again"
+		return "the run was stopped before it had finished; it is tried again"
 	}
 	if f, ok := errors.AsType[*input.Error](err); ok {
 		return faultSentence(task, f)
@@ -77,9 +77,9 @@ func sentence(task input.Task, err error) string {
 		return storageSentence(task, e)
 	}
 	if isRefusedByKubernetes(err) {
-		return "Kubernetes refuses what the provisioner writes; an administrator finds the reason in the Job's event"
+		return "Kubernetes refused an object of the provisioner; an administrator finds the reason in the Job's event"
 	}
-	return "the provisioner could not do it; it is tried again, and an administrator finds the reason in the Job's event"
+	return "the provisioner failed; it is tried again, and an administrator finds the reason in the Job's event"
 }
 
 // faultSentence shows the text of a fault only if the user can correct it. Other faults are about the config and its
@@ -89,13 +89,13 @@ func faultSentence(task input.Task, f *input.Error) string {
 		return f.Error()
 	}
 	return fmt.Sprintf("storage class %q is not set up correctly; an administrator finds the reason in the"+
-		" Job's event and has to correct its config", task.Request.Class)
+		" Job's event, and must correct the config", task.Request.Class)
 }
 
 func storageSentence(task input.Task, e *volume.Error) string {
 	said := e.Said
 	if said == "" {
-		said = "it does not answer"
+		said = "the server does not answer"
 	}
 	if e.RequestID != "" {
 		said += " (request " + e.RequestID + ")"
@@ -103,11 +103,11 @@ func storageSentence(task input.Task, e *volume.Error) string {
 	what := fmt.Sprintf("storage class %q%s: Cinder could not %s: ", task.Request.Class, typeOf(task), e.Doing)
 	switch e.Kind {
 	case volume.Denied:
-		return what + said + "; it is refused, and an administrator has to correct the login"
+		return what + said + "; an administrator must correct the login"
 	case volume.Full:
-		return what + said + "; ask for less, or delete volumes, or have an administrator add capacity or quota"
+		return what + said + "; request less, delete volumes, or ask an administrator for more capacity or quota"
 	case volume.Misconfigured:
-		return what + said + "; an administrator has to correct the class or its config"
+		return what + said + "; an administrator must correct the class or its config"
 	case volume.Unsuitable:
 		return what + said
 	case volume.Unavailable, volume.Busy, volume.Gone:

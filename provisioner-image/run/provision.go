@@ -78,11 +78,11 @@ func (r *Runner) publish(ctx context.Context, task input.Task, v volume.Volume) 
 // source maps the connection and creates its Secret.
 func (r *Runner) source(ctx context.Context, task input.Task, id string, c volume.Connection) (mapper.Mapping, error) {
 	if required := mapper.Unenforced(c); required != "" {
-		r.log.WarnContext(ctx, "Nodes do not enforce what the volume type requires", "required", required)
+		r.log.WarnContext(ctx, "Nodes do not enforce a limit of the volume type", "required", required)
 	}
 	m, err := mapper.Map(c, want(task, id))
 	for _, warning := range m.Warnings {
-		r.log.WarnContext(ctx, "The PersistentVolume cannot use all that the storage offers", "warning", warning)
+		r.log.WarnContext(ctx, "The PersistentVolume does not use all paths that the storage offers", "warning", warning)
 	}
 	if err != nil || m.Secret == nil {
 		return m, err
@@ -111,10 +111,10 @@ func (r *Runner) yield(ctx context.Context, task input.Task, ours volume.Volume,
 	if err != nil || kept.VolumeID == ours.ID {
 		return err
 	}
-	r.log.WarnContext(ctx, "Another run created the PV first, removing the volume of this run", "kept", kept.VolumeID, "removed", ours.ID)
+	r.log.WarnContext(ctx, "Another run created the PV first; deleting the volume of this run", "kept", kept.VolumeID, "removed", ours.ID)
 	c, err := r.keeper.Reach(ctx, named(task, kept))
 	if err != nil {
-		return &leftoverError{cause: err, err: fmt.Errorf("volume %s of this run stays", ours.ID)} // a thief of the token may have written the PV
+		return &leftoverError{cause: err, err: fmt.Errorf("volume %s of this run remains", ours.ID)} // a thief of the token may have written the PV
 	}
 	if _, err := r.source(ctx, task, kept.VolumeID, c); err != nil {
 		return err

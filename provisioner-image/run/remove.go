@@ -39,7 +39,7 @@ func (r *Runner) checkNoPV(ctx context.Context, given *corev1.PersistentVolume) 
 	case there == nil, there.DeletionTimestamp != nil && there.UID == given.UID:
 		return nil
 	default:
-		return fmt.Errorf("PV %s is there, so that the volume is in use", given.Name)
+		return fmt.Errorf("PV %s exists, so its volume may be in use", given.Name)
 	}
 }
 

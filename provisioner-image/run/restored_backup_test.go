@@ -24,7 +24,7 @@ func TestRestoredBackupOutlivesItsClaimAndIsReported(t *testing.T) {
 	for range 2 {
 		result := w.remove(t)
 		w.wantCode(t, result, contract.ExitDone)
-		for _, want := range []string{"left volume " + restored, "the PersistentVolume stands for volume", "openstack volume delete " + restored} {
+		for _, want := range []string{"kept volume " + restored, "the PersistentVolume names another volume", "openstack volume delete " + restored} {
 			if !strings.Contains(result.Message, want) || !strings.Contains(w.printed.String(), restored) {
 				t.Errorf("message %q, want %q", result.Message, want)
 			}
@@ -45,7 +45,7 @@ func TestReportOfManyVolumesIsCutBetweenLines(t *testing.T) {
 		w.cinder.AddNamed(own.Name, "available", maps.Clone(own.Metadata))
 	}
 	result := w.remove(t)
-	if len(result.Message) > contract.MaxMessage/2 || !strings.HasSuffix(result.Message, "\n") || strings.Count(result.Message, "left volume") < 3 {
+	if len(result.Message) > contract.MaxMessage/2 || !strings.HasSuffix(result.Message, "\n") || strings.Count(result.Message, "kept volume") < 3 {
 		t.Errorf("%d bytes: %q", len(result.Message), result.Message)
 	}
 }

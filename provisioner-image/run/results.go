@@ -47,7 +47,7 @@ func noteAlone(reasons []string) string {
 	if len(reasons) == 0 {
 		return ""
 	}
-	return oneLine(fmt.Sprintf("%d requests have to be alone in a run: %s", len(reasons), reasons[0]), mostNote-1) + "\n"
+	return oneLine(fmt.Sprintf("%d requests must be served alone: %s", len(reasons), reasons[0]), mostNote-1) + "\n"
 }
 
 // noteWarnings returns a line about the login, which all requests share.

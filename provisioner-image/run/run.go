@@ -47,7 +47,7 @@ func (r *Runner) Run(ctx context.Context, task input.Task) (Report, error) {
 	default:
 		return Report{}, &input.Error{
 			Code: contract.ExitUsage,
-			Err:  fmt.Errorf("this image does not know the verb %q: remove it from the config's verbs", task.Verb),
+			Err:  fmt.Errorf("this image does not support the verb %q: remove it from the config's verbs", task.Verb),
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestFailureBecomesExitCodeAndSentence(t *testing.T) {
 			setup: func(w *world) { w.cinder.Quota = 0 }, code: contract.ExitCapacity,
 			claim: "Maximum number of volumes allowed (0) exceeded",
 		},
-		"many nodes": {mode: corev1.ReadWriteMany, code: contract.ExitBadRequest, claim: "ReadWriteMany is not possible"},
+		"many nodes": {mode: corev1.ReadWriteMany, code: contract.ExitBadRequest, claim: "ReadWriteMany is not supported"},
 		"encrypted":  {edit: typed(cindertest.TypeEncrypted), code: contract.ExitConfig, claim: "choose a type without encryption"},
 		"unmappable": {edit: typed(cindertest.TypeNFS), code: contract.ExitConfig, claim: `connected by "nfs"`},
 		"bad config": {
@@ -129,14 +129,14 @@ func TestFailureBecomesExitCodeAndSentence(t *testing.T) {
 			claim: "Connector doesn't have required information: initiator",
 		},
 		"Kubernetes forbids Secrets": {
-			setup: func(w *world) { w.forbid("secrets") }, code: contract.ExitConfig, claim: "Kubernetes refuses",
+			setup: func(w *world) { w.forbid("secrets") }, code: contract.ExitConfig, claim: "Kubernetes refused",
 		},
 		"Kubernetes forbids PVs": {
-			setup: func(w *world) { w.forbid("persistentvolumes") }, code: contract.ExitConfig, claim: "Kubernetes refuses",
+			setup: func(w *world) { w.forbid("persistentvolumes") }, code: contract.ExitConfig, claim: "Kubernetes refused",
 		},
 		"Cinder down": {
 			setup: func(w *world) { w.cinder.Close() }, code: contract.ExitUnavailable,
-			claim: "it does not answer; it is tried again",
+			claim: "the server does not answer; it is tried again",
 		},
 		"the PV of another claim": {
 			setup: func(w *world) { w.addPV("other", "1") }, code: contract.ExitTempFail, claim: "it is tried again",
@@ -213,7 +213,7 @@ func TestRefusedCredentialsAreTriedAgainWhenSomethingWasMade(t *testing.T) {
 			return cindertest.Answer
 		}
 		result := w.provision(t)
-		if result.Code != code || !strings.Contains(contract.ForClaim(result.Message), "it is refused, and an administrator has to correct the login") {
+		if result.Code != code || !strings.Contains(contract.ForClaim(result.Message), "an administrator must correct the login") {
 			t.Errorf("from request %d: %+v", from, result)
 		}
 		if made := len(w.cinder.Volumes()) > 0; made && code == contract.ExitNoPerm {
@@ -256,7 +256,7 @@ func TestVolumeOfAForgedPVIsNotReached(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		if result := w.provision(t); result.Code != contract.ExitTempFail || !strings.Contains(result.Message, "do not say that it belongs to a claim") {
+		if result := w.provision(t); result.Code != contract.ExitTempFail || !strings.Contains(result.Message, "belongs to no claim") {
 			t.Errorf("%s: %+v", api, result)
 		}
 		for _, secret := range w.secrets(t) {
@@ -296,11 +296,11 @@ func TestForgedRecordReachesNothingOfOthers(t *testing.T) {
 		}
 	}
 	refuse("cinder-volume-id", disk, "openstack volume set --property flex-provisioner.io/claim-uid="+uid+" "+disk, "policy of the PersistentVolume "+pvName+" to Retain")
-	refuse("cinder-volume-id", "../volumes/"+disk, "is no ID")
+	refuse("cinder-volume-id", "../volumes/"+disk, "is not an ID")
 	w.also = map[string]string{"adopt": "shop/data: " + disk} // another claim is to adopt the disk, and the PV has that claim's name
-	refuse("cinder-volume-id", disk, "do not say that it belongs to a claim")
-	refuse("cinder-attachment-id", theirs, theirs+" is one of volume "+other)
-	refuse("cinder-attachment-id", "../volumes/"+disk, "is no ID")
+	refuse("cinder-volume-id", disk, "belongs to no claim")
+	refuse("cinder-attachment-id", theirs, theirs+" belongs to volume "+other)
+	refuse("cinder-attachment-id", "../volumes/"+disk, "is not an ID")
 	delete(object.Annotations, "flex-provisioner.io/cinder-attachment-id")
 	victims := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.secrets(t)[0].Namespace, Name: contract.PVName(otherUID)}}
 	if err := w.kube.Tracker().Add(victims); err != nil {

@@ -30,21 +30,21 @@ func TestAnswerToCreateBecomesExitCodeAndSentence(t *testing.T) {
 		code   int
 		phrase string
 	}{
-		"400": {said(400, "badRequest", "no good"), 0, "", contract.ExitConfig, "no good (request " + id + "); an administrator has to correct the class"},
+		"400": {said(400, "badRequest", "no good"), 0, "", contract.ExitConfig, "no good (request " + id + "); an administrator must correct the class"},
 		"400, a size": {
 			said(400, "badRequest", "Invalid input received: Volume size '3'GB cannot be smaller than the snapshot size 4GB. They must be >= original snapshot size."),
 			0, "", contract.ExitBadRequest, "They must be >= original snapshot size. (request " + id + ")",
 		},
-		"401":                             {said(401, "error", "who"), 0, "", contract.ExitNoPerm, "who (request " + id + "); it is refused"},
-		"403":                             {said(403, "forbidden", "policy"), 0, "", contract.ExitNoPerm, "policy (request " + id + "); it is refused"},
+		"401":                             {said(401, "error", "who"), 0, "", contract.ExitNoPerm, "who (request " + id + "); an administrator must correct the login"},
+		"403":                             {said(403, "forbidden", "policy"), 0, "", contract.ExitNoPerm, "policy (request " + id + "); an administrator must correct the login"},
 		"404":                             {said(404, "itemNotFound", "no type"), 0, "", contract.ExitConfig, "no type (request " + id + ")"},
 		"406":                             {said(406, "computeFault", "too new"), 0, "", contract.ExitConfig, "too new (request " + id + ")"},
 		"409":                             {said(409, "conflictingRequest", "busy"), 0, "", contract.ExitTempFail, "busy (request " + id + "); it is tried again"},
-		"413":                             {said(413, "overLimit", "quota"), 0, "", contract.ExitCapacity, "quota (request " + id + "); ask for less"},
-		"429":                             {slow, 0, "", contract.ExitUnavailable, "too many; it asks to wait for 70 s (request " + id + "); it is tried again"},
-		"503":                             {down, 0, "", contract.ExitUnavailable, "HTTP 503 Service Unavailable; it asks to wait for 30 s; it is tried again"},
+		"413":                             {said(413, "overLimit", "quota"), 0, "", contract.ExitCapacity, "quota (request " + id + "); request less"},
+		"429":                             {slow, 0, "", contract.ExitUnavailable, "too many; the server asks to wait for 70 s (request " + id + "); it is tried again"},
+		"503":                             {down, 0, "", contract.ExitUnavailable, "HTTP 503 Service Unavailable; the server asks to wait for 30 s; it is tried again"},
 		"500":                             {said(500, "computeFault", "erred"), 0, "", contract.ExitUnavailable, "erred (request " + id + ")"},
-		"dropped before it was done":      {nil, cindertest.DropRequest, "", contract.ExitUnavailable, "it does not answer; it is tried again"},
+		"dropped before it was done":      {nil, cindertest.DropRequest, "", contract.ExitUnavailable, "the server does not answer; it is tried again"},
 		"dropped after it was done":       {nil, cindertest.DropAnswer, "", contract.ExitDone, ""},
 		"done, and then silence":          {nil, cindertest.Hang, "", contract.ExitDone, ""},
 		"accepted, and then in an error":  {nil, 0, cindertest.TypeFull, contract.ExitCapacity, "Could not find any available weighted backend"},

@@ -48,7 +48,7 @@ const sharedTarget = `{"connection_info": {"driver_volume_type": "iscsi", "data"
 func TestAVolumeThatNoPVCanNameIsRemovedAndTheClaimSaysWhatToConfigure(t *testing.T) {
 	for name, tc := range map[string]struct{ body, words string }{
 		"one target for all volumes": {sharedTarget, "set write-initiator to false in the class or its config"},
-		"a LUN that is no number":    {strings.Replace(sharedTarget, `"target_lun": "7"`, `"target_lun": "seven"`, 1), "a LUN is no number"},
+		"a LUN that is no number":    {strings.Replace(sharedTarget, `"target_lun": "7"`, `"target_lun": "seven"`, 1), "a LUN is not a number"},
 		"a LUN over 255":             {strings.Replace(sharedTarget, `"target_lun": "7"`, `"target_lun": 256`, 1), "another initiator and host"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTheLogWarnsOfWhatThePVCannotUse(t *testing.T) {
 	if got := w.pvs(t)[0].Spec.ISCSI; got.InitiatorName != nil || got.Lun != 7 || len(got.Portals) != 0 {
 		t.Errorf("the PV has %+v", got)
 	}
-	for _, words := range []string{"not every path to the volume is used", "CHAP credentials belong to an initiator or a host"} {
+	for _, words := range []string{"some paths to the volume are not used", "CHAP credentials belong to an initiator or a host"} {
 		if !strings.Contains(w.printed.String(), words) {
 			t.Errorf("no warning %q in %s", words, w.printed.String())
 		}

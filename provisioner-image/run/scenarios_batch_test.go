@@ -138,7 +138,7 @@ func TestOneClaimsFailureInABatchFailsNoOther(t *testing.T) {
 	if result.Code != contract.ExitTempFail || !slices.Equal(w.waits, []time.Duration{7 * time.Second}) {
 		t.Errorf("code %d, waited %v", result.Code, w.waits)
 	}
-	for i, text := range map[int]string{refused: "ReadWriteMany is not possible", broken: "it is tried again", large: "maximum allowable size"} {
+	for i, text := range map[int]string{refused: "ReadWriteMany is not supported", broken: "it is tried again", large: "maximum allowable size"} {
 		if user := contract.ForClaim(said(result.Message, i)); !strings.Contains(user, text) {
 			t.Errorf("the user of claim %d is shown %q, want %q", i, user, text)
 		}
@@ -186,7 +186,7 @@ func TestRequestThatKubernetesRefusesABatchIsLeftToARunOfItsOwn(t *testing.T) {
 	})
 	result := w.batch(t, contract.Provision, claims, nil)
 	if got := codes(result.Message); result.Code != contract.ExitTempFail || len(got) != 1 || got[uidOf(0)] != contract.ExitDone ||
-		!strings.Contains(result.Message, "3 requests have to be alone in a run: create PV") {
+		!strings.Contains(result.Message, "3 requests must be served alone: create PV") {
 		t.Fatalf("%+v", result)
 	}
 	made := w.cinder.Volumes()
@@ -208,7 +208,7 @@ func TestExpandOfABatchReportsEverySize(t *testing.T) {
 	result := w.batch(t, contract.Expand, claims, func(i int, r *contract.Request, _ *corev1.PersistentVolume) { r.Size = int64(i+5) << 30 })
 	for _, r := range contract.DecodeResults(result.Message) {
 		i := slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return uidOf(i) == r.UID })
-		if want := contract.Bytes(int64(i+5) << 30); r.Capacity != want || !strings.Contains(contract.ForClaim(r.Message), "the disk has grown") {
+		if want := contract.Bytes(int64(i+5) << 30); r.Capacity != want || !strings.Contains(contract.ForClaim(r.Message), "the volume was expanded") {
 			t.Errorf("claim %d: %+v, want %s", i, r, want)
 		}
 	}

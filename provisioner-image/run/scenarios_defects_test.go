@@ -168,7 +168,7 @@ func TestDefectsOfStandaloneCinderStayFixed(t *testing.T) {
 			in.Env["OS_CINDER_ENDPOINT"] = w.cinder.URL + "/v2"
 			tasks, err := input.Read(in)
 			result := run.JudgeAll(run.End(tasks, err))
-			if result.Code != contract.ExitConfig || !strings.Contains(result.Message, "which is gone: write \""+w.cinder.URL+"/v3\"") {
+			if result.Code != contract.ExitConfig || !strings.Contains(result.Message, "which no longer exists: write \""+w.cinder.URL+"/v3\"") {
 				t.Errorf("%+v", result)
 			}
 		},

@@ -30,11 +30,11 @@ func TestExpandReportsTheNewSize(t *testing.T) {
 		w.provision(t)
 		for range 2 {
 			result := w.expand(t)
-			if result.Code != contract.ExitDone || !strings.HasPrefix(result.Message, `{"uid":"`+uid+`","code":0,"capacity":7516192768,"pending":"the disk has grown`) {
+			if result.Code != contract.ExitDone || !strings.HasPrefix(result.Message, `{"uid":"`+uid+`","code":0,"capacity":7516192768,"pending":"the volume was expanded`) {
 				t.Fatalf("%s: %+v", api, result)
 			}
 			claim := contract.ForClaim(result.Message)
-			if !strings.HasSuffix(claim, "grow it on the node by resize2fs or xfs_growfs") {
+			if !strings.HasSuffix(claim, "then expand the file system on the node by resize2fs or xfs_growfs") {
 				t.Errorf("%s: the user reads %q", api, claim)
 			}
 			if v := w.own(t); v.SizeGiB != 7 || v.Status != "in-use" {
@@ -63,7 +63,7 @@ func TestExpandOfAnNVMeVolumeIsRefusedBeforeItsDiskGrows(t *testing.T) {
 	w.provision(t)
 	before := w.own(t).SizeGiB
 	result := w.expand(t)
-	if result.Code != contract.ExitConfig || !strings.Contains(contract.ForClaim(result.Message), "csi-driver-nvmf cannot grow") {
+	if result.Code != contract.ExitConfig || !strings.Contains(contract.ForClaim(result.Message), "csi-driver-nvmf cannot expand") {
 		t.Errorf("%+v", result)
 	}
 	if size := w.own(t).SizeGiB; size != before {
@@ -221,7 +221,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 			return "shop/data: " + w.cinder.Add("available", map[string]string{contract.AnnClaimUID: otherUID})
 		}, contract.ExitBadRequest, "it belongs to claim " + otherUID},
 		"in use":    {func(w *world) string { return "shop/data: " + w.cinder.Add("in-use", nil) }, contract.ExitBadRequest, `status is "in-use"`},
-		"too small": {func(w *world) string { return "shop/data: " + w.cinder.Add("available", nil) }, contract.ExitBadRequest, "it has 1 GiB, the claim asks for 3"},
+		"too small": {func(w *world) string { return "shop/data: " + w.cinder.Add("available", nil) }, contract.ExitBadRequest, "its size is 1 GiB, and the claim requests 3"},
 		"no line":   {func(*world) string { return "data x" }, contract.ExitConfig, "NAMESPACE/CLAIM: VOLUME-ID"},
 		"twice":     {func(*world) string { return "shop/data: x\nshop/data: y" }, contract.ExitConfig, "another line names"},
 	}

@@ -51,9 +51,9 @@ func (v Volume) whyNotAdopted(spec Spec) string {
 	case v.State != Free:
 		return fmt.Sprintf("its status is %q, not available", v.Status)
 	case spec.Type != "" && v.Type != spec.Type:
-		return fmt.Sprintf("it is of volume type %q, the storage class has %q", v.Type, spec.Type)
+		return fmt.Sprintf("its volume type is %q, and the storage class has %q", v.Type, spec.Type)
 	case v.SizeGiB < spec.SizeGiB:
-		return fmt.Sprintf("it has %d GiB, the claim asks for %d", v.SizeGiB, spec.SizeGiB)
+		return fmt.Sprintf("its size is %d GiB, and the claim requests %d GiB", v.SizeGiB, spec.SizeGiB)
 	default:
 		return ""
 	}
@@ -66,7 +66,7 @@ func (v Volume) whyOfOthers(spec Spec) string {
 	case v.isCopy():
 		return ""
 	case v.isOfAnother(spec.ClusterUID):
-		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that has given it up, remove " + KeyClusterUID +
+		return "it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID] + "; if that cluster no longer uses it, remove " + KeyClusterUID +
 			" and " + KeyUID + " from its metadata"
 	case owner != "" && owner != spec.UID && owner != spec.CopyOf:
 		return "it belongs to claim " + owner + "; if it is only a copy of that claim's volume, remove " + KeyUID + " from its metadata"

@@ -38,7 +38,7 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 		"another claim's": {func(s *storage) string { return s.add(volume.Free, ownedBy("other")) }, nil, "it belongs to claim other"},
 		"another cluster's": {
 			func(s *storage) string { return s.add(volume.Free, ofCluster("theirs")) }, func(s *volume.Spec) { s.ClusterUID = "ours" },
-			"it belongs to the cluster with the UID theirs; if that has given it up, remove " + volume.KeyClusterUID,
+			"it belongs to the cluster with the UID theirs; if that cluster no longer uses it, remove " + volume.KeyClusterUID,
 		},
 		"another cluster's, of no claim": {
 			func(s *storage) string { return s.add(volume.Free, map[string]string{volume.KeyClusterUID: "theirs"}) },
@@ -46,10 +46,10 @@ func TestAdoptionRefusesWhatCannotBecomeTheClaims(t *testing.T) {
 		},
 		"in use": {func(s *storage) string { return s.add(volume.Occupied, nil) }, nil, `its status is "state-0", not available`},
 		"another type": {
-			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", the storage class has "fast"`,
+			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.Type = "fast" }, `"plain", and the storage class has "fast"`,
 		},
 		"too small": {
-			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.SizeGiB = 3 }, "it has 1 GiB, the claim asks for 3",
+			func(s *storage) string { return s.add(volume.Free, nil) }, func(s *volume.Spec) { s.SizeGiB = 3 }, "its size is 1 GiB, and the claim requests 3",
 		},
 	}
 	for name, tc := range tests {

@@ -23,7 +23,7 @@ func (c Connection) IsEmpty() bool { return c.Kind == "" }
 // Decode decodes the details into a value.
 func (c Connection) Decode(into any) error {
 	if err := json.Unmarshal(c.data, into); err != nil {
-		return fmt.Errorf("read the %s connection that the storage described: %w", c.Kind, err)
+		return fmt.Errorf("read the storage's description of a %s connection: %w", c.Kind, err)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (k *Keeper) keepOldest(ctx context.Context, found []Volume, spec Spec) (Vol
 	}
 	for _, spare := range found[1:] {
 		if err := k.remove(ctx, spare, spec.Access); err != nil {
-			return found[0], fmt.Errorf("remove a second volume of the same claim: %w", err)
+			return found[0], fmt.Errorf("delete a second volume of the same claim: %w", err)
 		}
 	}
 	return found[0], nil
@@ -158,6 +158,6 @@ func unfindable(id string) error {
 	return &Error{
 		Kind:  Misconfigured,
 		Doing: "find volume " + id + " by the claim's UID after creating it",
-		Said:  "the list of volumes does not show it: the storage must allow to filter volumes by metadata",
+		Said:  "the list of volumes does not contain it: the storage must allow clients to filter volumes by metadata",
 	}
 }

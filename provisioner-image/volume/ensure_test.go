@@ -106,7 +106,7 @@ func TestEnsureReturnsTheVolumeThatStaysWhenASpareOneCannotBeRemoved(t *testing.
 	s.before = failing("Delete", volume.Busy)
 	keeper, _ := s.keeper()
 	v, _, err := keeper.Ensure(t.Context(), spec())
-	if !volume.Is(err, volume.Busy) || v.ID != "v1" || !strings.Contains(err.Error(), "remove a second volume of the same claim") {
+	if !volume.Is(err, volume.Busy) || v.ID != "v1" || !strings.Contains(err.Error(), "delete a second volume of the same claim") {
 		t.Errorf("using %q, %v", v.ID, err)
 	}
 }

@@ -30,15 +30,15 @@ func (k *Keeper) named(ctx context.Context, n Named, doing string) (Volume, erro
 // there the name of another claim once had the volume deleted that adopt named for that claim.
 func (n Named) check(v Volume, doing string) error {
 	refusal := func(why string, cause error) error {
-		return &Error{Kind: Misconfigured, Doing: doing + " " + v.ID + ", which is noted on the PV", Said: "the volume's metadata " + why, Err: cause}
+		return &Error{Kind: Misconfigured, Doing: doing + " " + v.ID + ", which the PV names", Said: "by its metadata the volume " + why, Err: cause}
 	}
 	switch owner := v.UID(); {
 	case owner == "":
-		return refusal("do not say that it belongs to a claim", &UnmarkedError{UID: n.UID, ID: v.ID})
+		return refusal("belongs to no claim", &UnmarkedError{UID: n.UID, ID: v.ID})
 	case owner != "" && owner != n.UID:
-		return refusal(fmt.Sprintf("say that it belongs to claim %q, not to %s", owner, n.UID), nil)
+		return refusal(fmt.Sprintf("belongs to claim %q, not to %s", owner, n.UID), nil)
 	case v.isOfAnother(n.ClusterUID):
-		return refusal(fmt.Sprintf("say that it belongs to the cluster with the UID %s, not to %s; if it is this cluster's now, change %s",
+		return refusal(fmt.Sprintf("belongs to the cluster with the UID %s, not to %s. Remedy: if it belongs to this cluster now, change %s",
 			v.Metadata[KeyClusterUID], n.ClusterUID, KeyClusterUID), nil)
 	default:
 		return nil

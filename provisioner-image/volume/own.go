@@ -65,13 +65,13 @@ func (o owner) sift(all []Volume) (ours []Volume, left []Left) {
 func (o owner) whyNotOurs(v Volume, stamps []string) string {
 	switch {
 	case v.isOfAnother(o.cluster):
-		return "its metadata say that it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID]
+		return "by its metadata it belongs to the cluster with the UID " + v.Metadata[KeyClusterUID]
 	case o.made != "" && v.ID == o.made, v.IsAdopted() && v.ID == o.adopt:
 		return ""
 	case v.IsAdopted():
-		return "it is marked as adopted, and the config's key adopt does not name it for this claim"
+		return "it is marked as adopted, but the config's key adopt does not assign it to this claim"
 	case v.Name != o.name:
-		return fmt.Sprintf("a run for this claim names a volume %q", o.name)
+		return fmt.Sprintf("its name is not %q, as a run for this claim would have named it", o.name)
 	case v.userBeside(o.host) != "":
 		return "it is in use by " + v.userBeside(o.host)
 	default:
@@ -84,13 +84,13 @@ func (o owner) whyCopy(v Volume, stamps []string) string {
 	stamp := v.Metadata[keyMade]
 	switch {
 	case slices.Contains(stamps, stamp):
-		return "an older volume carries the same marks, so that it may be a copy, such as a restored backup"
+		return "it may be a copy, such as a restored backup: an older volume has the same marks"
 	case stamp != "" && stamp == o.stamp:
 		return ""
 	case v.isCopy():
-		return fmt.Sprintf("the volume with its marks was made at %s, so that it is a copy, such as a restored backup", stamp)
+		return fmt.Sprintf("it is a copy, such as a restored backup: by its marks the original was created at %s", stamp)
 	case !o.before.IsZero() && v.Created.After(o.before.Add(clocks)):
-		return "it is younger than the PersistentVolume, so that it may be a copy, such as a restored backup"
+		return "it may be a copy, such as a restored backup: it is younger than the PersistentVolume"
 	default:
 		return ""
 	}

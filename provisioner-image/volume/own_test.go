@@ -35,7 +35,7 @@ func TestRestoredBackupSurvivesTheDeletionOfItsClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantLeftAlone(t, left, restored, "stands for volume "+own)
+		wantLeftAlone(t, left, restored, "names another volume, "+own)
 	}
 	wantLeft(t, s, restored+":1")
 }
@@ -50,10 +50,10 @@ func TestUndoRemovesOnlyWhatARunMade(t *testing.T) {
 	}{
 		"a copy beside the original": {func(s *storage) string {
 			return s.restore(s.add(volume.Free, s.madeAt(0)), time.Minute)
-		}, "an older volume carries the same marks"},
+		}, "an older volume has the same marks"},
 		"a copy of an unmarked volume": {func(s *storage) string {
 			return s.restore(s.add(volume.Free, ownedBy(uid)), time.Minute)
-		}, "an older volume carries the same marks"},
+		}, "an older volume has the same marks"},
 		"a copy whose original is gone": {func(s *storage) string {
 			own := s.add(volume.Free, s.madeAt(0))
 			id := s.restore(own, time.Hour)
@@ -62,12 +62,12 @@ func TestUndoRemovesOnlyWhatARunMade(t *testing.T) {
 		}, "such as a restored backup"},
 		"a copy whose original is being deleted": {func(s *storage) string {
 			return s.restore(s.add(volume.Deleting, s.madeAt(0)), time.Minute)
-		}, "an older volume carries the same marks"},
+		}, "an older volume has the same marks"},
 		"another name": {func(s *storage) string {
 			id := s.add(volume.Free, s.madeAt(0))
 			s.edit(id, func(v *volume.Volume) { v.Name = "mine" })
 			return id
-		}, `names a volume "pvc-` + uid},
+		}, `its name is not "pvc-` + uid},
 		"in use by others": {func(s *storage) string {
 			id := s.add(volume.Occupied, s.madeAt(0))
 			s.edit(id, func(v *volume.Volume) { v.Users = []string{"host ours", "server 1"} })

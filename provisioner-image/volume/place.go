@@ -49,8 +49,8 @@ func (k *Keeper) elsewhere(id, doing string, noted Place) error {
 	return &Error{
 		Kind:  Misconfigured,
 		Doing: doing + " " + id,
-		Said:  "it is not in the storage, region and project of this login, and was made in others",
-		Err: fmt.Errorf("it was made at %s, the login leads to %s: correct the login's Secret; if the storage has only moved, set"+
-			" the PV's annotation %s to the second", noted, now, KeyPlace),
+		Said:  "the volume was created in another storage, region or project than the login names now",
+		Err: fmt.Errorf("the volume was created at %s, and the login leads to %s. Remedy: correct the login's Secret; if only the address of the storage has changed, set"+
+			" the PV's annotation %s to the latter", noted, now, KeyPlace),
 	}
 }

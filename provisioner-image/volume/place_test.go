@@ -23,7 +23,7 @@ func TestAVolumeThatWasMadeElsewhereIsNotTakenForDeleted(t *testing.T) {
 			_, grown := keeper.Grow(t.Context(), volume.Growth{Named: volume.Named{UID: uid, ID: "v9", Place: there}, SizeGiB: 2})
 			clone := spec()
 			clone.Source = volume.Source{VolumeID: "v9", UID: uid, Place: there}
-			for doing, err := range map[string]error{"remove": removed, "extend": grown, "copy": keeper.CheckSource(t.Context(), clone)} {
+			for doing, err := range map[string]error{"delete": removed, "extend": grown, "clone": keeper.CheckSource(t.Context(), clone)} {
 				if !volume.Is(err, volume.Misconfigured) {
 					t.Fatalf("%s: %v", doing, err)
 				}

@@ -58,7 +58,7 @@ const latePause = 3 * time.Second
 func (k *Keeper) lookAgain(ctx context.Context, t Target, seen []Volume) ([]Left, error) {
 	t.seen = seen
 	if err := k.wait(ctx, latePause); err != nil {
-		return nil, fmt.Errorf("wait before the second look for volumes of claim %s: %w", t.UID, err)
+		return nil, fmt.Errorf("wait before listing the volumes of claim %s again: %w", t.UID, err)
 	}
 	found, left, err := k.targets(ctx, t)
 	if err != nil {
@@ -123,7 +123,7 @@ func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, []Left, error
 // onlyNoted leaves every volume but the one that the PV names, whatever is known of the others.
 func (t Target) onlyNoted(found []Volume, left []Left) (noted []Volume, others []Left) {
 	leave := func(v Volume) {
-		others = append(others, Left{Volume: v, Why: "the PersistentVolume stands for volume " + t.ID})
+		others = append(others, Left{Volume: v, Why: "the PersistentVolume names another volume, " + t.ID})
 	}
 	for _, v := range found {
 		if v.ID == t.ID {
@@ -161,14 +161,14 @@ func (k *Keeper) withRecorded(ctx context.Context, found []Volume, t Target) ([]
 	if t.ID == "" {
 		return found, nil
 	}
-	v, err := k.get(ctx, t.ID, "remove volume", t.Place)
+	v, err := k.get(ctx, t.ID, "delete volume", t.Place)
 	if err != nil {
 		return found, IgnoreGone(err)
 	}
 	if v.UID() == "" && t.Undo {
 		return found, nil // an adopted one, which an earlier run has released
 	}
-	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID}).check(v, "remove volume"); err != nil {
+	if err := (Named{UID: t.UID, ID: t.ID, ClusterUID: t.ClusterUID}).check(v, "delete volume"); err != nil {
 		return nil, err
 	}
 	return append(found, v), nil

@@ -12,7 +12,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		return &Error{Kind: Unsuitable, Doing: "copy volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
+		return &Error{Kind: Unsuitable, Doing: "clone volume " + spec.Source.VolumeID, Said: fmt.Sprintf(format, args...)}
 	}
 	v, spec, err := k.source(ctx, spec)
 	switch {
@@ -25,9 +25,9 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 	case v.State == Failed:
 		return refuse("the source's volume is in status %q", v.Status)
 	case spec.Type != "" && v.Type != spec.Type:
-		return refuse("the source is of volume type %q, the storage class has %q", v.Type, spec.Type)
+		return refuse("the source has the volume type %q, and the storage class has %q", v.Type, spec.Type)
 	case v.SizeGiB > spec.SizeGiB:
-		return refuse("the source has %d GiB, the claim asks for %d: ask for at least as much", v.SizeGiB, spec.SizeGiB)
+		return refuse("the source has %d GiB, and the claim requests %d GiB: request at least as much", v.SizeGiB, spec.SizeGiB)
 	default:
 		return nil
 	}
@@ -35,7 +35,7 @@ func (k *Keeper) CheckSource(ctx context.Context, spec Spec) error {
 
 // source returns the volume that is to be cloned, and the spec with its type by name.
 func (k *Keeper) source(ctx context.Context, spec Spec) (Volume, Spec, error) {
-	v, err := k.get(ctx, spec.Source.VolumeID, "copy volume", spec.Source.Place)
+	v, err := k.get(ctx, spec.Source.VolumeID, "clone volume", spec.Source.Place)
 	if err == nil {
 		spec, err = k.withTypeName(ctx, spec, v)
 	}

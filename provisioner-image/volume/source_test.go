@@ -18,8 +18,8 @@ func TestCheckSource(t *testing.T) {
 		"no such volume":  {volume.Volume{}, nil, "is not in this storage"},
 		"another claim's": {volume.Volume{ID: "v", Metadata: ownedBy("third")}, nil, "does not belong to the source claim"},
 		"failed":          {volume.Volume{ID: "v", State: volume.Failed, Status: "bad", Metadata: ownedBy("other")}, nil, `in status "bad"`},
-		"another type":    {volume.Volume{ID: "v", Type: "fast", Metadata: ownedBy("other")}, nil, `"fast", the storage class has "plain"`},
-		"larger":          {volume.Volume{ID: "v", SizeGiB: 9, Type: "plain", Metadata: ownedBy("other")}, nil, "has 9 GiB, the claim asks for 1"},
+		"another type":    {volume.Volume{ID: "v", Type: "fast", Metadata: ownedBy("other")}, nil, `"fast", and the storage class has "plain"`},
+		"larger":          {volume.Volume{ID: "v", SizeGiB: 9, Type: "plain", Metadata: ownedBy("other")}, nil, "has 9 GiB, and the claim requests 1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

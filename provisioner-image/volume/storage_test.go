@@ -96,7 +96,7 @@ func (s *storage) do(method string, work func() error) error {
 func (s *storage) find(id string) (volume.Volume, error) {
 	v, ok := s.volumes[id]
 	if !ok {
-		return v, &volume.Error{Kind: volume.Gone, Doing: "look at volume " + id}
+		return v, &volume.Error{Kind: volume.Gone, Doing: "get volume " + id}
 	}
 	return v, nil
 }

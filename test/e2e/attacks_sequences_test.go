@@ -153,7 +153,7 @@ func (w *world) sequenceAttacks() []attack {
 
 func (w *world) pvSequences() []attack {
 	w.t.Helper()
-	const foreign, nothing, deletes = "changes only PersistentVolumes of its own", "changes nothing of a PersistentVolume", "deletes only PersistentVolumes of its own"
+	const foreign, nothing, deletes = "changes only PersistentVolumes of its own", "may change only its own finalizer", "deletes only PersistentVolumes of its own"
 	marked, uid := w.foreignPV(w.ns+"-marked"), string(uuid.NewUUID())
 	sameName, finalized, owned := w.foreignPV("pvc-"+uid), w.foreignPV(w.ns+"-finalized"), w.foreignPV(w.ns+"-owned")
 	kept, _ := w.ownPV(w.ns, "kept", corev1.PersistentVolumeReclaimRetain)
@@ -209,7 +209,7 @@ func (w *world) pvHas(ctx context.Context, name, key, value string) error {
 // claimSequences returns the attacks on claims of another driver, and on one of ours.
 func (w *world) claimSequences() []attack {
 	w.t.Helper()
-	const foreign, nothing, status, annotations = "on no claim of another provisioner", "changes nothing of a claim", "nothing of the status of a claim", "changes no annotations of a claim"
+	const foreign, nothing, status, annotations = "on a claim of another provisioner", "only annotations and the progress of a resize on a claim", "only the progress of a resize in the status of a claim", "only the annotations of a claim's result"
 	owned, byStatus, ours := w.claim(w.ns, "owned"), w.claim(w.ns, "by-status"), w.claim(w.ns+"-ours", "ours")
 	collected, noted := w.claim(w.ns+"-ours", "collected"), w.claim(w.ns, "noted")
 	for _, claim := range []*corev1.PersistentVolumeClaim{owned, byStatus, ours, collected, noted} {

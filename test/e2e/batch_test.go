@@ -65,7 +65,7 @@ func TestManyClaimsShareFewJobs(t *testing.T) {
 func asBlock(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }
 
 // noBlock is how the image says so.
-const noBlock = "a directory cannot be a raw block device: ask for volumeMode Filesystem"
+const noBlock = "a directory cannot be a raw block device: request volumeMode Filesystem"
 
 // refusedAlone: the claim was in a batch, and says why it in particular cannot be served.
 func (w *world) refusedAlone(bad *corev1.PersistentVolumeClaim) {

@@ -31,7 +31,7 @@ func TestAConfigMapDoesNotEndTheDispatcher(t *testing.T) {
 		words      []string
 	}{
 		"aliases": {"pod-template", aliases(), []string{"data[pod-template]", "line 3 has the anchor &a", "Remedy: write out"}},
-		"deep":    {"pod-template", "spec: {hostname: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}", []string{"data[pod-template]", "deeper than 50 levels"}},
+		"deep":    {"pod-template", "spec: {hostname: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + "}", []string{"data[pod-template]", "deeper than the limit of 50 levels"}},
 		"1 MiB":   {"ca", strings.Repeat("x", 1<<20-512), []string{"must have at most 196608 bytes", "files-from-secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestAnswersOfAHostileStorageAreBounded(t *testing.T) {
 	}{
 		"redirect": {func(w http.ResponseWriter, r *http.Request, other string) {
 			http.Redirect(w, r, other+r.URL.Path, http.StatusTemporaryRedirect)
-		}, "78", "it answers with a redirect, which is not followed", "Remedy: if that address is right, write it"},
-		"endless": {func(w http.ResponseWriter, _ *http.Request, _ string) { neverEnds(w) }, "69", "the answer has more than 32 MiB", "GET http://"},
+		}, "78", "the server answers with a redirect, which is not followed", "Remedy: if that address is right, correct"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request, _ string) { neverEnds(w) }, "69", "the answer is larger than the limit of 32 MiB", "GET http://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,7 +58,7 @@ func TestBashProvisionerRefusesABlockClaim(t *testing.T) {
 	w.failed(claim, 1, toBind)
 	now := w.look(claim)
 	equal(t, "the exit code", now.Annotations["flex-provisioner.io/exit-code"], "65")
-	words := "a directory cannot be a raw block device: ask for volumeMode Filesystem"
+	words := "a directory cannot be a raw block device: request volumeMode Filesystem"
 	equal(t, "the message", now.Annotations["flex-provisioner.io/message"], words)
 	w.event(now, "ProvisioningFailed", words, "BadRequest", "exit code 65")
 	equal(t, "the Job is tried again later only", len(w.jobs(claim, "provision")), 1)

@@ -58,7 +58,7 @@ func TestCinderDownIsRetriedWithGrowingPauses(t *testing.T) {
 	equal(t, "the claim's phase", now.Status.Phase, corev1.ClaimPending)
 	equal(t, "the exit code", now.Annotations["flex-provisioner.io/exit-code"], "69")
 	for _, pause := range []string{"1s", "2s", "4s", "8s"} {
-		w.event(now, "ProvisioningFailed", `volume type "lvm"`, "it does not answer", "next attempt in "+pause)
+		w.event(now, "ProvisioningFailed", `volume type "lvm"`, "the server does not answer", "next attempt in "+pause)
 	}
 	jobs := w.jobs(claim, "provision")
 	for i := range min(attempts, len(jobs)) - 1 {

@@ -39,7 +39,7 @@ func (w *world) open(node string) {
 func returns(ctx context.Context, claim *corev1.PersistentVolumeClaim) (after, without []string, err error) {
 	notes, err := notesOf(ctx, claim, "Rescheduling")
 	for _, note := range notes {
-		if strings.Contains(note, "no run is started here") {
+		if strings.Contains(note, "no Job is created") {
 			without = append(without, note)
 		} else {
 			after = append(after, note)
@@ -81,7 +81,7 @@ func TestClaimThatComesBackToAFullNodeReturnsWithoutARun(t *testing.T) {
 	w.bound(claim)
 	equal(t, "what the consumer read", w.output("consumer"), "it is here\n")
 	equal(t, "nodes of the runs", w.provisionedOn(claim), "node1 node2")
-	w.event(claim, "Rescheduling", "node1 is selected again", "exit code 73", "the node node2 may have room", "return 2 since the last run")
+	w.event(claim, "Rescheduling", "selected the node node1 again", "exit code 73", "the node node2 may have room", "(return 2 since the last run)")
 	w.deletePods("consumer")
 	w.deleteClaim(claim)
 	w.vanished(claim)

@@ -181,7 +181,7 @@ func TestUnprovenPVGoesByTheRemedyOfItsEvent(t *testing.T) {
 	contains(t, "the PV's finalizers", fmt.Sprint(pv.Finalizers), "flex-provisioner.io/storage")
 	w.deleteClaim(claim)
 	w.claimGone(claim)
-	w.event(pv, "VolumeInDoubt", "flex-provisioner.io/claim-uid", "Delete the PersistentVolume")
+	w.event(pv, "VolumeInDoubt", "flex-provisioner.io/claim-uid", "delete the PersistentVolume")
 	w.must(kube.CoreV1().PersistentVolumes().Delete(w.ctx(), pv.Name, metav1.DeleteOptions{}), "delete the PV")
 	w.vanished(claim)
 	equal(t, "nodes with the directory", w.holders(claim), "[]")

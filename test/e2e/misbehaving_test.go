@@ -30,11 +30,11 @@ type misbehaviour struct {
 func TestMisbehavingImageIsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	for _, m := range []misbehaviour{
-		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it wrote no PersistentVolume pvc-"}, false},
-		{"size", "ProvisioningFailed", []string{"exit code 0, but", "has 1Mi, and 1Gi was asked for"}, false},
-		{"mode", "ProvisioningFailed", []string{"has the volumeMode Block, and Filesystem was asked for"}, false},
+		{"nothing", "ProvisioningFailed", []string{"exit code 0, but it did not create the PersistentVolume pvc-"}, false},
+		{"size", "ProvisioningFailed", []string{"exit code 0, but", "has the capacity 1Mi, and the claim requests 1Gi"}, false},
+		{"mode", "ProvisioningFailed", []string{"has the volumeMode Block, and the claim requests Filesystem"}, false},
 		{"access", "ProvisioningFailed", []string{"lacks the access mode ReadWriteOnce"}, false},
-		{"class", "VolumeDiffers", []string{`is of the class "another"`}, true},
+		{"class", "VolumeDiffers", []string{`has the class "another"`}, true},
 		{"name", "ProvisioningFailed", []string{"exit code 1"}, false},
 		{"claim", "ProvisioningFailed", []string{"exit code 1"}, false},
 		{"fails", "ProvisioningSucceeded", []string{"although the container ended with exit code 1"}, true},

@@ -227,7 +227,7 @@ func TestUninstallUnblocksDeletionOfNamespace(t *testing.T) {
 	equal(t, "uninstall without --yes is an error", err != nil, true)
 	record := w.onlyJob(bad, "provision")
 	for _, words := range []string{
-		"PersistentVolume pvc-" + string(good.UID), "the claim " + users.ns + "/good", "its volume stays in the storage",
+		"PersistentVolume pvc-" + string(good.UID), "the claim " + users.ns + "/good", "its volume remains in the storage",
 		"Job " + w.ns + "/" + record.Name, "the claim " + users.ns + "/bad", "1 PersistentVolumes, 1 Jobs", "--yes",
 	} {
 		contains(t, "what uninstall said", said, words)

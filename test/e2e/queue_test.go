@@ -23,7 +23,7 @@ func TestSuspendedJobWaitsForItsQueue(t *testing.T) {
 		p.Labels = map[string]string{queueName: w.ns}
 	}))
 	claim := w.claim(class, "data")
-	w.event(claim, "JobSuspended", "provision-"+string(claim.UID)+"-1", "a queue that has no room")
+	w.event(claim, "JobSuspended", "provision-"+string(claim.UID)+"-1", "a queue without room")
 	job := w.onlyJob(claim, "provision")
 	_, err := kube.BatchV1().Jobs(job.Namespace).Patch(w.ctx(), job.Name, types.MergePatchType, []byte(`{"spec": {"suspend": false}}`), metav1.PatchOptions{})
 	w.must(err, "give the Job room")

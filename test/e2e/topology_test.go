@@ -101,7 +101,7 @@ func TestClaimMovesToAnotherNodeWhenItsOwnIsFull(t *testing.T) {
 		ran = append(ran, job.Labels["flex-provisioner.io/verb"]+" on "+w.onlyPod(job).Spec.NodeName)
 	}
 	equal(t, "what ran", strings.Join(ran, ", "), "provision on node1, delete on node1, provision on node2")
-	w.event(claim, "ProvisioningFailed", "node1 has no room", "exit code 73", "sooner on another node")
+	w.event(claim, "ProvisioningFailed", "node1 has no room", "exit code 73", "or sooner if the scheduler selects another node")
 	w.event(claim, "Rescheduling", "node1", "NoCapacity")
 
 	w.deletePods("consumer")

@@ -132,7 +132,7 @@ func TestAVolumeStaysOnlyForTheCauseThatAnEventNames(t *testing.T) {
 		"not so":                       {said("Job/delete-u0-1", forgotten), false, ""},
 		"about a Job of another claim": {said("Job/delete-u2-1", forgotten), true, ""},
 		"about another claim":          {said("Job/delete-u0-1", strings.ReplaceAll(forgotten, "data", "data-1")), true, ""},
-		"for no cause that is known":   {said("PersistentVolume/pvc-u1", "its volume stays"), true, ""},
+		"for no cause that is known":   {said("PersistentVolume/pvc-u1", "its volume remains"), true, ""},
 		"about its PersistentVolume":   {said("PersistentVolume/pvc-u1", reason.Forgotten), true, reason.Forgotten},
 	} {
 		p := past{claim: claim, jobs: map[string]bool{"delete-u0-1": true}, forgotten: test.forgotten}

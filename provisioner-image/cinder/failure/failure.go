@@ -72,8 +72,8 @@ func Of(err error, doing string, special Kinds) error {
 	}
 	if to := redirect(answer); to != "" {
 		return &volume.Error{
-			Kind: volume.Misconfigured, Doing: doing, Said: "it answers with a redirect, which is not followed since the login would be sent there",
-			Err: fmt.Errorf("HTTP %d to %q. Remedy: if that address is right, write it where the present one comes from: the login (auth-url, cinder-endpoint) or keystone's catalog",
+			Kind: volume.Misconfigured, Doing: doing, Said: "the server answers with a redirect, which is not followed: the login would be sent to another address",
+			Err: fmt.Errorf("HTTP %d to %q. Remedy: if that address is right, correct the present one, in the login (auth-url, cinder-endpoint) or in keystone's catalog",
 				answer.Actual, to),
 		}
 	}
@@ -110,7 +110,7 @@ func redirect(answer gophercloud.ErrUnexpectedResponseCode) string {
 }
 
 // unnamed stands for an address that cannot be read.
-const unnamed = "an address that cannot be read"
+const unnamed = "an invalid address"
 
 // AnswerIn returns Cinder's answer in an error. Errors of renewing a token hold two errors and unwrap to none.
 func AnswerIn(err error) (gophercloud.ErrUnexpectedResponseCode, bool) {
@@ -168,9 +168,9 @@ func retryAfter(answer gophercloud.ErrUnexpectedResponseCode) string {
 		return ""
 	}
 	if _, err := strconv.Atoi(wait); err != nil {
-		return "; it asks to wait until " + wait
+		return "; the server asks to wait until " + wait
 	}
-	return "; it asks to wait for " + wait + " s"
+	return "; the server asks to wait for " + wait + " s"
 }
 
 // RequestID returns the ID by which Cinder logs the request.

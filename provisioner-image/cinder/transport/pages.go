@@ -12,7 +12,7 @@ type Pages map[string]bool
 func (p Pages) Add(next, doing string) error {
 	switch {
 	case p[next]:
-		return &AnswerError{Said: "a page of the list names one before it as the next", Asked: doing}
+		return &AnswerError{Said: "the list has no end: a page names an earlier page as its next one", Asked: doing}
 	case len(p) >= mostPages:
 		return &AnswerError{Said: fmt.Sprintf("the list has more than %d pages", mostPages), Asked: doing}
 	}

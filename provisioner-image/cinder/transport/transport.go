@@ -66,7 +66,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.left = 0
-	return n - 1, &AnswerError{Said: fmt.Sprintf("the answer has more than %d MiB, which is as much as is read of one", MaxAnswer>>20), Asked: b.asked}
+	return n - 1, &AnswerError{Said: fmt.Sprintf("the answer is larger than the limit of %d MiB", MaxAnswer>>20), Asked: b.asked}
 }
 
 // KeepRedirect has a client return a redirect as the answer that it is. net/http would follow it with the token in X-Auth-Token, and from a login with the password: it

@@ -54,7 +54,7 @@ func TestAnswersAreReadUpToALimit(t *testing.T) {
 		at := answering(t, 4*transport.MaxAnswer, packed) + "/volumes"
 		n, err := read(t, at)
 		tooLarge, ok := errors.AsType[*transport.AnswerError](err)
-		if n != transport.MaxAnswer || !ok || err.Error() != "GET "+at+": the answer has more than 32 MiB, which is as much as is read of one" || tooLarge.Asked != "GET "+at {
+		if n != transport.MaxAnswer || !ok || err.Error() != "GET "+at+": the answer is larger than the limit of 32 MiB" || tooLarge.Asked != "GET "+at {
 			t.Errorf("packed %t: %d bytes, %v", packed, n, err)
 		}
 	}
