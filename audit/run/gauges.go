@@ -8,7 +8,10 @@ import (
 )
 
 // Labels of the series.
-const labelKind, labelClass = "kind", "class"
+const (
+	labelKind  = "kind"  // what is wrong
+	labelClass = "class" // the storage class, empty where it is not known
+)
 
 var (
 	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
