@@ -124,7 +124,7 @@ func TestAGatedPodThatItsJobHasLeftGoesByTheRemedyOfItsEvent(t *testing.T) {
 		"its Job is a record": {func(*world, *batchv1.Job) {}, "Remedy: kubectl -n flex-provisioner delete pod "},
 		"its Job was taken away by hand": {func(w *world, job *batchv1.Job) {
 			fakecluster.RemoveFinalizer(w, fakecluster.Admin, job, jobs.FinalizerRecord)
-		}, "Remedy, if it waits for its gate and its Job no longer exists: delete it"},
+		}, "Remedy: if its Job no longer exists and it has a scheduling gate, delete it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

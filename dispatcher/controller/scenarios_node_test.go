@@ -83,7 +83,7 @@ func TestASelectedNodeThatIsNoNameGoesBackToTheScheduler(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data", fakecluster.SelectNode("a/b"))
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
-		w.MustEmitSome(onData, "Rescheduling", "a/b does not exist")
+		w.MustEmitSome(onData, "Rescheduling", "a/b no longer exists")
 		if r := w.Runs[0].Request; r.SelectedNode != "node-1" {
 			w.T.Errorf("the image is given the node %q", r.SelectedNode)
 		}

@@ -261,6 +261,6 @@ func TestAClaimWhoseSelectedNodeNoLongerExistsIsRescheduled(t *testing.T) {
 		if got := w.where(); !slices.Equal(got, []string{"provision on node-1"}) || len(w.CreatedJobs("")) != 1 {
 			w.T.Errorf("ran %v by %d Jobs", got, len(w.CreatedJobs("")))
 		}
-		w.MustEmit(onData, "Rescheduling", 1, "node-9", "does not exist any more")
+		w.MustEmit(onData, "Rescheduling", 1, "node-9", "no longer exists")
 	})
 }

@@ -200,6 +200,6 @@ func TestWithoutTheVerbDeleteWhatIsLeftIsSaid(t *testing.T) {
 		w.Advance(500 * time.Millisecond)
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.Until("its record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
-		w.MustEmit(w.jobName(0), "LeftBehind", 1, "does not serve the verb delete", "app/data")
+		w.MustEmit(w.jobName(0), "LeftBehind", 1, "does not support the verb delete", "app/data")
 	})
 }

@@ -45,7 +45,7 @@ func decideVolume(v View) Action {
 	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}}
 	default:
-		return v.rest("the claim asks for nothing now")
+		return v.rest("nothing to do for the claim")
 	}
 }
 

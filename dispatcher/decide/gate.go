@@ -176,13 +176,13 @@ func awaitGate(v View, r Run) Action {
 	case r.OtherPod != "" && r.LostNode != "":
 		p = lostNodeProblem("the pod "+r.OtherPod, r.LostNode)
 	case r.OtherPod != "":
-		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it"
+		p.Note += "the pod " + r.OtherPod + " of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"
 	case unconfirmed != nil:
 		p = unconfirmedProblem(*unconfirmed)
 	case v.deletesAttached(r):
 		p = *v.Volume.Attached
 	default:
-		p.Note += "its pod has scheduling gates of other controllers. Remedy: let them be removed"
+		p.Note += "its pod has scheduling gates of other controllers, which must remove them"
 	}
 	until := r.RecheckAt
 	if until.IsZero() {

@@ -31,13 +31,13 @@ func TestGateIsReportedAfterHalfAMinute(t *testing.T) {
 			Until: created.Add(31 * time.Second), Why: "the Job delete-uid-1 is not confirmed yet",
 		}},
 		"another pod": {func(d, _ *Run) { d.OtherPod = "a-pod" }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it"}, Until: now.Add(30 * time.Second),
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"}, Until: now.Add(30 * time.Second),
 		}},
 		"another pod, until a time": {func(d, _ *Run) { d.OtherPod, d.RecheckAt = "a-pod", until }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy, if it waits for its gate and its Job no longer exists: delete it"}, Until: until,
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "the pod a-pod of the same claim may still run. Remedy: if its Job no longer exists and it has a scheduling gate, delete it"}, Until: until,
 		}},
 		"another controller's gate": {func(d, _ *Run) { d.ForeignGate = true }, ReportProblem{
-			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "its pod has scheduling gates of other controllers. Remedy: let them be removed"},
+			Problem: Problem{Reason: reason.RunNotConfirmed, Note: note + "its pod has scheduling gates of other controllers, which must remove them"},
 			Until:   now.Add(30 * time.Second),
 		}},
 		"a pod that was deleted by force": {func(_, p *Run) { p.Outcome = forced }, ReportProblem{

@@ -85,7 +85,7 @@ func (v View) canUndo(p *Run) bool {
 // whyNodeExcluded returns why no run can make a volume on the selected node, or nothing.
 func (t Target) whyNodeExcluded() string {
 	if t.MissingNode != "" {
-		return t.MissingNode + " does not exist any more"
+		return t.MissingNode + " no longer exists"
 	}
 	return t.ExcludedNode
 }
@@ -142,7 +142,7 @@ func (v View) nodeWithRoom() string {
 // returnUnserved returns a claim to the scheduler whose node no run can serve. The scheduler may select that node again and again: each further return waits longer.
 func (v View) returnUnserved(why string) Action {
 	if v.Now.Before(v.NoReturnBefore) {
-		return Wait{Until: v.NoReturnBefore, Why: "the claim was returned to the scheduler a moment ago"}
+		return Wait{Until: v.NoReturnBefore, Why: "the claim was just returned to the scheduler"}
 	}
 	return Reschedule{Why: why}
 }
@@ -168,7 +168,7 @@ func (v View) returnWithoutRun(p, full *Run) Action {
 	case !due.Before(FullUntil(*full)):
 		return nil
 	case v.Now.Before(due):
-		return Wait{Until: due, Why: "the scheduler has selected a full node again, and is asked again a little later"}
+		return Wait{Until: due, Why: "the scheduler selected a full node again; the claim is returned to it a little later"}
 	default:
 		return AnnounceReschedule{Run: *p, Returns: jobs.Returns{Count: p.Returns.Count + 1, At: v.Now}}
 	}
@@ -178,7 +178,7 @@ func (v View) returnWithoutRun(p, full *Run) Action {
 // another one.
 func (v View) whyReturned(p, full *Run) string {
 	if full == nil {
-		return fmt.Sprintf("the node %s cannot serve it: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)
+		return fmt.Sprintf("the node %s cannot provision the claim: %s (%s) of the Job %s", p.Node, p.Outcome.Verdict, p.Outcome, p.Name)
 	}
 	return fmt.Sprintf(reason.SelectedAgain, full.Node, v.Now.Sub(full.Outcome.Finished).Round(time.Second), full.Outcome.Verdict,
 		full.Outcome, full.Name, v.nodeWithRoom(), p.Returns.Count)

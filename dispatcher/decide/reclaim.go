@@ -131,7 +131,7 @@ func replaceVolume(v View) Action {
 	}
 	switch {
 	case v.Claim != ClaimPending:
-		return v.rest("the claim asks for nothing now, and its PersistentVolume serves nobody")
+		return v.rest("the claim is not pending, and its PersistentVolume cannot be bound to it")
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
 	case vol.NeverBound:
@@ -164,7 +164,7 @@ func reclaimVolume(v View) Action {
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
 		return SetFinalizer{Remove: true, LeftBehind: left}
 	case v.Volume.Terminating:
-		return v.rest("the PV goes")
+		return v.rest("the PV is being deleted")
 	default:
 		return DeletePV{}
 	}

@@ -109,7 +109,7 @@ func (v View) holdLaunches() Action {
 		return ReportProblem{Problem: unconfirmedProblem(*r), Until: until}
 	}
 	if v.Now.Before(v.NotBefore) {
-		return Wait{Until: v.NotBefore, Why: "the last run was cancelled before it started, a moment ago"}
+		return Wait{Until: v.NotBefore, Why: "the last run was just cancelled before it started"}
 	}
 	return nil
 }

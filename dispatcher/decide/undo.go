@@ -17,7 +17,7 @@ func undoOrRelease(v View) Action {
 			return ReleaseRecord{Run: *r, LeftBehind: v.whyKept(r)}
 		}
 	}
-	return v.reportUnclaimed("nothing is left of it")
+	return v.reportUnclaimed("the claim has no volume and no held record")
 }
 
 // undoProvision deletes what a provision may have made, or releases its record where that is not
@@ -58,7 +58,7 @@ func (v View) whyNotUndone(p *Run) string {
 		return why
 	}
 	if v.Delete.Problem == nil && !v.Delete.Supported {
-		return "its image does not serve the verb delete"
+		return "its image does not support the verb delete"
 	}
 	return ""
 }

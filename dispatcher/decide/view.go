@@ -113,7 +113,7 @@ func (r Rival) Exists() bool { return r.Name != "" }
 
 // Problem is that nothing of the UID is deleted by itself, and what an administrator can do.
 func (r Rival) Problem() *Problem {
-	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ": it may be in use, so nothing is deleted. Remedy: " + r.Remedy}
+	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ". The volume may be in use, and is not deleted. Remedy: " + r.Remedy}
 }
 
 // Proven reports whether the PV exists and carries the claim's UID.
@@ -391,5 +391,5 @@ func (t Target) whyGivenUp() string {
 	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
 		return ""
 	}
-	return t.MissingNode + " does not exist any more, and its config says node-gone: forget"
+	return t.MissingNode + " no longer exists, and its config has node-gone: forget"
 }

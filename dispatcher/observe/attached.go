@@ -24,6 +24,6 @@ func (b *Observer) observeAttachment(pv *corev1.PersistentVolume, v *decide.Volu
 }
 
 func attachedProblem(node, by string) *decide.Problem {
-	return decide.Problemf(reason.VolumeInUse, "the node %s still has the volume attached, by %s, so it is not deleted. Remedy: delete what still uses it there; "+
-		"when the node is off for good, delete its Node object, or say so: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, by, node, runs.TaintOutOfService)
+	return decide.Problemf(reason.VolumeInUse, "the volume is still attached to the node %s by %s, so it is not deleted. Remedy: delete the pods that use it there; "+
+		"if the node is shut down for good, delete its Node object, or taint it: kubectl taint nodes %s %s=nodeshutdown:NoExecute", node, by, node, runs.TaintOutOfService)
 }

@@ -47,7 +47,7 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 	case node != "":
 		t.MissingNode = "the volume's node " + node
 	default:
-		t.MissingNode = "every node that the volume's node affinity allows"
+		t.MissingNode = "every node in the volume's node affinity"
 	}
 	return nil
 }

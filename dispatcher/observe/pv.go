@@ -67,7 +67,7 @@ func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.Persisten
 func (b *Observer) unproven(o *Observation) string {
 	pv := o.PV
 	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
-		return fmt.Sprintf("the PersistentVolume %s is of the provisioner %s, by its annotation %s: this dispatcher serves %s",
+		return fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
 			pv.Name, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), contract.AnnProvisionedBy, b.Provisioner)
 	}
 	return cmp.Or(pvs.Unproven(pv, string(o.UID)), o.otherRevision())

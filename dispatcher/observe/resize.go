@@ -138,13 +138,13 @@ func (b *Observer) resolveExpand(o *Observation) decide.Target {
 		return t
 	}
 	if t.Supported = cfg.Supports(contract.Expand); !t.Supported {
-		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the config %s/%s, in its revision that made the volume, does not list expand in its key verbs: "+
-			"where its image can grow volumes, list it there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the revision of the config %s/%s that created the volume does not list expand in its key verbs. "+
+			"Remedy: if its image can expand volumes, list expand there, and name the new ControllerRevision in the annotation %s of the PersistentVolume %s",
 			cfg.Source.Namespace, cfg.Source.Name, contract.AnnRevision, o.PV.Name)
 		return t
 	}
 	if class := b.Caches.Classes.Named(o.PV.Spec.StorageClassName); class != nil && (class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion) {
-		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s has no allowVolumeExpansion: true any more, and the config %s/%s grows no volume without it",
+		t.Problem = decide.Problemf(reason.ExpansionNotSupported, "the class %s no longer has allowVolumeExpansion: true, and the config %s/%s expands no volume without it",
 			class.Name, cfg.Source.Namespace, cfg.Source.Name)
 	}
 	return t

@@ -14,7 +14,7 @@ import (
 
 // unseenRevision returns the problem that a revision exists and is not watched.
 func unseenRevision(name string) *decide.Problem {
-	p := decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s exists, but without its label %s=%s: add the label, or delete that ControllerRevision",
+	p := decide.Problemf(reason.RevisionDamaged, "the ControllerRevision %s lacks its label %s=%s. Remedy: add the label, or delete the ControllerRevision",
 		name, config.LabelManagedBy, config.ManagedBy)
 	p.RetryAfter = time.Minute
 	return p

@@ -62,7 +62,7 @@ const (
 	ResultNotShown = "ResultNotShown"
 	// WriteRefused: a webhook, a policy or RBAC refuses a write on a Job, its pod, a claim or a PV, or takes away what was written.
 	WriteRefused = "WriteRefused"
-	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The Job of the run before says so first, in flex-provisioner.io/rescheduled- and the claim's UID.
+	// Rescheduling: its node has no room, now or a moment ago, never started the Job or no longer exists: the annotation volume.kubernetes.io/selected-node is removed, and the scheduler selects again. The record of the run before says so first.
 	Rescheduling = "Rescheduling"
 	// NodeGone: the node of the volume, or of what may have been made, does not exist any more, and the config says to wait for it.
 	NodeGone = "NodeGone"
