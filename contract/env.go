@@ -42,6 +42,7 @@ const (
 	PropSelectedZone   = "selected-zone"
 	PropSelectedHost   = "selected-hostname"
 	PropUndo           = "undo"
+	PropListedVolume   = "listed-volume"
 )
 
 // APIProperties returns every reserved property. The selected node's zone is selected-zone, since the original
@@ -50,6 +51,6 @@ func APIProperties() []string {
 	return []string{
 		PropVerb, PropPVName, PropUsername, PropGroup, PropStorageClass, PropServiceAccount, PropKubeAPI,
 		PropSize, PropClaimName, PropClaimNamespace, PropClaimUID, PropAccessModes, PropVolumeMode,
-		PropMountOptions, PropReclaimPolicy, PropSelectedNode, PropSelectedZone, PropSelectedHost, PropUndo,
+		PropMountOptions, PropReclaimPolicy, PropSelectedNode, PropSelectedZone, PropSelectedHost, PropUndo, PropListedVolume,
 	}
 }

@@ -46,6 +46,8 @@ type Request struct {
 	// Undo is set on a delete of what a provision may have made although no PV was ever written, or although no claim
 	// was ever bound to the PV.
 	Undo bool `json:"undo,omitempty"`
+	// ListedVolume is set on a delete of an audit: the volume, as the image has listed it. No other is deleted, whatever carries the UID.
+	ListedVolume string `json:"listedVolume,omitempty"`
 	// ClusterUID is the UID of the namespace kube-system, which no two clusters share. It is empty where it is not known.
 	ClusterUID string `json:"clusterUID,omitempty"`
 	// Source is what the volume is to be cloned from, nil for an empty volume.

@@ -33,11 +33,8 @@ import (
 //     it is killed later, the delete that has started goes on. In both cases the Job expires, and the
 //     audit can be run again: a volume that is still there is found again.
 func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(format string, args ...any)) error {
-	var faults []error
-	for _, f := range l.Found {
-		if f.Kind != audit.VolumeLeft || len(only) > 0 && !slices.Contains(only, f.Volume.Volume) {
-			continue
-		}
+	chosen, faults := l.choose(only)
+	for _, f := range chosen {
 		name, class := quote.Name(f.Volume.Volume), quote.Name(f.Class)
 		message, err := a.fix(ctx, &l.State, f)
 		if err != nil {
@@ -47,12 +44,27 @@ func (a *Auditor) Fix(ctx context.Context, l Look, only []string, say func(forma
 		}
 		say("volume %s of the class %s, of the claim %s, was deleted. %s", name, class, quote.Name(f.Volume.Namespace+"/"+f.Volume.Name), message)
 	}
-	for _, volume := range only {
-		if !slices.ContainsFunc(l.Found, func(f audit.Finding) bool { return f.Kind == audit.VolumeLeft && f.Volume.Volume == volume }) {
-			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", quote.Name(volume)))
+	return errors.Join(faults...)
+}
+
+// choose returns the volumes that stand for nothing, or those of them with a name that is given.
+func (l Look) choose(only []string) (chosen []audit.Finding, faults []error) {
+	left := slices.DeleteFunc(slices.Clone(l.Found), func(f audit.Finding) bool { return f.Kind != audit.VolumeLeft })
+	if len(only) == 0 {
+		return left, nil
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(only))) {
+		named := slices.DeleteFunc(slices.Clone(left), func(f audit.Finding) bool { return f.Volume.Volume != name })
+		switch len(named) {
+		case 0:
+			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", quote.Name(name)))
+		case 1:
+			chosen = append(chosen, named[0])
+		default:
+			faults = append(faults, fmt.Errorf("%d volumes have the name %s. Remedy: list the storage of one class, with --storage=CLASS", len(named), quote.Name(name)))
 		}
 	}
-	return errors.Join(faults...)
+	return chosen, faults
 }
 
 // fix deletes the volume of a finding. It returns what the image says.
@@ -113,6 +125,8 @@ func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 		return errors.New("it does not bear this cluster's UID, and may be another's: delete it in the storage")
 	case f.Volume.Class == "":
 		return errors.New("the list does not say of which storage class it was, so it is not known whether that retains volumes: delete it in the storage")
+	case f.Volume.Class != f.ListedBy:
+		return fmt.Errorf("the storage of the class %s lists it, and it says that it is of another class: list that one, with --storage=%s", f.ListedBy, quote.Name(f.Volume.Class))
 	case f.Volume.Namespace == "" || f.Volume.Name == "":
 		return errors.New("the list does not say of which claim it was, so it is not known whether that exists: delete it in the storage")
 	case c.Fault != nil:
@@ -132,7 +146,7 @@ func (a *Auditor) lookAgain(ctx context.Context, f audit.Finding) error {
 	if err != nil {
 		return err
 	}
-	now.ClusterUID, now.Volumes = a.Cluster.UID, map[string][]audit.Volume{f.Class: {f.Volume}}
+	now.ClusterUID, now.Volumes = a.Cluster.UID, map[string][]audit.Volume{f.ListedBy: {f.Volume}}
 	if !slices.ContainsFunc(audit.Check(now), func(again audit.Finding) bool { return again.Kind == f.Kind && again.Volume == f.Volume }) {
 		return errors.New("it stands for something by now: a claim, a PersistentVolume or a run of it has appeared")
 	}

@@ -27,7 +27,7 @@ import (
 func left(change func(*audit.Volume)) admin.Look {
 	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 	change(&v)
-	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), Volume: v}}}
+	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), ListedBy: cmp.Or(v.Class, "gold"), Volume: v}}}
 }
 
 // fixing deletes what a look has found, and returns what is said.
@@ -56,7 +56,7 @@ func TestAVolumeThatStandsForNothingIsDeletedByAJobOfTheAudit(t *testing.T) {
 		gated := l.started
 		l.started = func(job *batchv1.Job) {
 			request, _, err := runs.Recorded(job.Spec.Template.Annotations, "u")
-			if err != nil || job.Name != "delete-u-3" || !request.Undo || request.ClusterUID != clusterID {
+			if err != nil || job.Name != "delete-u-3" || !request.Undo || request.ClusterUID != clusterID || request.ListedVolume != "v1" {
 				l.t.Errorf("the Job is %+v, its request %+v, %v", job.ObjectMeta, request, err)
 			}
 			gated(job)
@@ -278,6 +278,28 @@ func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
 		}
 		l.mustLeaveNoJob()
 	}, silver, cm)
+}
+
+// The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted by that.
+func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
+	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
+	inLab(t, nil, func(l *lab) {
+		l.started = func(job *batchv1.Job) { l.t.Errorf("the Job %s was created", job.Name) }
+		forged := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
+		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"silver": {forged}, "gold": {}}}
+		for _, only := range [][]string{nil, {"v1"}} {
+			said, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)}, only...)
+			if err == nil || !strings.Contains(said, "the storage of the class silver lists it, and it says that it is of another class: list that one, with --storage=gold") {
+				l.t.Errorf("said %q, %v", said, err)
+			}
+		}
+		own := forged
+		own.UID = "w"
+		s.Volumes["gold"] = []audit.Volume{own}
+		if _, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)}, "v1"); err == nil || !strings.Contains(err.Error(), "2 volumes have the name v1") {
+			l.t.Errorf("of two volumes of a name: %v", err)
+		}
+	}, class("silver"), cm)
 }
 
 // The dispatcher of another provisioner may work for the same claim, on the same storage.

@@ -40,12 +40,13 @@ func listJob(c Class, of Cluster) (*batchv1.Job, error) {
 	return job, nil
 }
 
-// deleteJob returns the Job that deletes an orphan. To the image it is an undo. The number is the one
+// deleteJob returns the Job that deletes an orphan. To the image it is an undo that is limited to the
+// volume of that name: what a list says of its claim may be wrong. The number is the one
 // that the dispatcher would give to its next delete for the claim, see Fix.
 func deleteJob(c Class, v contract.Listed, number int, of Cluster, provisioner string) (*batchv1.Job, error) {
 	request := contract.Request{
 		UID: v.UID, PVName: contract.PVName(v.UID), Namespace: v.Namespace, Name: v.Name, Class: c.Name, Size: v.Size,
-		ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Undo: true, Properties: c.Config.Properties,
+		ReclaimPolicy: c.Config.Source.Reclaim, ClusterUID: of.UID, Undo: true, ListedVolume: v.Volume, Properties: c.Config.Properties,
 	}
 	return build(jobs.Plan{
 		Config: c.Config, Verb: contract.Delete, Request: request, PV: pvs.Skeleton(request, c.Config, provisioner), Number: number, KubeAPI: of.KubeAPI,

@@ -71,7 +71,7 @@ func TestAWatchingAuditLogsEachFindingOnce(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		stop()
 		<-ended
-		if n := strings.Count(log.String(), "volume v1"); n != 2 || !strings.Contains(log.String(), "refused") {
+		if n := strings.Count(log.String(), `object="volume v1"`); n != 2 || !strings.Contains(log.String(), "refused") {
 			l.t.Errorf("logged %d times, want once, and once more after it was gone:\n%s", n, log.String())
 		}
 	})

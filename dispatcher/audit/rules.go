@@ -53,8 +53,8 @@ type Finding struct {
 	Why  string
 	// Fix is the command with which an administrator ends it.
 	Fix string
-	// Class is the storage class, as far as it is known.
-	Class string
+	// Class is the storage class, as far as it is known. ListedBy is the class whose storage has listed the volume.
+	Class, ListedBy string
 	// Volume is the volume of VolumeLeft and VolumeTwice.
 	Volume Volume
 }

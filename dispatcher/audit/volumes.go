@@ -12,33 +12,49 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs, and one that several classes list is reported once.
+// volumes compares what the storages list with the PVs. Volumes of other clusters are theirs. Classes
+// may share a storage, so a volume is reported once: as the class that it names has listed it or, if that
+// has not, as another has.
 func (x *index) volumes() []Finding {
-	var out []Finding
-	reported := map[string]bool{}
+	var out, own, others []Finding
 	for _, class := range slices.Sorted(maps.Keys(x.Volumes)) {
-		own := slices.DeleteFunc(slices.Clone(x.Volumes[class]), x.isForeign)
+		listed := slices.DeleteFunc(slices.Clone(x.Volumes[class]), x.isForeign)
 		count := map[string]int{}
-		for _, v := range own {
+		for _, v := range listed {
 			count[v.UID]++
 		}
-		for _, v := range own {
-			found := x.volume(class, v, count[v.UID])
-			if found != nil && !reported[v.Volume] {
-				reported[v.Volume] = true
-				out = append(out, *found)
+		for _, v := range listed {
+			switch found := x.volume(class, v, count[v.UID]); {
+			case found == nil:
+			case v.Class == class:
+				own = append(own, *found)
+			default:
+				others = append(others, *found)
 			}
 		}
 		out = append(out, x.volumesMissing(class, count)...)
 	}
+	reported := map[identity]bool{}
+	for _, f := range slices.Concat(own, others) {
+		if key := (identity{class: f.Class, uid: f.UID, object: f.Object}); !reported[key] {
+			reported[key] = true
+			out = append(out, f)
+		}
+	}
 	return out
 }
 
+// identity distinguishes findings. Another storage may have a volume of the same name.
+type identity struct {
+	kind               Kind
+	class, uid, object string
+}
+
 // volume judges one of some volumes of a claim that a class lists. A storage may name a volume as it likes, and an odd name refuses no list: then one volume
-// would hide the findings of all others. So its name is quoted wherever it is printed. Each class lists those of all, so that the finding is of the class that the volume names.
+// would hide the findings of all others. So its name is quoted wherever it is printed.
 func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 	found := Finding{
-		Kind: VolumeLeft, UID: v.UID, Object: "volume " + quote.Name(v.Volume), Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), Volume: v,
+		Kind: VolumeLeft, UID: v.UID, Object: "volume " + quote.Name(v.Volume), Age: x.ageOf(v), Size: v.Size, Class: cmp.Or(v.Class, class), ListedBy: class, Volume: v,
 		Why: "there is no PersistentVolume of it, and no claim or run that would write one",
 		Fix: "delete the volume " + quote.Name(v.Volume) + " in the storage, if it is neither in use nor another cluster's",
 	}
@@ -47,7 +63,7 @@ func (x *index) volume(class string, v Volume, ofClaim int) *Finding {
 		found.Kind, found.Why = VolumeTwice, fmt.Sprintf("%d volumes of the class %s are of its claim", ofClaim, class)
 	case x.ofUID[v.UID] != nil || x.isWaitedFor(v.UID) || x.mayStandFor(v):
 		return nil
-	case x.Bears(v) && isArgument(v.Volume):
+	case x.Bears(v) && v.Class == class && isArgument(v.Volume):
 		found.Fix = quote.Command("flex-dispatcher", "audit", "--storage="+class, "--fix="+v.Volume) + "  # unless it is kept on purpose"
 	}
 	return &found
@@ -86,16 +102,14 @@ func CheckAround(before, after State) []Finding {
 
 // New returns the findings that were not there before.
 func New(found, before []Finding) []Finding {
-	type key struct {
-		kind   Kind
-		object string
-	}
-	known := map[key]bool{}
+	known := map[identity]bool{}
 	for _, f := range before {
-		known[key{f.Kind, f.Object}] = true
+		known[f.identity()] = true
 	}
-	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return known[key{f.Kind, f.Object}] })
+	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return known[f.identity()] })
 }
+
+func (f Finding) identity() identity { return identity{f.Kind, f.Class, f.UID, f.Object} }
 
 // isOfStorage reports whether a finding is by what a storage lists.
 func (f Finding) isOfStorage() bool {

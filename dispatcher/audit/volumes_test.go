@@ -22,7 +22,7 @@ const (
 func abandoned(changes ...func(*audit.State)) audit.State {
 	s := healthy()
 	s.ClusterUID = ownCluster
-	s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster})
+	s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "gold"})
 	for _, change := range changes {
 		change(&s)
 	}
@@ -76,6 +76,40 @@ func TestVolumesAreJudgedByTheirCluster(t *testing.T) {
 	}
 }
 
+// A storage may name volumes of another one, and its list comes first: it hides none of the other's findings, and no command deletes one of them by its list.
+func TestAListReachesNoVolumeOfAnotherStorage(t *testing.T) {
+	t.Parallel()
+	own := audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "gold"}
+	command := "flex-dispatcher audit --storage=gold --fix=" + leftID + "  # unless it is kept on purpose"
+	for name, test := range map[string]struct {
+		forged audit.Volume
+		found  int // with the own one
+	}{
+		"the same":               {own, 1},
+		"of another claim":       {audit.Volume{UID: "another", Volume: leftID, ClusterUID: ownCluster, Class: "gold"}, 2},
+		"of no class":            {audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster}, 2},
+		"of the first's class":   {audit.Volume{UID: "left", Volume: leftID, ClusterUID: ownCluster, Class: "evil"}, 2},
+		"that the other has not": {audit.Volume{UID: "left", Volume: "v2", ClusterUID: ownCluster, Class: "gold"}, 2},
+	} {
+		found := audit.Check(abandoned(func(s *audit.State) { s.Volumes["evil"] = []audit.Volume{test.forged} }))
+		if len(found) != test.found {
+			t.Errorf("%s: found %+v", name, found)
+		}
+		commands := 0
+		for _, f := range found {
+			if f.ListedBy == "gold" && (f.Volume != own || f.Fix != command) || f.ListedBy == "evil" && strings.Contains(f.Fix, "--storage=gold") {
+				t.Errorf("%s: found %+v", name, f)
+			}
+			if f.ListedBy == "gold" {
+				commands++
+			}
+		}
+		if commands != 1 {
+			t.Errorf("%s: %d findings of the other storage", name, commands)
+		}
+	}
+}
+
 // A storage that names a volume in an odd way hides no other finding, and its name stands in no command. What --fix would read as another name, or as all, is
 // not named to it; every other name is one word of the command.
 func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
@@ -90,7 +124,7 @@ func TestAnOddNameOfAVolumeIsQuotedAndHidesNothing(t *testing.T) {
 		`"v1"`:                `delete the volume "\"v1\"" in the storage, if it is neither in use nor another cluster's`,
 	} {
 		found := audit.Check(abandoned(func(s *audit.State) {
-			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "odd", Volume: name, ClusterUID: ownCluster, Class: name})
+			s.Volumes["gold"] = append(s.Volumes["gold"], audit.Volume{UID: "odd", Volume: name, ClusterUID: ownCluster, Class: "gold"})
 		}))
 		at := slices.IndexFunc(found, func(f audit.Finding) bool { return f.UID == "odd" })
 		if len(found) != 2 || at < 0 {
@@ -144,7 +178,9 @@ func TestAFindingIsNewOnce(t *testing.T) {
 	one, two := audit.Finding{Kind: audit.VolumeLeft, Object: "volume a", Why: "then"}, audit.Finding{Kind: audit.VolumeTwice, Object: "volume a"}
 	again := one
 	again.Why, again.Age = "now", 1
-	if got := audit.New([]audit.Finding{again, two}, []audit.Finding{one}); !slices.Equal(got, []audit.Finding{two}) {
+	other := one
+	other.Class = "another storage"
+	if got := audit.New([]audit.Finding{again, two, other}, []audit.Finding{one}); !slices.Equal(got, []audit.Finding{two, other}) {
 		t.Errorf("%+v", got)
 	}
 }

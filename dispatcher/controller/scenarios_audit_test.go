@@ -46,7 +46,7 @@ func (w *world) fix(ctx, life context.Context, uid string) *fixing {
 		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: admin.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
 	}
 	v := audit.Volume{UID: uid, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: fakecluster.ClaimNamespace, Name: "data", Class: "gold", ClusterUID: "c-1"}
-	look := admin.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: uid, Class: "gold", Volume: v}}}
+	look := admin.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: uid, Class: "gold", ListedBy: "gold", Volume: v}}}
 	f := &fixing{}
 	go func() {
 		f.err = auditor.Fix(ctx, look, nil, func(format string, args ...any) { f.said += fmt.Sprintf(format, args...) })

@@ -124,6 +124,7 @@ func TestDollarsInValuesAreNeverExpanded(t *testing.T) {
 
 func TestEveryAPIPropertyAndEveryPropertyArrives(t *testing.T) {
 	p := fixture.Provision(fixture.Config(t, "Delete", map[string]string{"service-token": "s3cret", "zone": "west"}), fixture.Claim())
+	p.Request.ListedVolume = "v1" // of an audit's delete only
 	got := variables(t, provisioner(t, fixture.Build(t, p)))
 	for _, name := range contract.APIProperties() {
 		if _, found := got[contract.EnvName(name)]; !found {

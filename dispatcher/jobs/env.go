@@ -44,6 +44,9 @@ func environment(p Plan) []corev1.EnvVar {
 	own(contract.PropSelectedZone, r.SelectedZone)
 	own(contract.PropSelectedHost, r.SelectedTopology[corev1.LabelHostname])
 	add(contract.PropUndo, strconv.FormatBool(r.Undo))
+	if r.ListedVolume != "" {
+		own(contract.PropListedVolume, r.ListedVolume)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Properties)) {
 		add(name, r.Properties[name])
 	}

@@ -177,6 +177,9 @@ func checkRequest(r contract.Request) error {
 	if r.PVName == "" {
 		return errors.New("the request names no PV")
 	}
+	if r.ListedVolume != "" && !uidForm.MatchString(r.ListedVolume) {
+		return fmt.Errorf("the request's volume %q is no ID", r.ListedVolume)
+	}
 	return nil
 }
 

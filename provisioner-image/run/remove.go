@@ -72,5 +72,6 @@ func target(task input.Task, record pv.Record, what removal) volume.Target {
 		Before: task.PV.CreationTimestamp.Time,
 		Access: record.Access,
 		Undo:   what.undo,
+		Only:   task.Request.ListedVolume,
 	}
 }

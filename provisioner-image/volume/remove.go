@@ -25,6 +25,8 @@ type Target struct {
 	Access Access
 	// Undo is true if no claim was ever bound to a PV, so that adopted volumes are released.
 	Undo bool
+	// Only is the ID of the volume that an audit has found, empty for none. No other is removed.
+	Only string
 	// seen are volumes that an earlier look has judged.
 	seen []Volume
 }
@@ -106,6 +108,9 @@ func (k *Keeper) targets(ctx context.Context, t Target) ([]Volume, []Left, error
 	if t.Noted {
 		found, left = t.onlyNoted(found, left)
 	}
+	if t.Only != "" {
+		return t.onlyListed(found, left)
+	}
 	for _, v := range found {
 		if v.ID == t.ID {
 			return found, left, nil
@@ -131,6 +136,24 @@ func (t Target) onlyNoted(found []Volume, left []Left) (noted []Volume, others [
 		leave(l.Volume)
 	}
 	return noted, others
+}
+
+// onlyListed leaves every volume but the one that an audit has found. It returns an error if that one is not to be removed.
+func (t Target) onlyListed(found []Volume, left []Left) ([]Volume, []Left, error) {
+	for _, l := range left {
+		if l.ID == t.Only {
+			return nil, nil, &Error{Kind: Misconfigured, Doing: "remove volume " + l.ID, Said: l.Why}
+		}
+	}
+	var listed []Volume
+	for _, v := range found {
+		if v.ID == t.Only {
+			listed = append(listed, v)
+			continue
+		}
+		left = append(left, Left{Volume: v, Why: "the audit has found volume " + t.Only})
+	}
+	return listed, left, nil
 }
 
 // withRecorded adds the recorded volume, if it is the claim's.

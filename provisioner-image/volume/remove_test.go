@@ -27,6 +27,37 @@ func TestRemoveDeletesOnlyTheVolumeOfThePV(t *testing.T) {
 	wantLeft(t, s, "v1:0 v2:2 v3:1")
 }
 
+// A list may name any volume for a claim. Only one that carries the claim's UID is removed, and no other that does.
+func TestADeleteOfAnAuditRemovesTheListedVolumeAlone(t *testing.T) {
+	s := newStorage()
+	listed := s.add(volume.Free, s.madeAt(0))
+	second := s.add(volume.Free, s.madeAt(time.Second))
+	other := s.add(volume.Free, ownedBy("other"))
+	keeper, _ := s.keeper()
+	for _, id := range []string{other, listed} {
+		what := undo()
+		what.Only = id
+		if left, err := keeper.Remove(t.Context(), what); err != nil || len(left) == 0 || left[len(left)-1].Why != "the audit has found volume "+id {
+			t.Errorf("%s: left %+v, %v", id, left, err)
+		}
+	}
+	wantLeft(t, s, second+":1 "+other+":1")
+}
+
+func TestADeleteOfAnAuditFailsForAVolumeThatIsNotToBeRemoved(t *testing.T) {
+	s := newStorage()
+	own := s.add(volume.Free, s.madeAt(0))
+	restored := s.restore(own, time.Hour)
+	delete(s.volumes, own)
+	keeper, _ := s.keeper()
+	what := undo()
+	what.Only = restored
+	if _, err := keeper.Remove(t.Context(), what); !volume.Is(err, volume.Misconfigured) || !strings.Contains(err.Error(), "restored backup") {
+		t.Error(err)
+	}
+	wantLeft(t, s, restored+":1")
+}
+
 // The recorded export is the recorded volume's. No other volume's export would be found by it.
 func TestRemoveUsesTheRecordedExportForTheRecordedVolumeOnly(t *testing.T) {
 	s := newStorage()
