@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
 // auditName is the name of the command audit.
@@ -115,7 +115,7 @@ func (a *audited) checkFix() error {
 }
 
 // lookOnce looks once, and a second time after what it has fixed.
-func (a *audited) lookOnce(cmd *cobra.Command, auditor *admin.Auditor, storages admin.Storages) error {
+func (a *audited) lookOnce(cmd *cobra.Command, auditor *run.Auditor, storages run.Storages) error {
 	l, err := auditor.Look(cmd.Context(), storages)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *audited) lookOnce(cmd *cobra.Command, auditor *admin.Auditor, storages 
 }
 
 // withFindings adds to an error how many findings there are.
-func withFindings(l admin.Look, err error) error {
+func withFindings(l run.Look, err error) error {
 	found := findings(len(l.Found))
 	switch {
 	case found == 0:
@@ -145,10 +145,10 @@ func withFindings(l admin.Look, err error) error {
 }
 
 // watchAll looks until it is asked to end.
-func (a *audited) watchAll(ctx context.Context, auditor *admin.Auditor, storages admin.Storages) error {
+func (a *audited) watchAll(ctx context.Context, auditor *run.Auditor, storages run.Storages) error {
 	var ready atomic.Bool
 	ready.Store(true)
-	gauges := &series.Audit{}
+	gauges := &run.Gauges{}
 	processMetrics{}.CustomMustRegister(gauges)
 	if err := a.listenHealth(ctx, &ready); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (a *audited) watchAll(ctx context.Context, auditor *admin.Auditor, storages
 }
 
 // fixAll deletes what stands for nothing.
-func (a *audited) fixAll(cmd *cobra.Command, auditor *admin.Auditor, l admin.Look) error {
+func (a *audited) fixAll(cmd *cobra.Command, auditor *run.Auditor, l run.Look) error {
 	only := a.fix
 	if slices.Contains(only, all) {
 		only = nil
@@ -167,13 +167,13 @@ func (a *audited) fixAll(cmd *cobra.Command, auditor *admin.Auditor, l admin.Loo
 }
 
 // report prints what an audit has found, and returns an error if a storage could not be listed.
-func report(cmd *cobra.Command, l admin.Look) error {
+func report(cmd *cobra.Command, l run.Look) error {
 	for _, err := range slices.Concat(l.Notes, l.Faults) {
 		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), err); err != nil {
 			return err
 		}
 	}
-	if err := admin.PrintFindings(cmd.OutOrStdout(), l.Found); err != nil {
+	if err := run.PrintFindings(cmd.OutOrStdout(), l.Found); err != nil {
 		return err
 	}
 	if n := len(l.Faults); n > 0 {
@@ -188,7 +188,7 @@ func report(cmd *cobra.Command, l admin.Look) error {
 }
 
 // auditor connects to the cluster.
-func (a *audited) auditor(cmd *cobra.Command) (*admin.Auditor, error) {
+func (a *audited) auditor(cmd *cobra.Command) (*run.Auditor, error) {
 	cfg, err := a.connectAsAdmin()
 	if err != nil {
 		return nil, err
@@ -203,15 +203,15 @@ func (a *audited) auditor(cmd *cobra.Command) (*admin.Auditor, error) {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	uid, err := admin.ClusterUID(cmd.Context(), client)
-	return &admin.Auditor{
+	return &run.Auditor{
 		Client: client, Objects: objects, Clock: clock.RealClock{}, Provisioner: a.controller.Provisioner, Namespace: a.namespace,
-		Cluster: admin.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
+		Cluster: run.Cluster{KubeAPI: a.controller.KubeAPI, UID: uid}, Timeout: a.timeout,
 	}, err
 }
 
 // storages reads which storages are to be listed, and the lists in files.
-func (a *audited) storages() (admin.Storages, error) {
-	out := admin.Storages{Files: map[string][]audit.Volume{}, All: slices.Contains(a.storage, all)}
+func (a *audited) storages() (run.Storages, error) {
+	out := run.Storages{Files: map[string][]audit.Volume{}, All: slices.Contains(a.storage, all)}
 	if !out.All {
 		out.Classes = a.storage
 	}
@@ -224,7 +224,7 @@ func (a *audited) storages() (admin.Storages, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Files[class], err = admin.ReadVolumes(file)
+		out.Files[class], err = run.ReadVolumes(file)
 		_ = file.Close() // it was only read
 		if err != nil {
 			return out, fmt.Errorf("--volumes=%s: %w", list, err)

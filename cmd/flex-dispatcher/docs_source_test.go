@@ -28,7 +28,7 @@ type constant struct {
 func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{t: t, files: map[string]*ast.File{}, constants: map[string]constant{}}
-	for _, dir := range []string{"contract", "dispatcher"} {
+	for _, dir := range []string{"audit", "contract", "dispatcher"} {
 		s.read(dir)
 	}
 	for before := -1; before != len(s.constants); { // one may be made of others, declared later

@@ -264,7 +264,7 @@ func TestThePagesListTheValuesOfEveryLabelOfASeries(t *testing.T) {
 	s := readSource(t)
 	labels := map[string]string{}
 	for key, c := range s.constants {
-		if c.pkg == "series" && strings.HasPrefix(c.name, "label") {
+		if (c.pkg == "series" || c.pkg == "run") && strings.HasPrefix(c.name, "label") {
 			labels[c.value] = key
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(execute()) }
 
-func run() int {
+func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer logs.FlushLogs()

@@ -21,7 +21,7 @@ const asDispatcher = "TEST_AS_FLEX_DISPATCHER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asDispatcher) != "" {
-		os.Exit(run())
+		os.Exit(execute())
 	}
 	os.Exit(m.Run())
 }

@@ -54,12 +54,6 @@ func Survey(ctx context.Context, client kubernetes.Interface, provisioner string
 	return held, nil
 }
 
-// isRunOfAnother reports whether a Job or its pod is another provisioner's, by the first PV that it was given.
-func isRunOfAnother(pod metav1.ObjectMeta, provisioner string) bool {
-	_, pv, err := runs.Recorded(pod.Annotations, pod.Labels[contract.LabelClaimUID])
-	return err == nil && pvs.OfAnotherProvisioner(pv.Annotations, provisioner)
-}
-
 func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisioner string) error {
 	mine := metav1.ListOptions{LabelSelector: config.SelectManaged}
 	all, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, mine)
@@ -67,7 +61,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range all.Items {
-		if runs.IsRecord(&job) && !isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if runs.IsRecord(&job) && !runs.IsOfAnotherProvisioner(job.Spec.Template.ObjectMeta, provisioner) {
 			h.Jobs = append(h.Jobs, job)
 		}
 	}
@@ -76,7 +70,7 @@ func (h *Held) survey(ctx context.Context, client kubernetes.Interface, provisio
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if runs.HasFinalizer(&pod) && !isRunOfAnother(pod.ObjectMeta, provisioner) {
+		if runs.HasFinalizer(&pod) && !runs.IsOfAnotherProvisioner(pod.ObjectMeta, provisioner) {
 			h.Pods = append(h.Pods, pod)
 		}
 	}

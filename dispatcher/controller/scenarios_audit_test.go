@@ -15,9 +15,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -31,9 +31,9 @@ type fixing struct {
 	done bool
 }
 
-// fix lets an administrator's audit delete the volume of a claim that its list has named. When ctx ends, it is interrupted, and
+// fix lets an administrator's audit delete the volume that is left. When ctx ends, it is interrupted, and
 // when life ends, it is killed.
-func (w *world) fix(ctx, life context.Context, uid string) *fixing {
+func (w *world) fix(ctx, life context.Context) *fixing {
 	w.T.Helper()
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -41,12 +41,12 @@ func (w *world) fix(ctx, life context.Context, uid string) *fixing {
 	}
 	client := w.Server.Client(fakecluster.Admin)
 	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return life.Err() != nil, nil, life.Err() })
-	auditor := &admin.Auditor{
+	auditor := &run.Auditor{
 		Client: client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{},
-		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: admin.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
+		Provisioner: contract.ProvisionerName, Namespace: fakecluster.ConfigNamespace, Cluster: run.Cluster{UID: "c-1"}, Timeout: 15 * time.Minute,
 	}
-	v := audit.Volume{UID: uid, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: fakecluster.ClaimNamespace, Name: "data", Class: "gold", ClusterUID: "c-1"}
-	look := admin.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: uid, Class: "gold", ListedBy: "gold", Volume: v}}}
+	v := audit.Volume{UID: leftUID, Volume: "5d1f0b6e-0b1c-4c8e-9a57-2d3e4f506071", Size: 1 << 30, Namespace: fakecluster.ClaimNamespace, Name: "data", Class: "gold", ClusterUID: "c-1"}
+	look := run.Look{State: audit.State{ClusterUID: "c-1"}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: leftUID, Class: "gold", ListedBy: "gold", Volume: v}}}
 	f := &fixing{}
 	go func() {
 		f.err = auditor.Fix(ctx, look, nil, func(format string, args ...any) { f.said += fmt.Sprintf(format, args...) })
@@ -66,7 +66,7 @@ func TestAnAuditDeletesAVolumeBesideADispatcher(t *testing.T) {
 		w.Start()
 		w.CreateClaim("data")
 		w.Until("its pod runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
-		f := w.fix(w.T.Context(), w.T.Context(), leftUID)
+		f := w.fix(w.T.Context(), w.T.Context())
 		w.Until("both run", 10*time.Second, func() bool { return len(w.RunningPods()) == 2 })
 		w.Until("the volume is deleted", 5*time.Minute, f.isDone)
 		if f.err != nil || w.Storage[leftUID] || !strings.Contains(f.said, "was deleted") {
@@ -89,7 +89,7 @@ func TestOneRunPerClaimAlsoOfAnAuditAndADispatcher(t *testing.T) {
 		w.Images[fakecluster.GoldImage] = fakecluster.Image{Does: fakecluster.Works, Takes: 20 * time.Second}
 		w.Storage[leftUID] = true
 		w.Start()
-		f := w.fix(w.T.Context(), w.T.Context(), leftUID)
+		f := w.fix(w.T.Context(), w.T.Context())
 		w.Until("the delete runs", time.Minute, func() bool { return len(w.RunningPods()) == 1 })
 		claim := w.CreateClaim("other")
 		w.Until("it has a revision", time.Minute, w.IsBound("other"))
@@ -120,11 +120,11 @@ func TestAnAuditThatIsKilledCanBeRunAgain(t *testing.T) {
 				w.Start()
 				ctx, kill := context.WithTimeout(w.T.Context(), after)
 				defer kill()
-				first := w.fix(ctx, ctx, leftUID)
+				first := w.fix(ctx, ctx)
 				w.Until("it has ended", time.Minute, first.isDone)
 				w.Until("its Job no longer exists", time.Hour, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
 				w.Storage[leftUID] = true
-				again := w.fix(w.T.Context(), w.T.Context(), leftUID)
+				again := w.fix(w.T.Context(), w.T.Context())
 				w.Until("it has ended", time.Minute, again.isDone)
 				if again.err != nil || w.Storage[leftUID] {
 					w.T.Errorf("said %q, %v; the volume is there: %t", again.said, again.err, w.Storage[leftUID])
@@ -143,15 +143,15 @@ func TestAnAuditThatIsInterruptedKeepsItsNameUntilItsPodHasEnded(t *testing.T) {
 		w.Storage[leftUID] = true
 		ctx, interrupt := context.WithTimeout(w.T.Context(), 5*time.Second)
 		defer interrupt()
-		first := w.fix(ctx, w.T.Context(), leftUID)
+		first := w.fix(ctx, w.T.Context())
 		w.Until("it has ended", time.Minute, first.isDone)
-		second := w.fix(w.T.Context(), w.T.Context(), leftUID)
+		second := w.fix(w.T.Context(), w.T.Context())
 		w.Until("it has ended", time.Minute, second.isDone)
 		if second.err == nil || !strings.Contains(second.said, "exists already") {
 			w.T.Errorf("said %q, %v", second.said, second.err)
 		}
 		w.Until("its Job no longer exists", time.Minute, func() bool { return len(fakecluster.List[*batchv1.Job](w)) == 0 })
-		again := w.fix(w.T.Context(), w.T.Context(), leftUID)
+		again := w.fix(w.T.Context(), w.T.Context())
 		w.Until("it has ended", 5*time.Minute, again.isDone)
 		if again.err != nil || w.Storage[leftUID] {
 			w.T.Errorf("said %q, %v; the volume is there: %t", again.said, again.err, w.Storage[leftUID])

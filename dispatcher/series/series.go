@@ -18,7 +18,6 @@ const (
 	labelPhase   = "phase"   // of a claim
 	labelType    = "type"    // Normal, Warning: of an event
 	labelState   = "state"   // stateRunning, stateStuck
-	labelKind    = "kind"    // the kinds of findings of an audit
 )
 
 // verbUndo is the verb of a delete that undoes an abandoned provision. To an administrator that is not the deletion of a

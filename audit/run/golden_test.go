@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"testing"

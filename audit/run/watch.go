@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"context"
@@ -8,17 +8,16 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
+	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
 // Watch looks again and again until ctx ends, with a pause between two looks. It keeps the gauges up to date, and logs each finding once.
-func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, gauges *series.Audit) {
+func (a *Auditor) Watch(ctx context.Context, of Storages, pause time.Duration, gauges *Gauges) {
 	var before []audit.Finding
 	for ctx.Err() == nil {
 		if l, err := a.Look(ctx, of); err == nil {
 			logNew(ctx, l, before)
-			gauges.Set(count(l, a.Clock.Now()))
+			gauges.set(l, a.Clock.Now())
 			before = known(l, before)
 		} else if !errors.Is(err, context.Canceled) {
 			klog.FromContext(ctx).Error(err, "Failed to audit")
@@ -47,17 +46,4 @@ func logNew(ctx context.Context, l Look, before []audit.Finding) {
 	for _, fault := range l.Faults {
 		log.Error(fault, "Failed to list a storage")
 	}
-}
-
-// count returns what the gauges show, and when everything was seen. The findings of a storage that could not be listed are missing, and then nothing was.
-func count(l Look, now time.Time) (map[series.Finding]series.Found, time.Time) {
-	out := map[series.Finding]series.Found{}
-	for _, f := range l.Found {
-		key := series.Finding{Kind: string(f.Kind), Class: f.Class}
-		out[key] = series.Found{Count: out[key].Count + 1, Bytes: out[key].Bytes + f.Size}
-	}
-	if len(l.Faults) > 0 {
-		return out, time.Time{}
-	}
-	return out, now
 }

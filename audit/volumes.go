@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
@@ -75,7 +74,7 @@ func isArgument(volume string) bool { return volume != "*" && !strings.ContainsA
 
 // mayStandFor reports whether a PV, of whomever, may stand for a volume: an administrator keeps the volume by it.
 func (x *index) mayStandFor(v Volume) bool {
-	may := pvs.MayStandFor(contract.Listed(v))
+	may := MayStandFor(v)
 	return slices.ContainsFunc(x.PVs, may) || slices.ContainsFunc(x.Others, may)
 }
 

@@ -1,4 +1,4 @@
-package pvs
+package audit
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ const minName = 8
 // MayStandFor returns a function that reports whether a PV, whoever wrote it and whatever its name, may stand for a volume that a storage lists. It does if it
 // names the volume's claim, by its UID or, without a UID, by its name, or if its volume source has the storage's own name of the volume in it, as the ID of a
 // Cinder volume is part of its iSCSI name.
-func MayStandFor(volume contract.Listed) func(pv *corev1.PersistentVolume) bool {
+func MayStandFor(volume Volume) func(pv *corev1.PersistentVolume) bool {
 	named := func(*corev1.PersistentVolume) bool { return false }
 	if len(volume.Volume) >= minName {
 		name := apart(volume.Volume)

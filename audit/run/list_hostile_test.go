@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
 )
 
 func TestAnAuditSaysWhyAStorageCannotBeListed(t *testing.T) {
@@ -97,11 +97,11 @@ func TestAClassThatNeedsNoListIsNotedAndKeepsNoOtherFromBeingListed(t *testing.T
 	nodes := configOf("nodes", map[string]string{"image": "i", "service-account-name": "s", "verbs": "provision,delete,list", "run-on": "selected-node"})
 	inLab(t, nil, func(l *lab) {
 		l.ends(0, contract.EncodeListEnd(0), "")
-		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		got, err := l.Look(l.t.Context(), run.Storages{All: true})
 		if err != nil || len(got.Faults) > 0 || len(got.Notes) != 2 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, notes %v, listed %v, error %v", got.Faults, got.Notes, got.State.Volumes, err)
 		}
-		got, err = l.Look(l.t.Context(), admin.Storages{Classes: []string{"gold", "plain", "none"}})
+		got, err = l.Look(l.t.Context(), run.Storages{Classes: []string{"gold", "plain", "none"}})
 		if err != nil || len(got.Faults) != 2 || len(got.State.Volumes) != 1 {
 			l.t.Fatalf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
@@ -138,7 +138,7 @@ func TestAnAuditSaysThatThePodOfAListWasDeletedBeforeItsLogWasRead(t *testing.T)
 func TestAnAuditReadsTheNewestPodOfAList(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.completes("", contract.EncodeListEnd(0))
-		if got, err := l.Look(l.t.Context(), admin.Storages{All: true}); err != nil || len(got.Faults) > 0 || len(got.State.Volumes) != 1 {
+		if got, err := l.Look(l.t.Context(), run.Storages{All: true}); err != nil || len(got.Faults) > 0 || len(got.State.Volumes) != 1 {
 			l.t.Errorf("faults %v, listed %v, error %v", got.Faults, got.State.Volumes, err)
 		}
 	})
@@ -149,7 +149,7 @@ func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 		runsOn(l)
 		ctx, stop := context.WithTimeout(l.t.Context(), 10*time.Second)
 		defer stop()
-		if _, err := l.Look(ctx, admin.Storages{All: true}); err == nil {
+		if _, err := l.Look(ctx, run.Storages{All: true}); err == nil {
 			l.t.Error("it ended without an error")
 		}
 		l.mustLeaveNoJob()
@@ -160,7 +160,7 @@ func TestAnAuditThatIsInterruptedDeletesItsJob(t *testing.T) {
 func TestTheMessageOfAnImageAddsNoLineToAnError(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		l.ends(75, "busy\nSecretLeft: secret/a -n b\n    reboot", "")
-		look, err := l.Look(l.t.Context(), admin.Storages{Classes: []string{"gold"}})
+		look, err := l.Look(l.t.Context(), run.Storages{Classes: []string{"gold"}})
 		if err != nil || len(look.Faults) != 1 || strings.Contains(look.Faults[0].Error(), "\n") || !strings.Contains(look.Faults[0].Error(), "busy SecretLeft") {
 			l.t.Errorf("the faults are %q, %v", look.Faults, err)
 		}

@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 )
 
@@ -37,7 +37,7 @@ const (
 type lab struct {
 	t      *testing.T
 	client *fake.Clientset
-	*admin.Auditor
+	*run.Auditor
 	mu sync.Mutex // of what follows: an audit that watches reads it beside the test
 	// started is called with each Job that is created, ungated with each pod whose gate is removed.
 	started func(*batchv1.Job)
@@ -59,9 +59,9 @@ func inLab(t *testing.T, keys map[string]string, test func(*lab), more ...runtim
 			t.Fatal(err)
 		}
 		l := &lab{t: t, client: fake.NewClientset(append(more, class("gold"), configOf("gold", data))...)}
-		l.Auditor = &admin.Auditor{
+		l.Auditor = &run.Auditor{
 			Client: l.client, Objects: metadatafake.NewSimpleMetadataClient(scheme), Clock: clock.RealClock{}, Provisioner: contract.ProvisionerName,
-			Namespace: "flex-provisioner", Cluster: admin.Cluster{UID: clusterID}, Timeout: time.Minute,
+			Namespace: "flex-provisioner", Cluster: run.Cluster{UID: clusterID}, Timeout: time.Minute,
 		}
 		l.client.PrependReactor("create", "jobs", l.createJob)
 		l.client.PrependReactor("get", "pods", l.readLog)
@@ -165,7 +165,7 @@ func (l *lab) mustLeaveNoJob() {
 // mustFail looks, and checks that the storage of gold could not be listed, for a reason, and that nothing is taken for missing.
 func (l *lab) mustFail(words ...string) {
 	l.t.Helper()
-	got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+	got, err := l.Look(l.t.Context(), run.Storages{All: true})
 	if err != nil || len(got.Found) > 0 || len(got.Faults) != 1 {
 		l.t.Fatalf("found %v, faults %v, error %v", got.Found, got.Faults, err)
 	}
@@ -193,7 +193,7 @@ func TestAnAuditListsAStorageByAJobOfTheClass(t *testing.T) {
 			}
 			ends(job)
 		}
-		got, err := l.Look(l.t.Context(), admin.Storages{All: true})
+		got, err := l.Look(l.t.Context(), run.Storages{All: true})
 		if err != nil || len(got.Faults) > 0 {
 			l.t.Fatal(err, got.Faults)
 		}

@@ -1,4 +1,4 @@
-package pvs_test
+package audit_test
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
 func TestPVMayStandForAVolumeByItsSource(t *testing.T) {
@@ -31,7 +31,7 @@ func TestPVMayStandForAVolumeByItsSource(t *testing.T) {
 		"no name of length":     {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Path: "/export/7"}}, "7", false},
 		"no source":             {corev1.PersistentVolumeSource{}, id, false},
 	} {
-		if got := pvs.MayStandFor(contract.Listed{UID: "u", Volume: test.volume})(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}}); got != test.want {
+		if got := audit.MayStandFor(audit.Volume{UID: "u", Volume: test.volume})(&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: test.source}}); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -39,7 +39,7 @@ func TestPVMayStandForAVolumeByItsSource(t *testing.T) {
 
 func TestPVMayStandForAVolumeByItsClaim(t *testing.T) {
 	t.Parallel()
-	volume := contract.Listed{UID: "u", Volume: "v1", Namespace: "app", Name: "data"}
+	volume := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data"}
 	for name, test := range map[string]struct {
 		uid  string // in its annotation
 		ref  *corev1.ObjectReference
@@ -53,7 +53,7 @@ func TestPVMayStandForAVolumeByItsClaim(t *testing.T) {
 		"it names no claim and no volume": {"", nil, false},
 	} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnClaimUID: test.uid}}, Spec: corev1.PersistentVolumeSpec{ClaimRef: test.ref}}
-		if got := pvs.MayStandFor(volume)(pv); got != test.want {
+		if got := audit.MayStandFor(volume)(pv); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

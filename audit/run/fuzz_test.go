@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
 // Every line of a list is a volume with a name or is reported as another one, and volumes that were read can be written, and are then read as the same.

@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
@@ -22,9 +22,9 @@ import (
 // Each is deleted by a Job of its own. Why that is safe beside a dispatcher, another audit and whoever
 // creates objects meanwhile:
 //
-//   - The Job has the name that the dispatcher would give to its next delete for the claim, so of several
-//     that want to delete the volume the API server lets one create its Job, and the others wait or fail.
-//     The Job keeps its name until its pod no longer exists.
+//   - The Job has the name that the dispatcher would give to its next delete for the claim. So of several
+//     that want to delete the volume under the present config, the API server lets one create its Job, and
+//     the others wait or fail. The Job keeps its name until its pod no longer exists.
 //   - The Job's pod is gated. When it is there, all that may stand for the volume is read again from the
 //     API server, and only then the gate is removed. Until the container has started it is read again
 //     and again, and if something has appeared, the Job is deleted. A claim does not appear: no claim

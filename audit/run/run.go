@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"context"
@@ -84,16 +84,14 @@ func (a *Auditor) await(ctx context.Context, job *batchv1.Job, whyNot func(conte
 		switch {
 		case err != nil:
 			return now, err
-		case now.job == nil:
-			return now, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
 		case now.hasEnded():
 			return now, now.failure(a.Clock.Now())
 		case !a.Clock.Now().Before(until):
 			return now, fmt.Errorf("the Job %s/%s has not ended within %s: %s", job.Namespace, job.Name, a.Timeout, a.whyUnfinished(ctx, now))
 		}
-		if gated := now.startable(); gated != nil || !runs.HasStarted(now.pods) && !a.Clock.Now().Before(judge) {
+		if now.isToBeJudged(!a.Clock.Now().Before(judge)) {
 			judge = a.Clock.Now().Add(judgeEvery)
-			if err := a.start(ctx, gated, whyNot); err != nil {
+			if err := a.start(ctx, now.startable(), whyNot); err != nil {
 				return now, err
 			}
 		}
@@ -114,6 +112,11 @@ func (a *Auditor) start(ctx context.Context, gated *corev1.Pod, whyNot func(cont
 		return fmt.Errorf("remove the scheduling gate of the pod %s/%s: %w", gated.Namespace, gated.Name, err)
 	}
 	return nil
+}
+
+// isToBeJudged reports whether a Job is to be judged: it can start, or it has not started and a time has passed.
+func (s seen) isToBeJudged(due bool) bool {
+	return s.startable() != nil || due && !runs.HasStarted(s.pods)
 }
 
 // startable returns the pod that waits for nothing but our gate, or nil.
@@ -163,11 +166,11 @@ func (a *Auditor) whyChanged(ctx context.Context, c Class) error {
 	}
 }
 
-// look reads a Job and its pods. A Job that does not exist any more is nil. The pods of an earlier Job of its name may exist for a while longer.
+// look reads a Job and its pods. The pods of an earlier Job of its name may exist for a while longer.
 func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 	now, err := a.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && now.UID != job.UID {
-		return seen{}, nil
+		return seen{}, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
 	}
 	if err != nil {
 		return seen{}, fmt.Errorf("look at the Job %s/%s: %w", job.Namespace, job.Name, err)

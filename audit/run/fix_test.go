@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"cmp"
@@ -15,23 +15,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // left is a look that has found a volume, of this cluster if nothing else is said.
-func left(change func(*audit.Volume)) admin.Look {
+func left(change func(*audit.Volume)) run.Look {
 	v := audit.Volume{UID: "u", Volume: "v1", Size: 1 << 30, Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
 	change(&v)
-	return admin.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), ListedBy: cmp.Or(v.Class, "gold"), Volume: v}}}
+	return run.Look{State: audit.State{ClusterUID: clusterID}, Found: []audit.Finding{{Kind: audit.VolumeLeft, UID: v.UID, Class: cmp.Or(v.Class, "gold"), ListedBy: cmp.Or(v.Class, "gold"), Volume: v}}}
 }
 
 // fixing deletes what a look has found, and returns what is said.
-func (l *lab) fixing(look admin.Look, only ...string) (string, error) {
+func (l *lab) fixing(look run.Look, only ...string) (string, error) {
 	var said strings.Builder
 	err := l.Fix(l.t.Context(), look, only, func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) })
 	return said.String(), err
@@ -262,73 +262,4 @@ func TestAnAuditSaysWhyAVolumeWasNotDeleted(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Both classes list all volumes of a storage. One that a class with the policy Retain keeps is not deleted by way of the other.
-func TestAVolumeIsDeletedByItsOwnClassOnly(t *testing.T) {
-	silver := class("silver")
-	silver.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
-	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
-	inLab(t, nil, func(l *lab) {
-		kept := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "silver", ClusterUID: clusterID}
-		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"gold": {kept}, "silver": {kept}}}
-		said, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)})
-		if err == nil || !strings.Contains(said, "of the class silver stays: its class has the reclaimPolicy Retain") {
-			l.t.Errorf("said %q, %v", said, err)
-		}
-		l.mustLeaveNoJob()
-	}, silver, cm)
-}
-
-// The storage of silver names a volume of gold, for a claim that does not exist: nothing is deleted by that.
-func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
-	cm := configOf("silver", map[string]string{"image": "localhost/silver:v1", "service-account-name": "silver", "verbs": "provision,delete,list"})
-	inLab(t, nil, func(l *lab) {
-		l.started = func(job *batchv1.Job) { l.t.Errorf("the Job %s was created", job.Name) }
-		forged := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
-		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"silver": {forged}, "gold": {}}}
-		for _, only := range [][]string{nil, {"v1"}} {
-			said, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)}, only...)
-			if err == nil || !strings.Contains(said, "the storage of the class silver lists it, and it says that it is of another class: list that one, with --storage=gold") {
-				l.t.Errorf("said %q, %v", said, err)
-			}
-		}
-		own := forged
-		own.UID = "w"
-		s.Volumes["gold"] = []audit.Volume{own}
-		if _, err := l.fixing(admin.Look{State: s, Found: audit.Check(s)}, "v1"); err == nil || !strings.Contains(err.Error(), "2 volumes have the name v1") {
-			l.t.Errorf("of two volumes of a name: %v", err)
-		}
-	}, class("silver"), cm)
-}
-
-// The dispatcher of another provisioner may work for the same claim, on the same storage.
-func TestARunOfAnotherProvisionerStandsForItsVolume(t *testing.T) {
-	inLab(t, nil, func(l *lab) {
-		classes, err := l.Classes(l.t.Context(), "gold")
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		v := audit.Volume{UID: "u", Volume: "v1", Namespace: "app", Name: "data", Class: "gold", ClusterUID: clusterID}
-		theirs := classes[0].Config
-		theirs.Source.Namespace = "theirs"
-		job, err := jobs.Build(jobs.Plan{
-			Config: theirs, Verb: contract.Delete, Request: contract.Request{UID: v.UID, PVName: contract.PVName(v.UID)}, Number: 1,
-			PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{contract.AnnProvisionedBy: "other.example.com"}}},
-		})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		if err := l.client.Tracker().Create(batchv1.SchemeGroupVersion.WithResource("jobs"), job, job.Namespace); err != nil {
-			l.t.Fatal(err)
-		}
-		s, err := admin.ReadState(l.t.Context(), l.client, l.Objects, contract.ProvisionerName, l.Clock.Now())
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		s.ClusterUID, s.Volumes = clusterID, map[string][]audit.Volume{"gold": {v}}
-		for _, f := range audit.Check(s) {
-			l.t.Errorf("%s: %s: %s", f.Kind, f.Object, f.Why)
-		}
-	})
 }

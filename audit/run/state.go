@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // ReadState reads what an audit judges: everything of a provisioner, in all namespaces. Of Secrets it reads the metadata only.
@@ -65,7 +66,7 @@ func readRuns(ctx context.Context, client kubernetes.Interface, provisioner stri
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
 	for _, job := range pointers(jobs.Items) {
-		if isRunOfAnother(job.Spec.Template.ObjectMeta, provisioner) {
+		if runs.IsOfAnotherProvisioner(job.Spec.Template.ObjectMeta, provisioner) {
 			s.OtherJobs = append(s.OtherJobs, job)
 		} else {
 			s.Jobs = append(s.Jobs, job)
@@ -75,7 +76,7 @@ func readRuns(ctx context.Context, client kubernetes.Interface, provisioner stri
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	s.Pods = slices.DeleteFunc(pointers(pods.Items), func(pod *corev1.Pod) bool { return isRunOfAnother(pod.ObjectMeta, provisioner) })
+	s.Pods = slices.DeleteFunc(pointers(pods.Items), func(pod *corev1.Pod) bool { return runs.IsOfAnotherProvisioner(pod.ObjectMeta, provisioner) })
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit"
 )
 
 // Storages says which storages an audit lists.

@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"os"
@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 )
 
 // An audit reads what is of its provisioner, and of Secrets those of claims.
@@ -45,7 +45,7 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 		}
 	}
 	objects := metadatafake.NewSimpleMetadataClient(scheme, secret("pvc-u", map[string]string{contract.LabelClaimUID: "u"}), secret("cinder", nil))
-	s, err := admin.ReadState(t.Context(), client, objects, contract.ProvisionerName, time.Time{})
+	s, err := run.ReadState(t.Context(), client, objects, contract.ProvisionerName, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func TestAnAuditReadsWhatIsOfItsProvisioner(t *testing.T) {
 
 func TestWhatAnImageListsIsRead(t *testing.T) {
 	t.Parallel()
-	got, err := admin.ReadVolumes(strings.NewReader(`{"uid":"u","volume":"v1","name":"pvc-u","status":"in-use","size":2147483648,"claimName":"data"}` + "\n" + `{"uid":"w","volume":"v2","createdAt":"2026-01-01T11:00:00Z"}` + "\n"))
+	got, err := run.ReadVolumes(strings.NewReader(`{"uid":"u","volume":"v1","name":"pvc-u","status":"in-use","size":2147483648,"claimName":"data"}` + "\n" + `{"uid":"w","volume":"v2","createdAt":"2026-01-01T11:00:00Z"}` + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]audit.Volume{{UID: "u", Volume: "v1", Size: 2 << 30, Name: "data"}, {UID: "w", Volume: "v2", CreatedAt: "2026-01-01T11:00:00Z"}}, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := admin.ReadVolumes(strings.NewReader("no JSON\n")); err == nil || !strings.Contains(err.Error(), "no JSON") {
+	if _, err := run.ReadVolumes(strings.NewReader("no JSON\n")); err == nil || !strings.Contains(err.Error(), "no JSON") {
 		t.Errorf("the error %v does not show the line", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestNothingOfAStorageLeavesItsLine(t *testing.T) {
 			{UID: "u", Volume: name, Namespace: name, Name: name, Class: name, ClusterUID: "c", CreatedAt: name},
 		}}})
 		var out strings.Builder
-		if err := admin.PrintFindings(&out, found); err != nil || len(found) != 1 {
+		if err := run.PrintFindings(&out, found); err != nil || len(found) != 1 {
 			t.Fatal(found, err)
 		}
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -112,7 +112,7 @@ func TestNothingOfAStorageLeavesItsLine(t *testing.T) {
 func TestFindingsArePrintedWithTheirFix(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	err := admin.PrintFindings(&out, []audit.Finding{
+	err := run.PrintFindings(&out, []audit.Finding{
 		{Kind: audit.SecretLeft, Object: "secret/pvc-u -n flex-provisioner", Age: time.Hour + 3*time.Second, Why: "no PersistentVolume names it", Fix: "kubectl delete secret pvc-u"},
 		{Kind: audit.VolumeLeft, Object: "volume v1", Size: 2 << 30, Why: "there is no PersistentVolume of it", Fix: "delete the volume v1"},
 	})

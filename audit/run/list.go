@@ -1,4 +1,4 @@
-package admin
+package run
 
 import (
 	"bufio"
@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flex-provisioner/flex-provisioner/audit"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/audit"
 )
 
 // List returns what the storage of a class has, by a Job with the class's own login. The Job is deleted

@@ -1,4 +1,4 @@
-package admin_test
+package run_test
 
 import (
 	"context"
@@ -10,19 +10,18 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
+	"github.com/flex-provisioner/flex-provisioner/audit/run"
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/admin"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/series"
 )
 
 func TestAWatchingAuditShowsWhatItHasFoundLast(t *testing.T) {
 	inLab(t, nil, func(l *lab) {
 		ctx, stop := context.WithCancel(l.t.Context())
-		gauges, registry, ended := &series.Audit{}, metrics.NewKubeRegistry(), make(chan struct{})
+		gauges, registry, ended := &run.Gauges{}, metrics.NewKubeRegistry(), make(chan struct{})
 		registry.CustomMustRegister(gauges)
 		l.ends(0, contract.EncodeListEnd(2), volumeLine("u", "v1", clusterID)+volumeLine("w", "v2", clusterID))
 		go func() {
-			l.Watch(ctx, admin.Storages{All: true}, time.Minute, gauges)
+			l.Watch(ctx, run.Storages{All: true}, time.Minute, gauges)
 			close(ended)
 		}()
 		time.Sleep(150 * time.Second)
@@ -57,7 +56,7 @@ func TestAWatchingAuditLogsEachFindingOnce(t *testing.T) {
 		found := contract.EncodeListEnd(1)
 		l.ends(0, found, volumeLine("u", "v1", clusterID))
 		go func() {
-			l.Watch(ctx, admin.Storages{All: true}, time.Minute, &series.Audit{})
+			l.Watch(ctx, run.Storages{All: true}, time.Minute, &run.Gauges{})
 			close(ended)
 		}()
 		time.Sleep(90 * time.Second)

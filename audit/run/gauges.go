@@ -1,0 +1,72 @@
+package run
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+)
+
+// Labels of the series.
+const (
+	labelKind  = "kind"  // what is wrong
+	labelClass = "class" // the storage class, empty where it is not known
+)
+
+var (
+	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
+		"What the audit found when it last looked: what stands for nothing, and what lacks the thing that it stands for", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+	bytesDesc = metrics.NewDesc("flex_dispatcher_audit_bytes",
+		"The size of the volumes of these findings, as far as it is known", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+	successDesc = metrics.NewDesc("flex_dispatcher_audit_last_success_timestamp_seconds",
+		"When the audit last saw the cluster and every storage that it was to list", nil, nil, metrics.ALPHA, "")
+)
+
+// Gauges are the series of an audit that looks again and again.
+type Gauges struct {
+	metrics.BaseStableCollector
+
+	mu      sync.Mutex
+	found   map[gauge]found
+	success time.Time
+}
+
+// gauge says of which findings a gauge is: of a kind, about a storage class, whose name is empty where it is not known.
+type gauge struct{ kind, class string }
+
+// found is how many findings there are, and the size of their volumes.
+type found struct{ count, bytes int64 }
+
+// set shows what an audit has found. The findings of a storage that could not be listed are missing, and then the audit has not seen everything.
+func (g *Gauges) set(l Look, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.found = map[gauge]found{}
+	for _, f := range l.Found {
+		key := gauge{string(f.Kind), f.Class}
+		g.found[key] = found{g.found[key].count + 1, g.found[key].bytes + f.Size}
+	}
+	if len(l.Faults) == 0 {
+		g.success = now
+	}
+}
+
+// DescribeWithStability names the series.
+func (g *Gauges) DescribeWithStability(out chan<- *metrics.Desc) {
+	out <- findingsDesc
+	out <- bytesDesc
+	out <- successDesc
+}
+
+// CollectWithStability says what was found last.
+func (g *Gauges) CollectWithStability(out chan<- metrics.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, n := range g.found {
+		out <- metrics.NewLazyConstMetric(findingsDesc, metrics.GaugeValue, float64(n.count), key.kind, key.class)
+		out <- metrics.NewLazyConstMetric(bytesDesc, metrics.GaugeValue, float64(n.bytes), key.kind, key.class)
+	}
+	if !g.success.IsZero() {
+		out <- metrics.NewLazyConstMetric(successDesc, metrics.GaugeValue, float64(g.success.Unix()))
+	}
+}
