@@ -93,10 +93,10 @@ func TestImageThatRunsAsRootOrHoldsAShellIsRefused(t *testing.T) {
 		"root":                       {user: "0", fault: `its USER is "0"`},
 		"root, with a group":         {user: "0:65532", fault: `its USER is "0:65532"`},
 		"a name":                     {user: "nonroot", fault: `its USER is "nonroot"`},
-		"a shell":                    {flags: ours, user: "65532", layers: [][]string{{"flex-dispatcher", "bin/sh"}}, fault: "it holds more than /flex-dispatcher"},
+		"a shell":                    {flags: ours, user: "65532", layers: [][]string{{"flex-dispatcher", "bin/sh"}}, fault: "it must contain /flex-dispatcher alone"},
 		"a shell in another layer":   {flags: ours, user: "65532", layers: [][]string{binary, {"busybox"}}, fault: "busybox"},
 		"another binary":             {flags: ours, user: "65532", layers: [][]string{{"cinder-provisioner"}}, fault: "cinder-provisioner"},
-		"no layer":                   {flags: ours, user: "65532", fault: "it holds more than /flex-dispatcher, or another file"},
+		"no layer":                   {flags: ours, user: "65532", fault: "it must contain /flex-dispatcher alone"},
 		"the binary in another path": {flags: ours, user: "65532", layers: [][]string{{"bin/flex-dispatcher"}}, fault: "bin/flex-dispatcher"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestImageThatIsLargeWhenCompressedIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			says, refused := checkImage(t, imageOf(t, "65532", []entry{{"provision", test.content}}))
-			if refused != test.refused || strings.Contains(says, "when it is compressed") != test.refused {
+			if refused != test.refused || strings.Contains(says, "its compressed size is") != test.refused {
 				t.Errorf("refused: %t, want %t: %s", refused, test.refused, says)
 			}
 		})
