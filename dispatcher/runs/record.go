@@ -42,7 +42,7 @@ func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == 
 // IsFix reports whether an administrator's audit has made a run, to delete a volume that stands for nothing. It undoes no run on record.
 func (r Record) IsFix() bool { return r.IsUndo() && r.Audit != "" }
 
-// ReportedAfter is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
+// ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier, and each event is a request.
 const ReportedAfter = 30 * time.Second
 
 // IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.
