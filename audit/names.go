@@ -12,9 +12,10 @@ import (
 // minName is how long the storage's name of a volume must be to be looked for in the volume sources of PVs. A number would be found everywhere.
 const minName = 8
 
-// MayStandFor returns a function that reports whether a PV, whoever wrote it and whatever its name, may stand for a volume that a storage lists. It does if it
-// names the volume's claim, by its UID or, without a UID, by its name, or if its volume source has the storage's own name of the volume in it, as the ID of a
-// Cinder volume is part of its iSCSI name.
+// MayStandFor returns a function that reports whether a PV of any origin and name may be that of a listed volume. It is if
+//   - the PV names the volume's claim by its UID,
+//   - the PV has no UID, and names the volume's claim by its name, or
+//   - its volume source contains the storage's name of the volume, as an iSCSI name contains the ID of a Cinder volume.
 func MayStandFor(volume Volume) func(pv *corev1.PersistentVolume) bool {
 	named := func(*corev1.PersistentVolume) bool { return false }
 	if len(volume.Volume) >= minName {

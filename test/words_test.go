@@ -11,9 +11,9 @@ import (
 )
 
 // forbidden are the words that may not come back, each with what to write instead. A pattern is matched without regard to
-// case and at word boundaries; its spaces match line breaks and comment signs too. Of Go files only comments and
-// identifiers are read, the latter split at capitals: releaseHold is "release hold".
-var forbidden = []struct{ pattern, instead string }{
+// case and at word boundaries; its spaces match line breaks and comment signs too. Of Go files comments and identifiers are
+// read, the latter split at capitals (releaseHold is "release hold"), and the texts of those that are no tests.
+var forbidden = []word{
 	{`tells? (whether|that|why|what|which|how|of|if|when|where|who)`, "reports whether, returns, says"},
 	{`(is|are|was|were|be|been|being) told`, "is reported, an event says"},
 	{`lookers?`, "live reader, lister"},
@@ -50,13 +50,45 @@ var forbidden = []struct{ pattern, instead string }{
 	{`(claims?|volumes?) (that (is|are)|to be|is|are) copied`, "clone"},
 }
 
+// unclear are the phrases that a reader has to read twice. They may not come back into what users read: pages, manifests,
+// scripts, and the texts of Go files that are no tests.
+var unclear = []word{
+	{`(does|do) not exist any more`, "no longer exists"},
+	{`stands? for nothing`, "orphaned"},
+	{`(is|are) none of|that (is|are) none`, "must be one of, is not"},
+	{`what is (read|asked|written|said)`, "the noun"},
+	{`of which`, "a sentence of its own"},
+	{`nor (do|does|is|are|can|may|where|for)`, "a whole sentence, with its subject"},
+	{`(is|are|was|were) asked for`, "the claim requests"},
+	{`(take|takes|taking|taken) (it|them|labels?|the finalizers?) off`, "remove"},
+	{`(take|takes|taken) back`, "delete, cancel"},
+	{`deleted? (the pod )?by force`, "force-deleted"},
+	{`all the same`, "still"},
+	{`(go|goes|went) on`, "continue"},
+	{`(look|looks|looked) (again|at)`, "check, get, reconcile"},
+	{`(a|the|its|no|any) rivals?|rival PVs?`, "conflicting PV"},
+}
+
+// word is a pattern, and what to write instead.
+type word struct{ pattern, instead string }
+
 // visible are names of the API that users see. They stay, though they are made of such words.
 var visible = strings.NewReplacer("VolumeWithdrawn", " ", "NodeGone", " ", "node-gone", " ")
 
-// anyForbidden finds all patterns in one pass, since there are many of them and much text.
-func anyForbidden() *regexp.Regexp {
+// vocabulary are words that may not come back into a part of each file.
+type vocabulary struct {
+	words []word
+	any   *regexp.Regexp                 // finds all in one pass, since there are many of them and much text
+	part  func(path, text string) string // keeps the lines
+}
+
+func vocabularies() []vocabulary {
+	return []vocabulary{{forbidden, anyOf(forbidden), prose}, {unclear, anyOf(unclear), shown}}
+}
+
+func anyOf(words []word) *regexp.Regexp {
 	var patterns []string
-	for _, word := range forbidden {
+	for _, word := range words {
 		patterns = append(patterns, "("+spaced(word.pattern)+")")
 	}
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(patterns, "|") + `)\b`)
@@ -73,12 +105,13 @@ type finding struct {
 	text, instead string
 }
 
-// find returns where a text has forbidden words.
-func find(words *regexp.Regexp, text string) []finding {
+// find returns where a file has words of the vocabulary.
+func (v vocabulary) find(path, content string) []finding {
 	var out []finding
-	for _, at := range words.FindAllStringSubmatchIndex(text, -1) {
+	text := v.part(path, content)
+	for _, at := range v.any.FindAllStringSubmatchIndex(text, -1) {
 		said := strings.Join(strings.Fields(text[at[0]:at[1]]), " ")
-		for i, word := range forbidden {
+		for i, word := range v.words {
 			if at[2+2*i] >= 0 {
 				out = append(out, finding{1 + strings.Count(text[:at[0]], "\n"), said, word.instead})
 			}
@@ -87,17 +120,35 @@ func find(words *regexp.Regexp, text string) []finding {
 	return out
 }
 
-// prose is what of a file is read: of Go the comments and identifiers on their lines, of others all.
+// prose returns the words of a file, on their lines. Of a test in Go it leaves out the texts.
 func prose(path, text string) string {
 	if strings.HasSuffix(path, ".go") {
-		text = ofGo(path, text)
+		text = ofGo(path, text, true, !isTest(path))
 	}
 	return visible.Replace(text)
 }
 
-// ofGo keeps comments and identifiers on the lines where they stand. A bar between identifiers keeps two of them from
-// becoming a phrase.
-func ofGo(path, text string) string {
+// shown returns the words of a file that users read, on their lines: of Go the texts, of other files everything.
+func shown(path, text string) string {
+	switch {
+	case isTest(path), isAudit(path):
+		return ""
+	case strings.HasSuffix(path, ".go"):
+		text = ofGo(path, text, false, true)
+	}
+	return visible.Replace(text)
+}
+
+// isAudit reports whether a file is of the audit, which still has such phrases.
+func isAudit(path string) bool {
+	return strings.HasPrefix(path, "dispatcher/audit/") || strings.HasPrefix(path, "dispatcher/admin/")
+}
+
+func isTest(path string) bool { return folder(path) == "test" || strings.HasSuffix(path, "_test.go") }
+
+// ofGo keeps the words of a Go file on their lines: those of the code, which are comments and identifiers, and the texts,
+// joined where the code joins them. A bar keeps what stands side by side from becoming a phrase.
+func ofGo(path, text string, code, texts bool) string {
 	file := token.NewFileSet().AddFile(path, -1, len(text))
 	var s scanner.Scanner
 	s.Init(file, []byte(text), nil, scanner.ScanComments)
@@ -112,13 +163,24 @@ func ofGo(path, text string) string {
 				out.WriteString(lines[i].String() + "\n")
 			}
 			return out.String()
+		case token.STRING:
+			for i, part := range strings.Split(literal, "\n") {
+				if texts {
+					lines[line+i].WriteString(strings.Trim(part, "\"`"))
+				}
+			}
 		case token.COMMENT:
 			for i, part := range strings.Split(literal, "\n") {
-				lines[line+i].WriteString(" " + strings.Trim(part, "/* \t"))
+				if code {
+					lines[line+i].WriteString(" " + strings.Trim(part, "/* \t"))
+				}
 			}
 		case token.IDENT:
-			lines[line].WriteString("|" + splitName(visible.Replace(literal)) + "|")
-		case token.SEMICOLON: // the end of a line is none of its words
+			lines[line].WriteString("|")
+			if code {
+				lines[line].WriteString(splitName(visible.Replace(literal)) + "|")
+			}
+		case token.ADD, token.SEMICOLON: // neither a joint nor the end of a line is one of its words
 		default:
 			lines[line].WriteString("|")
 		}
@@ -153,7 +215,7 @@ func folder(path string) string {
 
 // The subtests are the folders: go test -tags words ./test -run Words/docs looks at one of them.
 func TestForbiddenWordsStayAway(t *testing.T) {
-	words := anyForbidden()
+	all := vocabularies()
 	byFolder := map[string][]string{}
 	for _, path := range tracked(t, ".go", ".md", ".yaml", ".yml", ".sh") {
 		byFolder[folder(path)] = append(byFolder[folder(path)], path)
@@ -161,8 +223,10 @@ func TestForbiddenWordsStayAway(t *testing.T) {
 	for name, paths := range byFolder {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range paths {
-				for _, f := range find(words, prose(path, content(t, path))) {
-					t.Errorf("%s:%d: %q: write instead: %s", path, f.line, f.text, f.instead)
+				for _, v := range all {
+					for _, f := range v.find(path, content(t, path)) {
+						t.Errorf("%s:%d: %q: write instead: %s", path, f.line, f.text, f.instead)
+					}
 				}
 			}
 		})
@@ -170,27 +234,30 @@ func TestForbiddenWordsStayAway(t *testing.T) {
 }
 
 func TestForbiddenWordsAreSeen(t *testing.T) {
-	words := anyForbidden()
 	const code = `package a
 // isFree tells
 // whether a slot is free.
 func isFree() string {
-	letGo, in, line := "a string may say nobody", 1, 2 // reasonVolumeWithdrawn
-	return letGo
+	in, line, text := 1, 2, "no" + "body" // reasonVolumeWithdrawn, which may go on
+	return letGo + text + "the words of " +
+		"which the user reads all"
 }
 `
 	for _, tt := range []struct {
 		path, text string
 		want       map[int]string
 	}{
-		{"a.go", code, map[int]string{2: "tells whether", 5: "let Go", 6: "let Go"}},
+		{"a.go", code, map[int]string{2: "tells whether", 5: "nobody", 6: "of which"}},
+		{"a_test.go", code, map[int]string{2: "tells whether", 6: "let Go"}},
 		{"a.md", "A node that has\ngone: `node-gone`. Correct the config.\n", map[int]string{1: "has gone"}},
 		{"a.sh", "# the config is\n# mended\n", map[int]string{2: "mended"}},
 		{"a.yaml", "# the kubelet's word\nname: recommended\n", map[int]string{1: "kubelet's word"}},
 	} {
 		got := map[int]string{}
-		for _, f := range find(words, prose(tt.path, tt.text)) {
-			got[f.line] = f.text
+		for _, v := range vocabularies() {
+			for _, f := range v.find(tt.path, tt.text) {
+				got[f.line] = f.text
+			}
 		}
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: found %v, want %v", tt.path, got, tt.want)

@@ -59,8 +59,8 @@ func (a *Actor) Launch(ctx context.Context, first Member, others ...Member) erro
 	return nil
 }
 
-// awaitJob waits for the caches to show a Job that exists already. One that they have not shown for a while is not the claim's, or not to be found by
-// its labels.
+// awaitJob waits for the caches to show a Job that exists already. If it does not appear, it belongs to another claim or has
+// lost its labels.
 func (a *Actor) awaitJob(o *observe.Observation, job *batchv1.Job) {
 	if a.Writes.Exists(job) {
 		a.reportProblem(o, decide.Problem{Reason: reason.LaunchFailed, Note: fmt.Sprintf("the Job %s/%s exists already, but lacks the labels by which the "+

@@ -72,8 +72,8 @@ func otherConditions(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVol
 	return out
 }
 
-// patchStatus writes on the status of the claim of the volume, and reports whether it was written. It is not if the
-// claim has changed since it was observed, and then the watch enqueues it. The annotation is written with it, as
+// patchStatus writes on the status of the claim of the volume. It returns false if the claim has changed since it was
+// observed; then the watch enqueues it. The annotation is written with it, as
 // Kubernetes' own controllers do.
 func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status patch.Fields) (bool, error) {
 	claim := o.Holder

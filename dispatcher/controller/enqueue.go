@@ -24,8 +24,8 @@ func (c *Controller) enqueue(uid types.UID) {
 	}
 }
 
-// quietAfter is how long a change waits that asks for nothing at once, so that what follows is looked at with it. Of a burst each claim was looked at
-// twelve times, for each step of its Job's pod and of its binding.
+// quietAfter debounces changes that need no immediate action. In a burst each claim was once reconciled twelve times, for
+// each step of its Job's pod and of its binding.
 const quietAfter = 300 * time.Millisecond
 
 // enqueueLater adds a UID to the queue of the leader after that time.
@@ -114,8 +114,8 @@ func isAtRestClaim(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimBound && claim.DeletionTimestamp == nil && !observe.WantsMore(claim)
 }
 
-// isOfOurClass reports whether a claim's class names our provisioner. The claims of others are looked at in no time,
-// and must not hold up ours.
+// isOfOurClass reports whether a claim's class names our provisioner. Other provisioners' claims are
+// cheap to skip, and must not hold up ours.
 func (c *Controller) isOfOurClass(claim *corev1.PersistentVolumeClaim) bool {
 	class := c.caches.Classes.Named(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	return class != nil && class.Provisioner == c.opts.Provisioner

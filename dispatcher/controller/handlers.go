@@ -117,8 +117,8 @@ func (c *Controller) enqueueEach(uids []string) {
 	}
 }
 
-// enqueueMembers enqueues the claims that a Job or its pod serves. What is to be done about all of them is done for the first one, and writes on the Job
-// what the others wait for.
+// enqueueMembers enqueues the claims that a Job or its pod serves. The first one is reconciled at once, and takes the actions
+// on the Job. The others wait for these.
 func (c *Controller) enqueueMembers(uids []string, first string) {
 	for _, uid := range uids {
 		if uid == first {

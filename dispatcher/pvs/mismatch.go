@@ -80,8 +80,8 @@ func NeverBound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	return claim != nil && claim.Spec.VolumeName == "" && IsUnbound(pv) && pv.Spec.ClaimRef != nil && storagehelpers.IsVolumeBoundToClaim(pv, claim)
 }
 
-// Unclaimed returns why it is not known whose a PV is whose claim no longer needs it, or nothing if its claimRef says so. Its volume may hold data for a
-// claim that is yet to come: of a hand-over by an administrator, or of a backup that is being restored.
+// Unclaimed returns why the owner of a PV without a live claim cannot be determined, or "" if the claimRef identifies it.
+// Its volume may have data for a claim that does not exist yet: an administrator hands it over, or restores a backup.
 func Unclaimed(pv *corev1.PersistentVolume) string {
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil:

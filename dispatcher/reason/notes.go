@@ -23,7 +23,7 @@ const (
 	// Retained is about a PV that its claim cannot be bound to and that is retained.
 	Retained = "its reclaim policy is Retain, so it is kept. Remedy: delete it and its volume, or set its reclaim policy to Delete, and the dispatcher deletes both"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
-	Mismatched = "its volume may be in use, and is not deleted. Remedy: delete the claim that uses it, or correct the PersistentVolume. To keep the data, set the " +
+	Mismatched = "its volume may be in use, and is not deleted. Remedy: delete its consumers, or correct the PersistentVolume. To keep the data, set the " +
 		"reclaim policy to Retain before you delete the PersistentVolume; the next attempt of this claim uses the volume"
 	// Forgotten is about what a run may have made and an administrator has given up, Kept about what the policy Retain may have kept.
 	Forgotten = "an administrator has released its record"
@@ -35,8 +35,8 @@ const (
 	// Unclaimed is about a PV that names no claim by its UID.
 	Unclaimed = "so its volume is not deleted. Remedy: set claimRef.uid to the UID of its claim. To keep the data, set the reclaim policy to Retain before you delete the PersistentVolume"
 	// Spare is about a PV of a claim that was bound to another, with the policy Retain.
-	Spare = "Kubernetes has bound the claim to another PersistentVolume than the one that was provisioned for it. The reclaim policy is Retain, so the latter and its volume are kept. " +
-		"Remedy: delete the PersistentVolume and its volume in the storage if no user needs them"
+	Spare = "Kubernetes has bound the claim to another PersistentVolume. The one that was provisioned for it has the reclaim policy Retain, so it is kept with its volume. " +
+		"Remedy: delete it, and its volume in the storage, if no user needs them"
 )
 
 // BehindProbe says that a run waits behind a Job that cannot start.

@@ -39,7 +39,7 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
 
-// ReportedAfter is after how long a first run is reported that has not ended. Most have ended before, and each event is a request.
+// ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier, and each event is a request.
 const ReportedAfter = 30 * time.Second
 
 // IsReportedAtLaunch reports whether there is more to say of a provision or a delete than that it was launched for the first time.

@@ -41,7 +41,7 @@ func (q *steppedQueue[T]) ShutDown() {
 	q.TypedDelayingInterface.ShutDown()
 }
 
-// picked holds the items of a queue in their own order, whichever came first: two that become due at one instant come in any order.
+// picked holds the items of a queue in their own order, whichever came first: items due at the same time are returned in arbitrary order.
 type picked[T cmp.Ordered] struct {
 	items []T
 	pick  func(n int) int
