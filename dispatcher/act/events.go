@@ -227,10 +227,8 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	switch {
 	case run.Verb != contract.Provision:
 		return ""
-	case vol.Mismatch != "":
-		fault = vol.Mismatch
-	case vol.Unproven != "":
-		fault = vol.Unproven
+	case vol.Exists() && vol.State != decide.Fits:
+		fault = vol.Why
 	case o.View.Rival.Exists():
 		fault = o.View.Rival.Why
 	case run.Refused != "":

@@ -55,9 +55,9 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 		return how, err
 	}
 	a.Writes.Deleted(o.PV)
-	if o.View.Volume.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
+	if o.View.Volume.Use == decide.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
-			o.View.Volume.Mismatch+": it is deleted with its volume, and the claim is served anew")
+			o.View.Volume.Why+": it is deleted with its volume, and the claim is served anew")
 	}
 	return how, nil
 }

@@ -157,7 +157,7 @@ func TestRevisionOfItsOwnIsThatOfARetainedPVThatIsTakenBack(t *testing.T) {
 		remedy    func(*world, *corev1.PersistentVolume)
 		verbs     []string
 	}{
-		"its policy is Delete":                  {false, takeBack, []string{"provision", "provision", "delete", "provision"}},
+		"its policy is Delete":                  {false, takeBack, []string{"provision", "provision"}},
 		"it is deleted":                         {false, remove, []string{"provision", "provision", "provision"}},
 		"without a claim, its policy is Delete": {true, takeBack, []string{"provision", "provision"}},
 		"without a claim, it is deleted":        {true, remove, []string{"provision", "provision"}},

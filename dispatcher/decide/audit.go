@@ -62,7 +62,7 @@ func (v View) whyNotFixed(r Run) string {
 	switch other := v.besideFix(r); {
 	case v.Claim != ClaimGone:
 		return "the claim of the volume exists"
-	case v.Volume.Exists:
+	case v.Volume.Exists():
 		return "the PersistentVolume of the volume exists"
 	case v.Rival.Exists():
 		return v.Rival.Why

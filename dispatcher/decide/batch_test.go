@@ -16,8 +16,8 @@ func everyBatched(t *testing.T, f func(View)) {
 		if claim == ClaimPending {
 			provisions = provisionTargets()
 		}
-		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
-			if claim == ClaimBound && !volume.Exists {
+		for _, volume := range []Volume{{}, {State: Fits, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
+			if claim == ClaimBound && !volume.Exists() {
 				continue
 			}
 			for _, provision := range provisions {

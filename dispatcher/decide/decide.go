@@ -34,16 +34,16 @@ func decideVolume(v View) Action {
 	switch {
 	case v.isDeletedUnbound():
 		return reclaimVolume(v)
-	case v.Volume.Mismatch != "":
+	case v.Volume.State == Mismatched:
 		return replaceVolume(v)
-	case v.Volume.Proven():
+	case v.Volume.State == Fits:
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
+	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && v.NewestHeld(contract.Provision) != nil):
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}} // as long as it exists, every attempt only finds it there
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
-	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}}
 	default:
 		return v.rest("the claim asks for nothing now")
 	}
@@ -53,7 +53,7 @@ func decideVolume(v View) Action {
 // policy waits for, and reports a pod that its Job has left behind.
 func (v View) rest(why string) Action {
 	switch p := v.Newest(contract.Provision); {
-	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
+	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
 		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
 	case v.Left != nil:
 		return ReportProblem{Problem: *v.Left}
@@ -134,7 +134,7 @@ func (v View) isRescued(r Run) bool {
 	case v.Rival.Exists():
 		return true
 	case r.IsUndo():
-		return v.Volume.Exists || r.IsFix() && v.Claim != ClaimGone
+		return v.Volume.Exists() || r.IsFix() && v.Claim != ClaimGone
 	default:
 		return !v.isToBeDeleted(r.Volume)
 	}
@@ -144,16 +144,16 @@ func (v View) isRescued(r Run) bool {
 // to it.
 func (v View) isToBeDeleted(uid string) bool {
 	vol := v.Volume
-	if !vol.Exists || vol.UID != uid || !vol.PolicyDelete {
+	if vol.State <= Foreign || vol.UID != uid || !vol.PolicyDelete {
 		return false
 	}
-	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
+	return vol.Use == Released || vol.IsUnbound() && (vol.Terminating || v.isReplaceable())
 }
 
 // isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
 func (v View) isReplaceable() bool {
 	vol := v.Volume
-	return v.Claim == ClaimPending && vol.Mismatch != "" && vol.PolicyDelete && (vol.NeverBound || vol.Released && vol.Orphaned)
+	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
 }
 
 // handleStuck decides about a run that makes no progress.
@@ -181,7 +181,7 @@ func isPointless(v View, r Run) bool {
 	case v.waitsForMissingNode(r):
 		return true
 	case r.Verb == contract.Expand:
-		return v.Volume.Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
+		return v.Volume.Use == Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
 	case r.Verb == contract.Provision:
 		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
 	default:
@@ -241,7 +241,7 @@ func recordOutcome(v View) Action {
 // whatever the exit code. Any other run succeeded by its exit code, if the volume is as large as it was to be.
 func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
-		return v.Volume.Fits()
+		return v.Volume.State == Fits
 	}
 	return r.Outcome.Verdict == contract.Done && !r.Short
 }
@@ -250,7 +250,7 @@ func hasSucceeded(v View, r Run) bool {
 // the dispatcher, and the claim still needs the volume.
 func describesPV(v View, r Run) bool {
 	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
-		!v.Volume.Exists && v.Claim == ClaimPending
+		!v.Volume.Exists() && v.Claim == ClaimPending
 }
 
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
@@ -270,7 +270,7 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 // whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
 // more, nothing will delete it.
 func (v View) whyKept(r *Run) string {
-	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists && v.Volume.UID == r.Volume {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists() && v.Volume.UID == r.Volume {
 		return ""
 	}
 	return "its PersistentVolume was removed before its volume was deleted"
@@ -300,9 +300,9 @@ func createDescribed(v View) Action {
 		r := &v.Runs[i]
 		switch {
 		case !v.hasDescribed(r):
-		case !v.Volume.Exists:
+		case !v.Volume.Exists():
 			return CreatePV{Run: *r}
-		case v.Volume.Fits(), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
+		case v.Volume.State == Fits, v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
 			return ReleaseRecord{Run: *r}
 		}
 	}
@@ -319,7 +319,7 @@ func (v View) hasDescribed(r *Run) bool {
 // bound, in a burst somewhat later, and a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own,
 // which then reports a failure to the claim's user.
 func publishResult(v View) Action {
-	p, success := v.Newest(contract.Provision), v.Volume.Fits()
+	p, success := v.Newest(contract.Provision), v.Volume.State == Fits
 	switch {
 	case p == nil || p.Unfinished || p.Published:
 	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && v.isRecord(p) && v.Claim != ClaimGone && !v.Unasked:

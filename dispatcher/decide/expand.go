@@ -8,7 +8,7 @@ import (
 // if there is nothing to do.
 func resizeVolume(v View) Action {
 	e, resize := v.Newest(contract.Expand), v.Resize
-	if v.Volume.Released {
+	if v.Volume.Use == Released {
 		resize.Stage = ResizeNone // the claim that asked was deleted
 	}
 	switch {

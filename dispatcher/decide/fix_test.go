@@ -13,10 +13,10 @@ import (
 func everyFix(t *testing.T, f func(View)) {
 	t.Helper()
 	histories := buildOnce(t, fixHistories)
-	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	unproven := Volume{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
+	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	unproven := Volume{State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
 	bound, terminating := released, released
-	bound.Released, bound.Orphaned, terminating.Terminating = false, false, true
+	bound.Use, terminating.Terminating = InUse, true
 	retained := bound
 	retained.PolicyDelete, retained.HasFinalizer = false, false
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
@@ -26,7 +26,7 @@ func everyFix(t *testing.T, f func(View)) {
 		}
 		for _, volume := range []Volume{{}, bound, retained, released, terminating, unproven} {
 			for i, config := range fixTargets() {
-				if i > 0 && (claim != ClaimGone || volume.Exists) {
+				if i > 0 && (claim != ClaimGone || volume.Exists()) {
 					break // it is not asked for
 				}
 				for _, runs := range histories {
@@ -95,7 +95,7 @@ func mayBeFixed(v View, r Run) bool {
 		}
 	}
 	config := v.Audit.Problem == nil && v.Audit.Supported && v.Audit.Revision == r.Revision
-	return v.Claim == ClaimGone && !v.Volume.Exists && !v.Rival.Exists() && !r.Retain && config
+	return v.Claim == ClaimGone && !v.Volume.Exists() && !v.Rival.Exists() && !r.Retain && config
 }
 
 // fixLaws checks what must hold of the deletes that an audit has made, for any action.

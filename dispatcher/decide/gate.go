@@ -165,7 +165,7 @@ func (v View) needsLive(r Run) bool {
 	case contract.Provision:
 		return v.Contested || len(v.Runs) > 1
 	case contract.Delete:
-		return v.Contested || r.IsUndo() || v.Volume.HandedOver
+		return v.Contested || r.IsUndo()
 	default:
 		return v.Contested
 	}

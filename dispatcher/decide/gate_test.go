@@ -46,8 +46,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 		return
 	}
 	out.law("confirmed a delete of a volume that a node has attached", vol.Attached != nil)
-	out.law("confirmed a delete of a PV that was handed over on facts of the caches", vol.HandedOver && !a.NeedsLive)
-	if !vol.Terminating && (!vol.Released || !vol.Orphaned) {
+	if !vol.Terminating && vol.Use != Released {
 		deleteUnboundPVLaws(out, v)
 	}
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer && !vol.Terminating)
@@ -60,15 +59,15 @@ func mayDelete(v View, r Run) bool {
 	case v.Rival.Exists():
 		return false
 	case r.IsFix():
-		return !vol.Exists && v.Claim == ClaimGone
+		return !vol.Exists() && v.Claim == ClaimGone
 	case r.IsUndo():
-		return !vol.Exists
-	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
+		return !vol.Exists()
+	case !vol.Exists() || vol.UID != r.Volume || !vol.PolicyDelete:
 		return false
-	case vol.Unbound && vol.Terminating, vol.Released && vol.Orphaned:
+	case vol.IsUnbound() && vol.Terminating, vol.Use == Released:
 		return true
 	default:
-		return vol.Unbound && vol.NeverBound && vol.Mismatch != "" && v.Claim == ClaimPending
+		return vol.Use == NeverBound && vol.State == Mismatched && v.Claim == ClaimPending
 	}
 }
 

@@ -21,14 +21,14 @@ func everyGated(t *testing.T, f func(View)) {
 func everyGatedProvision(t *testing.T, f func(View)) {
 	t.Helper()
 	histories := buildOnce(t, func() [][]Run { return gatedHistories(gatedProvisions(), run(contract.Provision, 1)) })
-	targets, released := append(provisionTargets(), anyNodeTarget()), Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	unproven := Volume{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
+	targets, released := append(provisionTargets(), anyNodeTarget()), Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	unproven := Volume{State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		provisions := targets
 		if claim != ClaimPending {
 			provisions = []Target{{}}
 		}
-		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}, released, unproven} {
+		for _, volume := range []Volume{{}, {State: Fits, UID: pvUID, HasFinalizer: true, PolicyDelete: true}, released, unproven} {
 			for _, provision := range provisions {
 				for _, contested := range []bool{false, true} {
 					for _, runs := range histories {
@@ -56,7 +56,9 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 						v.Rival = aRival
 						f(v)
 						v.Rival = Rival{}
-						if volume.Released {
+						if volume.Use == Released {
+							v.Contested = true
+							f(v)
 							v.Volume.Attached = &Problem{Reason: "VolumeInUse"}
 							f(v)
 						}
@@ -94,18 +96,18 @@ func anyNodeTarget() Target {
 // gatedVolumes returns volumes that are to be deleted, and what may have become of them since: they are retained, handed over, bound or
 // replaced, or their PV was deleted.
 func gatedVolumes(claim Claim) []Volume {
-	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	neverBound := Volume{Exists: true, UID: pvUID, Unbound: true, NeverBound: true, PolicyDelete: true, HasFinalizer: true, Mismatch: "it is too small"}
+	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	neverBound := Volume{State: Mismatched, Use: NeverBound, UID: pvUID, PolicyDelete: true, HasFinalizer: true, Why: "it is too small"}
 	if claim.Abandoned() {
-		neverBound.NeverBound, neverBound.Mismatch = false, ""
+		neverBound.State, neverBound.Use, neverBound.Why = Fits, Unbound, ""
 	}
-	out := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
+	out := []Volume{{}, {State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	for _, to := range []func(*Volume){
 		func(*Volume) {},
 		func(v *Volume) { v.Terminating = true },
 		func(v *Volume) { v.HasFinalizer = false },
 		func(v *Volume) { v.PolicyDelete = false },
-		func(v *Volume) { v.Released, v.Orphaned, v.Unbound, v.NeverBound = false, false, false, false },
+		func(v *Volume) { v.Use = InUse },
 		func(v *Volume) { v.UID = "another" },
 	} {
 		for _, volume := range []Volume{released, neverBound} {
@@ -116,8 +118,8 @@ func gatedVolumes(claim Claim) []Volume {
 	for _, to := range []func(*Volume){
 		func(v *Volume) { v.Terminating, v.HasFinalizer = true, false },
 		func(v *Volume) { v.PolicyDelete, v.Terminating = false, true },
-		func(v *Volume) { v.HandedOver = true },
-		func(v *Volume) { v.HandedOver, v.Orphaned = true, false },
+		func(v *Volume) { v.State = Foreign },
+		func(v *Volume) { v.State, v.Terminating = Foreign, true },
 	} {
 		volume := released
 		to(&volume)

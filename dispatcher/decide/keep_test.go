@@ -10,7 +10,7 @@ import (
 
 // releasedVolume is a PV whose volume is to be deleted.
 func releasedVolume() Volume {
-	return Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	return Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
 }
 
 // withoutPod returns a delete whose Job has no pod yet.
@@ -36,7 +36,7 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"its PV is released":           {withoutPod(pvUID), func(*View) {}, false},
 		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
 		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
-		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Orphaned = false }, true},
+		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Use = InUse }, true},
 		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival.Name, v.Runs[0].NotedRival, v.Volume.NotedRival = "mine", "mine", "mine" }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
@@ -79,7 +79,7 @@ func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
 		r := recorded(run(contract.Provision, 1), contract.Done, 0)
 		r.Held = held
 		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{r}}
-		v.Volume.Unproven, v.Volume.Terminating = "it has no claimRef", true
+		v.Volume.State, v.Volume.Why, v.Volume.Terminating = Unproven, "it has no claimRef", true
 		a, releases := removal(Decide(v))
 		if !releases || (a.LeftBehind == "") != held {
 			t.Errorf("its record is held: %t: %#v", held, Decide(v))
@@ -89,7 +89,7 @@ func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
 
 func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 	unproven := releasedVolume()
-	unproven.Unproven = "it lacks our annotation"
+	unproven.State, unproven.Why = Unproven, "it lacks our annotation"
 	for name, tt := range map[string]struct {
 		change   func(*Volume)
 		releases bool
@@ -97,7 +97,7 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 		"as it is":                           {func(*Volume) {}, false},
 		"retained":                           {func(vol *Volume) { vol.PolicyDelete = false }, true},
 		"deleted":                            {func(vol *Volume) { vol.Terminating = true }, true},
-		"retained, of another provisioner":   {func(vol *Volume) { vol.PolicyDelete, vol.Foreign = false, true }, false},
+		"retained, of another provisioner":   {func(vol *Volume) { vol.PolicyDelete, vol.State = false, Foreign }, false},
 		"retained, released from us already": {func(vol *Volume) { vol.PolicyDelete, vol.HasFinalizer = false, false }, false},
 	} {
 		v := View{Now: now, Volume: unproven, Delete: deleteTargets()[1]}
@@ -114,10 +114,10 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	held.Held, held.Published, released.Published, released.Held = true, true, true, false
 	for name, change := range map[string]func(*Volume){
 		"it is proven":              func(*Volume) {},
-		"it does not fit its claim": func(vol *Volume) { vol.Mismatch = "it is too small" },
-		"it proves nothing":         func(vol *Volume) { vol.Unproven, vol.Terminating = "it lacks our annotation", true },
+		"it does not fit its claim": func(vol *Volume) { vol.State, vol.Why = Mismatched, "it is too small" },
+		"it proves nothing":         func(vol *Volume) { vol.State, vol.Why, vol.Terminating = Unproven, "it lacks our annotation", true },
 	} {
-		vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true}
+		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true}
 		change(&vol)
 		v := View{Now: now, Claim: ClaimPending, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{held}}
 		if action, releases := Decide(v).(ReleaseRecord); !releases {
@@ -144,7 +144,7 @@ func TestRecordStaysAsLongAsARetainedPVContradictsIt(t *testing.T) {
 	p.Published = true
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		for _, terminating := range []bool{false, true} {
-			vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true, Unproven: "it names another revision", Terminating: terminating}
+			vol := Volume{State: Unproven, UID: pvUID, HasFinalizer: true, Why: "it names another revision", Terminating: terminating}
 			v := View{Now: now, Claim: claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{p}}
 			if _, releases := Decide(v).(ReleaseRecord); releases != (terminating && claim != ClaimBound) {
 				t.Errorf("claim %d, terminating %t: %#v", claim, terminating, Decide(v))

@@ -33,16 +33,25 @@ func everyMismatch(t *testing.T, f func(View)) {
 func mismatchedVolumes(there bool) []Volume {
 	var out []Volume
 	bools := []bool{false, true}
-	for _, v := range []Volume{{Unbound: true, NeverBound: true}, {Unbound: true}, {}, {Released: true}, {Released: true, Orphaned: true}} {
-		v.Exists, v.UID, v.Mismatch = true, pvUID, "it is too small"
+	for _, v := range []Volume{{Use: NeverBound}, {Use: Unbound}, {Use: InUse}, {Use: Released}} {
+		v.UID = pvUID
+		states := []State{Mismatched, Unproven}
 		if !there {
-			v.Mismatch, v.NeverBound = "", false
+			states = []State{Fits, Unproven, Foreign}
+			if v.Use == NeverBound {
+				continue
+			}
 		}
-		for _, fault := range []string{"", "it has no claimRef"} {
+		for _, v.State = range states {
+			if v.State == Fits {
+				v.Why = ""
+			} else {
+				v.Why = "it is too small"
+			}
 			for _, policyDelete := range bools {
 				for _, finalizer := range bools {
 					for _, terminating := range bools {
-						v.Unproven, v.PolicyDelete, v.HasFinalizer, v.Terminating = fault, policyDelete, finalizer, terminating
+						v.PolicyDelete, v.HasFinalizer, v.Terminating = policyDelete, finalizer, terminating
 						out = append(out, v)
 					}
 				}
@@ -68,7 +77,7 @@ func everyRival(t *testing.T, f func(View)) {
 		}
 		return all
 	})
-	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
 	noted := released
 	noted.NotedRival = aRival.Name
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
@@ -89,7 +98,7 @@ func everyAttached(t *testing.T, f func(View)) {
 	provision, histories := provisionTargets()[1], buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
 		for _, volume := range volumes() {
-			if !volume.Released {
+			if volume.Use != Released {
 				continue
 			}
 			for _, at := range []time.Time{now, now.Add(-time.Hour)} {
@@ -108,10 +117,10 @@ func everyUnclaimed(t *testing.T, f func(View)) {
 	histories := buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimBoundElsewhere} {
 		for _, volume := range mismatchedVolumes(false) {
-			if !volume.Unbound {
+			if !volume.IsUnbound() || volume.State != Fits {
 				continue
 			}
-			volume.Unclaimed = "its claimRef has no UID"
+			volume.Why = "its claimRef has no UID"
 			for _, runs := range histories {
 				f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
 			}
@@ -121,8 +130,8 @@ func everyUnclaimed(t *testing.T, f func(View)) {
 
 func deleteUnboundPVLaws(out *broken, v View) {
 	vol := v.Volume
-	out.law("deleted a PV that fits its claim", vol.Mismatch == "")
-	out.law("deleted a PV that a claim may be bound to", !vol.NeverBound || !vol.Unbound)
+	out.law("deleted a PV that fits its claim", vol.State != Mismatched)
+	out.law("deleted a PV that a claim may be bound to", vol.Use != NeverBound)
 	out.law("deleted a retained PV before its volume", !vol.PolicyDelete)
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer || vol.Terminating)
 	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
@@ -148,7 +157,7 @@ func rivalLaws(out *broken, v View, action Action) {
 
 func TestRivalIsNotedOnTheRecordAndThenOnThePV(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
-	pv := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	pv := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
 	v := View{Now: now, Claim: ClaimGone, Runs: []Run{p}, Volume: pv, Delete: deleteTargets()[1], Rival: aRival}
 	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != p.Name {
 		t.Errorf("first: %#v", Decide(v))

@@ -14,7 +14,7 @@ var aProbe = &Probe{Job: "provision-other-1", Reason: "ErrImagePull", Note: "its
 // everyProbe calls f with every combination of facts about Jobs of which only one is kept.
 func everyProbe(t *testing.T, f func(View)) {
 	t.Helper()
-	volumes := []Volume{{}, {Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}}
+	volumes := []Volume{{}, {State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}}
 	histories := buildOnce(t, probeHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
 		provisions := []Target{{}}

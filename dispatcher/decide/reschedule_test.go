@@ -17,10 +17,10 @@ import (
 func everyNode(t *testing.T, f func(View)) {
 	t.Helper()
 	deletions, histories := missingNodeTargets(), buildOnce(t, nodeHistories)
-	volumes := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
+	volumes := []Volume{{}, {State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	for _, finalizer := range []bool{false, true} {
 		for _, terminating := range []bool{false, true} {
-			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
+			volumes = append(volumes, Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
 		}
 	}
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
@@ -136,10 +136,10 @@ func nodeLaws(out *broken, v View, a Launch) {
 // giveUpLaws checks that a volume is given up only if the config says so, or if a person retains its PV or has removed it before it was deleted.
 func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
-	retained := v.Volume.Exists && !v.Volume.PolicyDelete
+	retained := v.Volume.Exists() && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
 	p := v.Newest(contract.Provision)
-	released := left == reason.Released && !v.Volume.Exists && p != nil && !p.Held
+	released := left == reason.Released && !v.Volume.Exists() && p != nil && !p.Held
 	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && !released && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 

@@ -33,8 +33,8 @@ func everyResize(t *testing.T, f func(View)) {
 // its phase is not up to date.
 func provenVolumes() []Volume {
 	var out []Volume
-	for _, v := range []Volume{{}, {Released: true}, {Released: true, Orphaned: true}} {
-		v.Exists, v.UID = true, pvUID
+	for _, v := range []Volume{{}, {Use: Released}} {
+		v.State, v.UID = Fits, pvUID
 		out = append(out, v)
 		v.PolicyDelete, v.HasFinalizer = true, true
 		out = append(out, v)
@@ -102,7 +102,7 @@ func expandEnds() []Run {
 func expandLaws(out *broken, v View) {
 	e := v.Newest(contract.Expand)
 	out.law("expanded a volume that is not proven", !v.Volume.Proven())
-	out.law("expanded a released volume", v.Volume.Released)
+	out.law("expanded a released volume", v.Volume.Use == Released)
 	out.law("expanded a volume without a larger request", !v.Resize.Stage.Wanted())
 	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
@@ -117,7 +117,7 @@ func resizeLaws(out *broken, v View, a SetResizeStage) {
 		r := &v.Runs[i]
 		out.law("wrote of a resize while a run has no recorded outcome", !r.Gated && (r.Unfinished || r.Recorded == nil))
 	}
-	out.law("wrote on a claim that no longer exists", v.Volume.Released && a.To != ResizeStored)
+	out.law("wrote on a claim that no longer exists", v.Volume.Use == Released && a.To != ResizeStored)
 	switch a.To {
 	case ResizeInProgress:
 		inProgressLaws(out, v)

@@ -22,8 +22,8 @@ func launchDelete(v View, last *Run, undo bool) Action {
 	switch {
 	case v.Rival.Exists():
 		target.Problem = v.Rival.Problem()
-	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}
+	case undo && v.Volume.Exists():
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	launch.NeedsLive = undo && v.isUndoneReleased()
@@ -46,7 +46,7 @@ func (v View) isUndoneReleased() bool {
 
 // isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
 func (v View) isNeverBound(last *Run) bool {
-	return v.Volume.NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
 }
 
 // launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
@@ -205,7 +205,7 @@ func mayBatch(launch Launch, last *Run) bool {
 func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
-		t, asks = v.Expand, v.Resize.Stage.Wanted() && !v.Volume.Released
+		t, asks = v.Expand, v.Resize.Stage.Wanted() && v.Volume.Use != Released
 	}
 	if !asks || hasExhaustedAttempts(r, t) {
 		return time.Time{}

@@ -24,7 +24,7 @@ func undoOrRelease(v View) Action {
 // possible.
 func undoProvision(v View, p *Run) Action {
 	switch {
-	case v.madeNothing(p) && !v.Volume.Exists: // a PV says otherwise, and is believed once no record says whose it is
+	case v.madeNothing(p) && !v.Volume.Exists(): // a PV says otherwise, and is believed once no record says whose it is
 		return ReleaseRecord{Run: *p}
 	case v.whyNotUndone(p) != "":
 		return ReleaseRecord{Run: *p, LeftBehind: v.whyNotUndone(p)}
@@ -49,7 +49,7 @@ func (v View) whyNotUndone(p *Run) string {
 	switch {
 	case v.isForgotten(p):
 		return reason.Forgotten
-	case !v.isRecord(p) && !v.Volume.Exists:
+	case !v.isRecord(p) && !v.Volume.Exists():
 		return reason.Released
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {

@@ -39,7 +39,8 @@ type View struct {
 	// expanded. Expand's Hash is the size.
 	Resize Resize
 	Expand Target
-	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
+	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no common order, or if the PV's claimRef names another
+	// claim than the one of the UID, or its phase is Failed, so that the phase proves nothing about the claim.
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
@@ -70,33 +71,17 @@ func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewh
 
 // Volume is the PV of the UID, found by its name.
 type Volume struct {
-	Exists bool
-	UID    string // the PV's own
-	// Unproven is why the PV does not prove that the provision succeeded, empty if it does.
-	Unproven string
-	// Mismatch is why the claim, which exists and is unbound, can never be bound to the PV that carries its UID. It
-	// is empty if the claim is bound or no longer exists: whoever changes a PV in use has a reason.
-	Mismatch string
-	// Unbound is set if the PV's phase says that no claim is or was bound to it. NeverBound is set if no claim can
-	// ever have been bound to it: the claim of the UID still exists and is not bound, and the claimRef names it.
-	Unbound, NeverBound bool
-	// Unclaimed is why it is not known whose the PV is, empty if its claimRef says so or the claim of the UID is unbound.
-	Unclaimed string
-	// Released is set if the PV's phase is Released or Failed.
-	Released bool
-	// HandedOver is set if its claimRef names another claim than the one of the UID, or if its phase is Failed. Its phase then proves nothing
-	// about the claim.
-	HandedOver bool
-	// Orphaned is set if a live read shows that the claim of its claimRef no longer exists or is bound to another PV.
-	Orphaned bool
-	// PolicyDelete is set if its reclaim policy is Delete.
-	PolicyDelete bool
+	State State
+	Use   Use
+	UID   string // the PV's own
+	// Why is why the PV does not prove the provision, or why its claim can never be bound to it, or why it is not known whose it is now that its claim
+	// no longer needs it.
+	Why          string
+	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer
+	Terminating  bool // has a deletionTimestamp
 	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
 	ReleasedHere bool
-	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
-	Foreign     bool
-	Terminating bool // has a deletionTimestamp
 	// NotedRival is the rival that is noted on it, empty for none.
 	NotedRival string
 	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
@@ -105,6 +90,29 @@ type Volume struct {
 	// ReleasedAt is when that PV was released.
 	ReleasedAt time.Time
 }
+
+// State is what the PV says of the provision.
+type State int
+
+// The states of a PV.
+const (
+	Absent     State = iota
+	Foreign          // it says that it is of another provisioner, whose dispatcher decides about it
+	Unproven         // it does not prove that the provision succeeded
+	Mismatched       // the claim, which exists and is unbound, can never be bound to it. Whoever changes a PV in use has a reason
+	Fits             // it carries the claim's UID, and nothing is wrong with it
+)
+
+// Use is who may use the volume of a PV.
+type Use int
+
+// The uses of a volume.
+const (
+	InUse      Use = iota // a claim is bound to it, or may be about to be
+	Unbound               // its phase says that no claim is or was bound to it
+	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it
+	Released              // its phase says so, and the claim of its claimRef no longer exists or is bound to another PV
+)
 
 // Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
 type Rival struct {
@@ -120,11 +128,14 @@ func (r Rival) Problem() *Problem {
 	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ": it may be in use, so nothing is deleted. Remedy: " + r.Remedy}
 }
 
-// Proven reports whether the PV exists and carries the claim's UID.
-func (v Volume) Proven() bool { return v.Exists && v.Unproven == "" }
+// Exists reports whether there is a PV.
+func (v Volume) Exists() bool { return v.State != Absent }
 
-// Fits reports whether the PV is proven and also what the claim asked for.
-func (v Volume) Fits() bool { return v.Proven() && v.Mismatch == "" }
+// Proven reports whether the PV exists and carries the claim's UID.
+func (v Volume) Proven() bool { return v.State >= Mismatched }
+
+// IsUnbound reports whether no claim is or was bound to the PV.
+func (v Volume) IsUnbound() bool { return v.Use == Unbound || v.Use == NeverBound }
 
 // Run is one Job of the UID.
 type Run struct {
@@ -349,7 +360,7 @@ func (v View) isReplaced(r *Run) bool {
 // that PV no longer exists, and one that came after a later provision.
 func (v View) undoRun(p *Run) *Run {
 	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume != "" && v.Volume.Exists || d.After < p.Number {
+	if d == nil || d.Volume != "" && v.Volume.Exists() || d.After < p.Number {
 		return nil
 	}
 	return d

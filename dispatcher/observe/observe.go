@@ -79,8 +79,12 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 	return o, nil
 }
 
-// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or had, its config in several, or was created anew.
+// isContested reports whether the caches of one claim's objects may not be enough. Its PV may be another claim's. Or its Jobs may be in more than one
+// namespace: its class has, or had, its config in several, or was created anew.
 func (b *Observer) isContested(o *Observation) bool {
+	if pv := o.PV; pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID) {
+		return true
+	}
 	if len(b.Caches.Namespaces()) < 2 {
 		return false
 	}
@@ -105,11 +109,12 @@ func (o *Observation) apply(hint Hint) {
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
+	fits := o.View.Volume.State == decide.Fits
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(r.Record.Record, o.Claim)
-		refused := r.Name == hint.Unpublishable && hint.Success == o.View.Volume.Fits()
-		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, o.View.Volume.Fits(), o.PV))
+		refused := r.Name == hint.Unpublishable && hint.Success == fits
+		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, fits, o.PV))
 		if r.Name == hint.RefusedPV {
 			r.Refused = hint.RefusedWhy
 		}

@@ -17,7 +17,7 @@ import (
 // observeResize finds what the claim of the volume asks for beyond what it has, and how far its resize is. After a
 // populator that is another claim than the one of the UID.
 func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
-	if !o.View.Volume.Fits() {
+	if o.View.Volume.State != decide.Fits {
 		return nil
 	}
 	for i := range o.View.Runs {

@@ -18,8 +18,8 @@ const (
 	NotSupported = "the config under which the volume was made does not serve the verb delete: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's policy to Retain"
 	// Unproven is about a PV that proves no provision.
-	Unproven = "its volume may be in use, so nothing is undone. Remedy: complete the PersistentVolume by hand. Delete the PersistentVolume only if no pod " +
-		"needs it: its volume is deleted then, unless you have set its policy to Retain before"
+	Unproven = "its volume may be in use, so nothing is undone. Remedy: complete the PersistentVolume by hand. With the policy Retain it can be deleted, and its " +
+		"volume is kept. With the policy Delete, delete it only if no pod needs its volume, which is deleted, too"
 	// Retained is about a PV that its claim cannot be bound to and that is retained.
 	Retained = "its policy is Retain, so it is kept: delete it with its volume, or set its policy to Delete and it is taken back"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
