@@ -165,8 +165,8 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 		return
 	}
 	odd := pvs.Differs(o.PV, o.Claim)
-	if o.View.Rival.Exists() {
-		odd = o.View.Rival.Why + ": nothing deletes the volume when the claim goes"
+	if o.View.Rival != "" {
+		odd = o.View.Rival + ": nothing deletes the volume when the claim goes"
 	}
 	if odd != "" {
 		a.emit(o.Claim, job, corev1.EventTypeWarning, reason.VolumeDiffers, odd)
@@ -229,8 +229,8 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 		return ""
 	case vol.Exists() && vol.State != decide.Fits:
 		fault = vol.Why
-	case o.View.Rival.Exists():
-		fault = o.View.Rival.Why
+	case o.View.Rival != "":
+		fault = o.View.Rival
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:

@@ -108,8 +108,8 @@ type Cancel struct {
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
-// NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
-type NoteRival struct{ Run Run }
+// KeepVolume keeps a volume that another PV may stand for. It notes that PV on a provision's Job or, without a Run, sets the policy of the UID's PV to Retain.
+type KeepVolume struct{ Run Run }
 
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
 type CreatePV struct{ Run Run }
@@ -185,7 +185,7 @@ func (a PublishResult) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
 }
 func (a ReleaseRecord) traits() traits      { return traits{run: a.Run.Name, holdsGate: true} }
-func (a NoteRival) traits() traits          { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
+func (a KeepVolume) traits() traits         { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
 func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name} }
 func (Reschedule) traits() traits           { return traits{} }
 func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }

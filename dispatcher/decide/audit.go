@@ -64,8 +64,8 @@ func (v View) whyNotFixed(r Run) string {
 		return "the claim of the volume exists"
 	case v.Volume.Exists():
 		return "the PersistentVolume of the volume exists"
-	case v.Rival.Exists():
-		return v.Rival.Why
+	case v.Rival != "":
+		return v.Rival
 	case r.Retain:
 		return "its class has the reclaimPolicy Retain: the volume may be kept on purpose"
 	case other != nil:

@@ -12,7 +12,7 @@ func Decide(v View) Action { return firstOf(v, confirmList, beforeGate, confirmR
 
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, noteRival, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.
@@ -61,18 +61,17 @@ func (v View) rest(why string) Action {
 	return Wait{Why: why}
 }
 
-// A rival stops every delete of its UID, and that outlives the rival itself: an administrator who keeps a volume under another PV may delete
-// that PV, too, and the volume stays, as Kubernetes says of the policy Retain.
-
-// noteRival notes a rival on the newest provision whose record is held, then on the UID's PV. A volume that a done run has deleted needs no note.
-func noteRival(v View) Action {
+// keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer exists: an administrator who keeps a volume under another PV may
+// delete that PV, too, and the volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where that proves nothing or does not
+// exist, what the newest provision may have made is noted on its record. A volume that a done run has deleted needs neither.
+func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
-	case !v.Rival.Exists() || isDone(v.reclaimRun()):
+	case isDone(v.reclaimRun()):
 		return nil
-	case p != nil && p.NotedRival == "" && !v.IsRefused(NoteRival{Run: *p}):
-		return NoteRival{Run: *p}
-	case v.Volume.Proven() && v.Volume.NotedRival == "":
-		return v.unlessRefused(NoteRival{})
+	case v.Volume.Proven() && v.Volume.PolicyDelete && v.Rival != "":
+		return v.unlessRefused(KeepVolume{})
+	case p != nil && p.Rival == "" && !v.Volume.Proven() && (v.Rival != "" || v.Volume.Exists()):
+		return v.unlessRefused(KeepVolume{Run: *p})
 	default:
 		return nil
 	}
@@ -80,7 +79,7 @@ func noteRival(v View) Action {
 
 // freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
 func freeMisnamed(v View) Action {
-	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(NoteRival{Run: *p}) {
+	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(KeepVolume{Run: *p}) {
 		return nil
 	}
 	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
@@ -131,7 +130,7 @@ func (v View) isRescued(r Run) bool {
 	switch {
 	case r.Verb != contract.Delete:
 		return false
-	case v.Rival.Exists():
+	case v.Rival != "":
 		return true
 	case r.IsUndo():
 		return v.Volume.Exists() || r.IsFix() && v.Claim != ClaimGone

@@ -95,7 +95,7 @@ func mayBeFixed(v View, r Run) bool {
 		}
 	}
 	config := v.Audit.Problem == nil && v.Audit.Supported && v.Audit.Revision == r.Revision
-	return v.Claim == ClaimGone && !v.Volume.Exists() && !v.Rival.Exists() && !r.Retain && config
+	return v.Claim == ClaimGone && !v.Volume.Exists() && v.Rival == "" && !r.Retain && config
 }
 
 // fixLaws checks what must hold of the deletes that an audit has made, for any action.
@@ -154,7 +154,7 @@ func TestWalkReachesEveryActionOnAnAuditsDelete(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
-		"confirmed", "recorded", "released", "cancelled: the claim of the volume exists", "cancelled: the PersistentVolume of the volume exists", "cancelled: " + aRival.Why,
+		"confirmed", "recorded", "released", "cancelled: the claim of the volume exists", "cancelled: the PersistentVolume of the volume exists", "cancelled: " + aRival,
 		"cancelled: its class has the reclaimPolicy Retain: the volume may be kept on purpose", "cancelled: no config", "cancelled: it was not confirmed in time",
 		"cancelled: it was made under the config revision r1, and the class has r2 now", "cancelled: the config revision r1 does not serve the verb delete",
 		"cancelled: the Job provision-uid-2 of the same claim is not over: the dispatcher deletes what it may have made",

@@ -56,7 +56,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 func mayDelete(v View, r Run) bool {
 	vol := v.Volume
 	switch {
-	case v.Rival.Exists():
+	case v.Rival != "":
 		return false
 	case r.IsFix():
 		return !vol.Exists() && v.Claim == ClaimGone
@@ -213,11 +213,11 @@ func (v *View) write(action Action) bool {
 	case Cancel:
 		r := v.at(a.Run)
 		r.Terminating, r.Gated, r.OtherPod, r.ForeignGate, r.RecheckAt = true, false, "", false, time.Time{}
-	case NoteRival:
+	case KeepVolume:
 		if a.Run.Name != "" {
-			v.at(a.Run).NotedRival = v.Rival.Name
+			v.at(a.Run).Rival = "mine"
 		} else {
-			v.Volume.NotedRival = v.Rival.Name
+			v.Volume.PolicyDelete = false
 		}
 	case RecordOutcome:
 		r := v.at(a.Run)

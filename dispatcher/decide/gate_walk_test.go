@@ -55,7 +55,7 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					if deletion.Revision == "r1" && deletion.HasSlot {
 						v.Rival = aRival
 						f(v)
-						v.Rival = Rival{}
+						v.Rival = ""
 						if volume.Use == Released {
 							v.Contested = true
 							f(v)

@@ -37,7 +37,7 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
 		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
 		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Use = InUse }, true},
-		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival.Name, v.Runs[0].NotedRival, v.Volume.NotedRival = "mine", "mine", "mine" }, true},
+		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival, v.Volume.PolicyDelete = aRival, false }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
 	} {
@@ -77,7 +77,7 @@ func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		r := recorded(run(contract.Provision, 1), contract.Done, 0)
-		r.Held = held
+		r.Held, r.Rival = held, "its PV"
 		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{r}}
 		v.Volume.State, v.Volume.Why, v.Volume.Terminating = Unproven, "it has no claimRef", true
 		a, releases := removal(Decide(v))
@@ -111,7 +111,7 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 // Without its PV a run counts as failed, and what a failed run may have made is undone: an administrator may have deleted the PV to keep the volume.
 func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	held, released := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	held.Held, held.Published, released.Published, released.Held = true, true, true, false
+	held.Rival, held.Published, released.Published, released.Held = "its PV", true, true, false
 	for name, change := range map[string]func(*Volume){
 		"it is proven":              func(*Volume) {},
 		"it does not fit its claim": func(vol *Volume) { vol.State, vol.Why = Mismatched, "it is too small" },
@@ -141,7 +141,7 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 // under the config revision that whoever wrote the PV chose.
 func TestRecordStaysAsLongAsARetainedPVContradictsIt(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	p.Published = true
+	p.Published, p.Rival = true, "its PV"
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		for _, terminating := range []bool{false, true} {
 			vol := Volume{State: Unproven, UID: pvUID, HasFinalizer: true, Why: "it names another revision", Terminating: terminating}

@@ -25,8 +25,8 @@ func laws(out *broken, v View, action Action) {
 		cancelLaws(out, v, a)
 	case RemovePodFinalizer:
 		out.law("removed a pod's finalizer before its outcome was recorded", a.Run.Unfinished || a.Run.Recorded == nil)
-	case NoteRival:
-		noteRivalLaws(out, v, a)
+	case KeepVolume:
+		keepVolumeLaws(out, v, a)
 	case CreatePV:
 		createPVLaws(out, v, a)
 	case AnnounceReschedule:
@@ -65,9 +65,12 @@ func laws(out *broken, v View, action Action) {
 	batchLaws(out, v, action)
 }
 
-func noteRivalLaws(out *broken, v View, a NoteRival) {
-	out.law("noted a rival that there is not", !v.Rival.Exists())
-	out.law("noted a rival on a record that nobody needs, or on no PV of the UID", !a.Run.Held && (a.Run.Name != "" || !v.Volume.Proven()))
+func keepVolumeLaws(out *broken, v View, a KeepVolume) {
+	proven, onRecord := v.Volume.Proven(), a.Run.Name != ""
+	out.law("kept a volume for which no other PV stands", v.Rival == "" && (proven || !v.Volume.Exists()))
+	out.law("noted a PV on a record that nobody needs, or twice", onRecord && (!a.Run.Held || a.Run.Rival != ""))
+	out.law("kept by the wrong object", onRecord == proven)
+	out.law("set a retained PV to Retain", !onRecord && !v.Volume.PolicyDelete)
 }
 
 func createPVLaws(out *broken, v View, a CreatePV) {
@@ -136,7 +139,7 @@ func hasStuckRun(v View) bool {
 }
 
 func launchLaws(out *broken, v View, a Launch) {
-	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival.Exists())
+	out.law("deleted a volume that a rival PV may stand for", a.Verb == contract.Delete && v.Rival != "")
 	out.law("deleted a volume that a node has attached", v.Volume.Attached != nil && a.Verb == contract.Delete && !a.Undo)
 	out.law("deleted a volume of which it is not known whose it is", v.Volume.State == Fits && v.Volume.Why != "" && a.Verb == contract.Delete && v.reclaimRun() == nil)
 	nodeLaws(out, v, a)

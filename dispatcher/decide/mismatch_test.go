@@ -61,9 +61,9 @@ func mismatchedVolumes(there bool) []Volume {
 	return out
 }
 
-var aRival = Rival{Name: "mine", Why: "another PV carries the UID", Remedy: "decide"}
+const aRival = "another PV carries the UID"
 
-// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted everywhere, or nowhere yet.
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted on the records, or nowhere yet.
 func everyRival(t *testing.T, f func(View)) {
 	t.Helper()
 	provision, deletion := provisionTargets()[1], deleteTargets()[1]
@@ -71,21 +71,23 @@ func everyRival(t *testing.T, f func(View)) {
 		all := histories()
 		for _, runs := range histories() {
 			for i := range runs {
-				runs[i].NotedRival = aRival.Name
+				runs[i].Rival = "mine"
 			}
 			all = append(all, runs)
 		}
 		return all
 	})
 	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
-	noted := released
-	noted.NotedRival = aRival.Name
+	retained, unproven := released, released
+	retained.PolicyDelete, unproven.State = false, Unproven
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
-		for _, volume := range []Volume{{}, released, noted} {
+		for _, volume := range []Volume{{}, released, retained, unproven} {
 			for _, runs := range histories {
 				v := View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs, Rival: aRival}
 				f(v)
 				v.Misnamed = true
+				f(v)
+				v.Misnamed, v.Rival = false, ""
 				f(v)
 			}
 		}
@@ -137,37 +139,53 @@ func deleteUnboundPVLaws(out *broken, v View) {
 	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
 }
 
-// rivalLaws check that a rival is noted before anything by which its note would be lost.
+// rivalLaws check that a volume is kept before anything by which it would be forgotten that there is a rival.
 func rivalLaws(out *broken, v View, action Action) {
-	if !v.Rival.Exists() {
+	if v.Rival == "" || !v.Volume.Proven() || !v.Volume.PolicyDelete || isDone(v.reclaimRun()) {
 		return
 	}
-	unnoted := v.Volume.Proven() && v.Volume.NotedRival == "" && !isDone(v.reclaimRun())
-	switch a := action.(type) { //nolint:gochecksumtype // no other action loses or writes a note
+	switch a := action.(type) { //nolint:gochecksumtype // no other action loses a note
 	case ReleaseRecord:
-		out.law("released the record that is to say that there is a rival", a.Run.Verb == contract.Provision && !a.Run.Forget && unnoted)
+		out.law("released the record before the PV is retained", a.Run.Verb == contract.Provision && !a.Run.Forget)
 	case RecordOutcome:
-		out.law("released the record that is to say that there is a rival, with its outcome", a.Run.Verb == contract.Provision && a.Release && unnoted)
+		out.law("released the record before the PV is retained, with its outcome", a.Run.Verb == contract.Provision && a.Release)
 	case SetFinalizer:
-		out.law("freed a rival before it is noted", a.Misnamed && unnoted)
-	case NoteRival:
-		out.law("noted a rival twice", a.Run.NotedRival != "" || a.Run.Name == "" && !unnoted)
+		out.law("freed a rival before the PV is retained", a.Misnamed)
 	}
 }
 
-func TestRivalIsNotedOnTheRecordAndThenOnThePV(t *testing.T) {
+func TestARivalIsNotedOnTheRecordWhereNoPVProvesTheRun(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
-	pv := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
-	v := View{Now: now, Claim: ClaimGone, Runs: []Run{p}, Volume: pv, Delete: deleteTargets()[1], Rival: aRival}
-	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != p.Name {
-		t.Errorf("first: %#v", Decide(v))
+	p.Published = true
+	noted := p
+	noted.Rival = "mine"
+	proven := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	retained, unproven, foreign := proven, proven, proven
+	retained.PolicyDelete, unproven.State, foreign.State = false, Unproven, Foreign
+	for name, tt := range map[string]struct {
+		volume         Volume
+		rival          string
+		run            Run
+		noted, retains bool
+	}{
+		"no PV":                              {Volume{}, aRival, p, true, false},
+		"no PV, noted":                       {Volume{}, aRival, noted, false, false},
+		"a PV":                               {proven, aRival, p, false, true},
+		"a PV, no rival":                     {proven, "", p, false, false},
+		"a PV, retained":                     {retained, aRival, p, false, false},
+		"a PV that proves nothing":           {unproven, "", p, true, false},
+		"the same, noted":                    {unproven, "", noted, false, false},
+		"a PV of another provisioner":        {foreign, "", p, true, false},
+		"a PV that proves nothing, a second": {unproven, aRival, p, true, false},
+	} {
+		v := View{Now: now, Claim: ClaimGone, Runs: []Run{tt.run}, Volume: tt.volume, Delete: deleteTargets()[1], Rival: tt.rival}
+		keeps, is := Decide(v).(KeepVolume)
+		if is != (tt.noted || tt.retains) || is && (keeps.Run.Name != "") != tt.noted {
+			t.Errorf("%s: %#v", name, Decide(v))
+		}
 	}
-	v.Runs[0].NotedRival = aRival.Name
-	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != "" {
-		t.Errorf("then: %#v", Decide(v))
-	}
-	v.Runs, v.Volume.NotedRival = nil, aRival.Name
-	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival.Why) || !strings.Contains(got.Problem.Note, aRival.Remedy) {
+	v := View{Now: now, Claim: ClaimGone, Runs: []Run{noted}, Delete: deleteTargets()[1], Rival: aRival}
+	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival) || !strings.Contains(got.Problem.Note, "forget") {
 		t.Errorf("from then on: %#v", Decide(v))
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -20,14 +21,22 @@ func launchDelete(v View, last *Run, undo bool) Action {
 		target.Problem = Problemf(reason.DeleteNotSupported, reason.NotSupported, contract.AnnRevision)
 	}
 	switch {
-	case v.Rival.Exists():
-		target.Problem = v.Rival.Problem()
+	case v.Rival != "":
+		target.Problem = v.rivalProblem()
 	case undo && v.Volume.Exists():
 		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	launch.NeedsLive = undo && v.isUndoneReleased()
 	return launchWhenReady(v, target, last, launch)
+}
+
+// rivalProblem is that nothing of the UID is deleted by itself, and what an administrator can do.
+func (v View) rivalProblem() *Problem {
+	if p := v.NewestHeld(contract.Provision); p != nil {
+		return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptOnRecord(p.Name, jobs.AnnForget+"="+p.UID))
+	}
+	return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByRival)
 }
 
 // lastNumber returns the highest number of the Jobs of a verb.

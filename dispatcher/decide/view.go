@@ -9,7 +9,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -21,8 +20,8 @@ type View struct {
 	// and reports a failure to the claim's user if another client's write comes between.
 	Unasked bool
 	Volume  Volume
-	// Rival is a PV under another name that may be the UID's volume and in use. It is usually empty.
-	Rival Rival
+	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is usually empty.
+	Rival string
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.
 	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
@@ -82,8 +81,6 @@ type Volume struct {
 	Terminating  bool // has a deletionTimestamp
 	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
 	ReleasedHere bool
-	// NotedRival is the rival that is noted on it, empty for none.
-	NotedRival string
 	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
 	// hangs when it is deleted.
 	Attached *Problem
@@ -113,20 +110,6 @@ const (
 	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it
 	Released              // its phase says so, and the claim of its claimRef no longer exists or is bound to another PV
 )
-
-// Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
-type Rival struct {
-	// Why it may stand for the volume, as a sentence that names it, and what an administrator can do.
-	Name, Why, Remedy string
-}
-
-// Exists reports whether there is a rival, or was one.
-func (r Rival) Exists() bool { return r.Name != "" }
-
-// Problem is that nothing of the UID is deleted by itself, and what an administrator can do.
-func (r Rival) Problem() *Problem {
-	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ": it may be in use, so nothing is deleted. Remedy: " + r.Remedy}
-}
 
 // Exists reports whether there is a PV.
 func (v Volume) Exists() bool { return v.State != Absent }
@@ -162,8 +145,6 @@ type Run struct {
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
-	// NotedRival is the rival that is noted on the Job, empty for none.
-	NotedRival string
 	// NeverBound is set if the run's request says that no claim was ever bound to the PV whose volume it deletes.
 	NeverBound bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to

@@ -92,17 +92,17 @@ func (o *Observation) fix() *decide.Run {
 // rivalOfFix returns a PV that may stand for the volume which an audit's delete is about. No run that was launched for the claim has to be known for that. The
 // UID's own PV is no rival. Unlike other rivals it is looked for by the reader: an administrator may have written the PV a moment ago, no record of the claim says that
 // there may be one, and such deletes are rare.
-func rivalOfFix(ctx context.Context, reader cluster.Reader, o *Observation) (decide.Rival, error) {
+func rivalOfFix(ctx context.Context, reader cluster.Reader, o *Observation) (name, why string, err error) {
 	fix := o.fix()
 	if fix == nil {
-		return decide.Rival{}, nil
+		return "", "", nil
 	}
 	all, err := reader.AllPVs(ctx)
 	mayStandFor := pvs.MayStandFor(contract.Listed{UID: string(o.UID), Volume: fix.Audit, Namespace: o.At.Namespace, Name: o.At.Name})
 	for _, pv := range all {
 		if pv.Name != contract.PVName(string(o.UID)) && mayStandFor(pv) {
-			return decide.Rival{Name: pv.Name, Why: "the PersistentVolume " + pv.Name + " may stand for the volume " + quote.Name(fix.Audit)}, nil
+			return pv.Name, "the PersistentVolume " + pv.Name + " may stand for the volume " + quote.Name(fix.Audit), nil
 		}
 	}
-	return decide.Rival{}, err
+	return "", "", err
 }

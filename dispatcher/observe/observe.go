@@ -38,8 +38,10 @@ type Observation struct {
 	PV    *corev1.PersistentVolume
 	// Misnamed is a PV of the UID under another name, if our finalizer is to be removed from one.
 	Misnamed *corev1.PersistentVolume
-	Jobs     map[string]*batchv1.Job  // by name
-	Pods     map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	// Rival names the PV that may stand for the UID's volume and proves no run, or did, empty for none.
+	Rival string
+	Jobs  map[string]*batchv1.Job  // by name
+	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	// Left is a gated pod whose Job was deleted without it and no longer exists, or nil.
 	Left *corev1.Pod
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
@@ -160,7 +162,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.NotedRival, run.Retain, run.NeverBound = run.Rival, run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Undo && run.Volume != ""
+		run.Retain, run.NeverBound = run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Undo && run.Volume != ""
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
@@ -26,7 +25,6 @@ func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Obse
 	v := &o.View.Volume
 	v.UID, v.PolicyDelete = string(pv.UID), pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	v.HasFinalizer, v.Terminating = slices.Contains(pv.Finalizers, contract.FinalizerStorage), pv.DeletionTimestamp != nil
-	v.NotedRival = pv.Annotations[jobs.AnnRival]
 	v.State, v.Why = b.stateOf(pv, o.Claim, string(o.UID), o.servedUnder())
 	if pvs.IsReleased(pv) {
 		b.observeAttachment(pv, v)

@@ -18,8 +18,12 @@ const (
 	NotSupported = "the config under which the volume was made does not serve the verb delete: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's policy to Retain"
 	// Unproven is about a PV that proves no provision.
-	Unproven = "its volume may be in use, so nothing is undone. Remedy: complete the PersistentVolume by hand. With the policy Retain it can be deleted, and its " +
-		"volume is kept. With the policy Delete, delete it only if no pod needs its volume, which is deleted, too"
+	Unproven = "its volume may be in use, so nothing deletes it. Remedy: complete the PersistentVolume by hand. With the policy Retain it can be deleted, and its " +
+		"volume stays in the storage"
+	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV is set to Retain or does not exist.
+	KeptByPolicy = "its volume may be in use, so the policy of this PersistentVolume is set to Retain. Remedy: if no pod needs the volume, delete the other " +
+		"PersistentVolume. When that does not exist any more, set the policy to Delete, and the volume is deleted with its claim"
+	KeptByRival = "the volume may be in use, so nothing deletes it. Remedy: if no pod needs the volume, delete that PersistentVolume"
 	// Retained is about a PV that its claim cannot be bound to and that is retained.
 	Retained = "its policy is Retain, so it is kept: delete it with its volume, or set its policy to Delete and it is taken back"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
@@ -105,6 +109,12 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 		next += ", sooner on another node: the scheduler is to choose again"
 	}
 	return next
+}
+
+// KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job. forget is the annotation that releases it.
+func KeptOnRecord(job, forget string) string {
+	return "the volume may be in use, so nothing deletes it. Remedy: annotate the Job " + job + " with " + forget +
+		": its record is given up, and the volume stays in the storage"
 }
 
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV does not exist. forget is the annotation that
