@@ -11,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -147,5 +148,19 @@ func TestAPVThatARivalHasRetainedCanBeDeleted(t *testing.T) {
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 		w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
 		w.mustKeepVolume(claim)
+	})
+}
+
+// A PV by hand is a rival if it is not older than the first run that may have made something, whose Job may have expired.
+func TestARecordSaysSinceWhenSomethingMayBeInTheStorage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("three runs failed", 10*time.Minute, func() bool { return len(w.Runs) == 3 })
+		first := fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, w.CreatedJobs(contract.Provision)[0].Name)
+		if since := runs.RecordOf(w.jobOf(claim), string(claim.UID)).Since; !since.Equal(first.CreationTimestamp.Time) {
+			w.T.Errorf("since %s, and the first run was created at %s", since, first.CreationTimestamp)
+		}
 	})
 }

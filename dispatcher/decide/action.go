@@ -41,8 +41,8 @@ type StoreRevision struct{}
 // launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
-	// Since is when the retry was due, zero for a first attempt.
-	Since time.Time
+	// Due is when the retry was due, zero for a first attempt.
+	Due time.Time
 	// MayBatch is set as in Launch.
 	MayBatch bool
 	// Behind is set if the run is to wait behind a Job that cannot start: why that does not.
@@ -51,8 +51,6 @@ type AwaitSlot struct {
 
 // Launch creates a Job.
 type Launch struct {
-	// Since is when the first run for the claim was created after which something may be in the storage; zero: this one is the first.
-	Since           time.Time
 	Verb            contract.Verb
 	Number, Attempt int
 	// After is the number of the newest provision run, on a delete.

@@ -28,7 +28,7 @@ func (v View) whyNotListed(r Run) string {
 	if why := v.whyNotUnder(r); why != "" {
 		return why
 	}
-	if v.isLate(r) {
+	if r.Void {
 		return "it was not confirmed in time"
 	}
 	return ""
@@ -87,7 +87,7 @@ func (v View) whyCancelled(r Run) string {
 	switch {
 	case !r.IsFix():
 		return ""
-	case v.isLate(r):
+	case r.Void:
 		return "it was not confirmed in time"
 	default:
 		return v.whyNotFixed(r)

@@ -27,11 +27,10 @@ func TestListIsConfirmedAtOnceOrCancelledWithTheReason(t *testing.T) {
 		because string
 	}{
 		"as it was made":          {listed(), ready, "confirm", ""},
-		"in time":                 {listed(func(r *Run) { r.ConfirmBefore = now }), ready, "confirm", ""},
 		"its config is gone":      {listed(), Target{Problem: &Problem{Note: "no config"}}, "cancel", "no config"},
 		"its config has changed":  {listed(), Target{Revision: "r2", Supported: true}, "cancel", "the class has r2 now"},
 		"its image has no list":   {listed(), Target{Revision: "r1"}, "cancel", "does not serve the verb list"},
-		"it is late":              {listed(func(r *Run) { r.ConfirmBefore = now.Add(-time.Second) }), ready, "cancel", "not confirmed in time"},
+		"it is late":              {listed(func(r *Run) { r.Void = true }), ready, "cancel", "not confirmed in time"},
 		"another one runs":        {listed(func(r *Run) { r.OtherPod = "a-pod" }), ready, "wait", ""},
 		"another one runs long":   {listed(func(r *Run) { r.OtherPod, r.GatedSince = "a-pod", now.Add(-time.Hour) }), ready, "report", "lists the same storage"},
 		"a foreign gate":          {listed(func(r *Run) { r.ForeignGate = true }), ready, "wait", ""},

@@ -91,36 +91,35 @@ func removePodFinalizer(v View) Action {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
 	return nil
 }
 
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
+// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A run that has not started is cancelled with its pod when the
+// reason for it no longer exists.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
-		if !r.Gated && v.isToBeCancelled(r) {
+		if r.Void || r.Unfinished && r.Unstarted && !r.Gated && !r.Terminating && v.isRescued(r) {
 			return Cancel{Run: r, Why: v.whyCancelled(r)}
 		}
 	}
 	for _, r := range v.Runs {
 		switch {
-		case r.Gated:
-		case r.Unfinished && r.Stuck != nil:
-			return handleStuck(v, r)
-		case r.Unfinished:
+		case r.Gated || !r.Unfinished:
+		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Shared:
+			return Cancel{Run: r}
+		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Waived: // the last claim that needs the Job cancels it
+			return Cancel{Run: r, Waive: true}
+		case r.Stuck != nil:
+			return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
+		default:
 			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
 		}
 	}
 	return nil
-}
-
-// isToBeCancelled reports whether a run that has not started is to be deleted with its pod: its reason no longer exists, or the Job is being deleted in
-// the background, as kubectl does it, which would leave the gated pod until the Job's deadline.
-func (v View) isToBeCancelled(r Run) bool {
-	return r.PodStays || r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r)
 }
 
 // isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
@@ -155,23 +154,6 @@ func (v View) isReplaceable() bool {
 	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
 }
 
-// handleStuck decides about a run that makes no progress.
-func handleStuck(v View, r Run) Action {
-	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
-	switch {
-	case r.Terminating:
-		return reportStuck(r)
-	case r.Stuck.GiveUp:
-		return Cancel{Run: r}
-	case r.Stuck.Unstarted && r.Probe != "": // another Job finds out when it would start
-		return Cancel{Run: r}
-	case idle && isPointless(v, r):
-		return cancelOrWaive(r)
-	default:
-		return reportStuck(r)
-	}
-}
-
 // isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
 // pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
 // same nodes, would start no better, so it is not pointless.
@@ -180,7 +162,7 @@ func isPointless(v View, r Run) bool {
 	case v.waitsForMissingNode(r):
 		return true
 	case r.Verb == contract.Expand:
-		return v.Volume.Use == Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
+		return !v.Resize.Wanted() || wouldDiffer(r, v.Expand)
 	case r.Verb == contract.Provision:
 		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
 	default:
@@ -203,22 +185,6 @@ func (v View) waitsForMissingNode(r Run) bool {
 
 // wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
-
-// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
-func cancelOrWaive(r Run) Action {
-	switch {
-	case !r.Others.Wanted:
-		return Cancel{Run: r}
-	case !r.Waived:
-		return Cancel{Run: r, Waive: true}
-	default:
-		return reportStuck(r)
-	}
-}
-
-func reportStuck(r Run) Action {
-	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
-}
 
 // recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
 // outcome, since the run's pod may be deleted at any time.

@@ -85,11 +85,8 @@ func (v View) gatedRuns() (first, later *Run) {
 // readiness reports whether a gated run may start. It returns another action that comes before. A run that is not wanted any more does not wait
 // for what is in its way, since nothing of it has started.
 func (v View) readiness(r Run) (_ Readiness, instead Action) {
-	switch {
-	case v.unconfirmedRun() != nil:
+	if v.unconfirmedRun() != nil {
 		return Blocked, nil
-	case v.isLate(r):
-		return Unwanted, nil
 	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
@@ -97,9 +94,6 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	}
 	return readiness, instead
 }
-
-// isLate reports whether a gated run has too little time left.
-func (v View) isLate(r Run) bool { return !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore) }
 
 // deletesAttached reports whether a run would delete the volume of a PV that is still attached.
 func (v View) deletesAttached(r Run) bool {
@@ -153,7 +147,7 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 	case l.Undo:
 		return r.IsUndo() && r.After >= l.After && r.Revision == v.Delete.Revision
 	default:
-		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.NeverBound == l.NeverBound || r.NeverBound && v.Volume.Terminating)
+		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.IsNeverBound() == l.NeverBound || r.IsNeverBound() && v.Volume.Terminating)
 	}
 }
 

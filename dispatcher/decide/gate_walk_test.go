@@ -74,7 +74,10 @@ func everyGatedExpand(t *testing.T, f func(View)) {
 	histories := buildOnce(t, func() [][]Run { return gatedHistories(gatedExpands(), run(contract.Expand, 1)) })
 	for _, claim := range []Claim{ClaimGone, ClaimBound} {
 		for _, volume := range provenVolumes() {
-			for _, resize := range []Resize{{}, {Stage: ResizeRequested}, {Stage: ResizeInProgress}, {Stage: ResizeInfeasible}, {Stage: ResizeStored}} {
+			for _, resize := range []ResizeStage{ResizeNone, ResizeRequested, ResizeInProgress, ResizeInfeasible, ResizeStored} {
+				if volume.Use == Released && resize != ResizeNone {
+					continue // the claim that asked was deleted
+				}
 				for _, expand := range append(expandTargets(), anyNodeTarget()) {
 					for _, runs := range histories {
 						f(View{Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Delete: deleteTargets()[1], Runs: runs})
@@ -138,7 +141,7 @@ func gatedDeletes() []Run {
 	r.Hash, r.Node, r.NothingBefore, r.After = "", "", false, 2
 	out := variants(r, func(r *Run) { r.After = 1 }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })
 	r.Volume = pvUID
-	return append(out, variants(r, func(r *Run) { r.NeverBound = true }, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
+	return append(out, variants(r, func(r *Run) { r.Undo = true }, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
 }
 
 func gatedExpands() []Run {
@@ -223,8 +226,7 @@ func obstacles(r Run) [][]Run {
 		func(r *Run) { r.OtherPod, r.GatedSince, r.RecheckAt = "a-pod", now.Add(-time.Hour), now.Add(time.Hour) },
 		func(r *Run) { r.ForeignGate = true },
 		func(r *Run) { r.ForeignGate, r.GatedSince = true, now.Add(-time.Hour) },
-		func(r *Run) { r.ConfirmBefore = now.Add(time.Minute) },
-		func(r *Run) { r.ConfirmBefore = now.Add(-time.Second) },
+		func(r *Run) { r.Void = true },
 		func(r *Run) { r.UIDs = []string{"uid", "other"} },
 		func(r *Run) { r.UIDs, r.First = []string{"other", "uid"}, false },
 	) {

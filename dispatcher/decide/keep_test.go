@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // releasedVolume is a PV whose volume is to be deleted.
@@ -53,7 +52,7 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		r := run(contract.Provision, 1)
-		r.Unfinished, r.Unstarted, r.Terminating, r.PodStays = true, true, true, stays
+		r.Unfinished, r.Unstarted, r.Terminating, r.Void = true, true, true, stays
 		v := View{Now: now, Claim: ClaimPending, Provision: deleteTargets()[1], Runs: []Run{r}}
 		if _, cancels := Decide(v).(Cancel); cancels != stays {
 			t.Errorf("its pod stays: %t: %#v", stays, Decide(v))
@@ -65,7 +64,7 @@ func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
 func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 	for _, unstarted := range []bool{false, true} {
 		r := run(contract.Provision, 1)
-		r.Unfinished, r.Unstarted, r.Stuck = true, unstarted, &runs.Stuck{Reason: "ImagePullBackOff", Unstarted: unstarted}
+		r.Unfinished, r.Unstarted, r.Idle, r.Stuck = true, unstarted, unstarted, &Problem{Reason: "ImagePullBackOff"}
 		v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{r}}
 		if _, cancels := Decide(v).(Cancel); cancels != unstarted {
 			t.Errorf("unstarted %t: %#v", unstarted, Decide(v))

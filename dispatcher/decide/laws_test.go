@@ -163,7 +163,6 @@ func launchLaws(out *broken, v View, a Launch) {
 		out.law("launched without a stored revision", !v.Provision.RevisionStored)
 		out.law("launched beyond max-parallel", !v.Provision.HasSlot)
 		out.law("provisioned under another target without an undo", p != nil && hasTargetChanged(p, v.Provision) && !v.madeNothing(p) && v.Delete.Supported && a.LeftBehind == "")
-		out.law("forgot since when something may be in the storage", p != nil && !a.NothingBefore && !a.Since.Equal(p.Since))
 		out.law("claimed that nothing can be in the storage", a.NothingBefore && p != nil && !v.madeNothing(p))
 		out.law("launched before the retry is due", p != nil && v.Now.Before(v.due(p, v.Provision)))
 	case a.Undo:
@@ -175,7 +174,7 @@ func launchLaws(out *broken, v View, a Launch) {
 	default:
 		out.law("deleted without the verb delete", !v.Delete.Supported)
 		last, deletedUnbound := v.reclaimRun(), v.Volume.IsUnbound() && v.Volume.Terminating
-		goesOn := v.Volume.Terminating && last != nil && last.NeverBound
+		goesOn := v.Volume.Terminating && last != nil && last.IsNeverBound()
 		out.law("says wrongly whether a claim was ever bound to the PV", a.NeverBound != (v.Volume.Use == NeverBound || goesOn))
 		out.law("shares the delete of a volume that is an undo", a.NeverBound && a.MayBatch)
 		out.law("deleted a volume in use, or one to be kept", !mayDelete(v, launched(v, a)))
@@ -186,21 +185,19 @@ func launchLaws(out *broken, v View, a Launch) {
 }
 
 func cancelLaws(out *broken, v View, a Cancel) {
-	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating)
-	t := a.Run.Stuck
+	out.law("cancelled a Job that has finished or is terminating", !a.Run.Unfinished || a.Run.Terminating && !a.Run.Void)
 	switch {
-	case a.Run.Gated:
-		return // no container of it has started, see gatedLaws
+	case a.Run.Gated, a.Run.Void:
+		return // no container of it has started, see gatedLaws, or none will
 	case a.Run.Unstarted && a.Run.Verb == contract.Delete && !mayDelete(v, a.Run):
 		return
-	case t == nil:
+	case a.Run.Stuck == nil:
 		out.law("cancelled a Job that is not stuck", true)
 		return
 	}
-	out.law("cancelled a Job that may have started and may make progress", !t.Unstarted && !t.NodeLost && !t.GiveUp)
-	surplus := t.Unstarted && (a.Run.Probe != "" || v.isRescued(a.Run))
-	out.law("cancelled a Job that is still needed", !t.GiveUp && !surplus && !isPointless(v, a.Run))
-	out.law("cancelled a delete that may still start", !t.GiveUp && !surplus && a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
+	out.law("cancelled a Job that may have started and may make progress", !a.Run.Idle)
+	out.law("cancelled a Job that is still needed", !isPointless(v, a.Run))
+	out.law("cancelled a delete that may still start", a.Run.Verb == contract.Delete && !v.waitsForMissingNode(a.Run))
 }
 
 func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
@@ -216,7 +213,7 @@ func awaitSlotLaws(out *broken, v View, a AwaitSlot) {
 	out.law("awaited a slot that it has", target.HasSlot && a.Behind == nil)
 	out.law("waits behind a Job that is not there", a.Behind != nil && target.Probe == nil)
 	out.law("waits behind a Job that cannot start although its own was not cancelled", a.Behind != nil && !wasCancelled(v, a.Verb))
-	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Since))
+	out.law("awaited a slot before the retry is due: others would wait behind it", v.Now.Before(a.Due))
 	for i := range v.Runs {
 		r := &v.Runs[i]
 		out.law("awaited a slot while a run is unfinished", r.Unfinished)

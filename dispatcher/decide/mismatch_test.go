@@ -103,8 +103,8 @@ func everyAttached(t *testing.T, f func(View)) {
 			if volume.Use != Released {
 				continue
 			}
-			for _, at := range []time.Time{now, now.Add(-time.Hour)} {
-				volume.Attached, volume.ReleasedAt = &Problem{Reason: "VolumeInUse"}, at
+			for _, at := range []time.Time{now.Add(time.Minute), now} {
+				volume.Attached = &Problem{Reason: "VolumeInUse", From: at}
 				for _, runs := range histories {
 					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deleteTargets()[1], Runs: runs})
 				}

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
@@ -158,8 +157,8 @@ func reclaimVolume(v View) Action {
 	}
 	switch {
 	case !isDone(d) && left == "":
-		if action := v.awaitDetach(); action != nil {
-			return action
+		if v.Volume.Attached != nil {
+			return v.reportProblem(*v.Volume.Attached)
 		}
 		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
@@ -169,18 +168,4 @@ func reclaimVolume(v View) Action {
 	default:
 		return DeletePV{}
 	}
-}
-
-// reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and attacher need a while.
-const reportAttached = time.Minute
-
-// awaitDetach waits until no node has the volume of a released PV attached, and reports after a while which one has it.
-func (v View) awaitDetach() Action {
-	if v.Volume.Attached == nil {
-		return nil
-	}
-	if tell := v.Volume.ReleasedAt.Add(reportAttached); v.Now.Before(tell) {
-		return Wait{Until: tell, Why: "the volume is still attached"}
-	}
-	return ReportProblem{Problem: *v.Volume.Attached}
 }

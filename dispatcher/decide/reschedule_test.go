@@ -9,7 +9,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyNode calls f with every combination of the facts about nodes: which one the scheduler selected for a pending
@@ -74,7 +73,7 @@ func nodeHistories() [][]Run {
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
 	stuck.Unfinished, stuck.PodKept = true, true
-	stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+	stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node takes its pod"}, true
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
@@ -104,7 +103,7 @@ func nodeDeletes() []Run {
 		d.After, d.Volume = 2, volume
 		stuck := d
 		stuck.Unfinished, stuck.PodKept = true, true
-		stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node takes its pod", Unstarted: true}
+		stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node takes its pod"}, true
 		anyNode := stuck
 		anyNode.AnyNode = true
 		out = append(out, stuck, anyNode, recorded(d, contract.Done, 0), recorded(d, contract.TryAgain, time.Hour))

@@ -55,7 +55,7 @@ func (v View) isUndoneReleased() bool {
 
 // isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
 func (v View) isNeverBound(last *Run) bool {
-	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.IsNeverBound()
 }
 
 // launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
@@ -72,8 +72,8 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand)}}
 		}
-		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
-			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
+		if await.Due = v.due(last, t); v.Now.Before(await.Due) {
+			return Wait{Until: await.Due, Why: "the next attempt is not due yet"}
 		}
 	}
 	if !t.mayLaunch(await) {
@@ -86,12 +86,16 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	return launch
 }
 
-// reportProblem reports what is in the way of a launch. It rechecks after a while if no change would enqueue the UID.
+// reportProblem reports what is in the way of a launch, when it is worth an event. It rechecks after a while if no change would enqueue the UID.
 func (v View) reportProblem(p Problem) Action {
-	if p.RetryAfter == 0 {
+	switch {
+	case v.Now.Before(p.From):
+		return Wait{Until: p.From, Why: p.Note}
+	case p.RetryAfter == 0:
 		return ReportProblem{Problem: p}
+	default:
+		return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
 	}
-	return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
 }
 
 // resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
@@ -128,13 +132,6 @@ func (v View) holdLaunches() Action {
 // claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and no other
 // claim is to wait for that.
 
-// Probe is a Job that cannot start.
-type Probe struct {
-	Job string
-	// Reason and Note say why, as in runs.Stuck.
-	Reason, Note string
-}
-
 // mayLaunch reports whether a run has a slot and waits behind no other.
 func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
 
@@ -144,7 +141,7 @@ func behindProbe(last *Run, t Target) *Problem {
 	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
 	}
-	return &Problem{Reason: t.Probe.Reason, Note: reason.BehindProbe(t.Probe.Job, t.Probe.Note)}
+	return t.Probe
 }
 
 // recheckNode is when to look again at a node that is lost.
@@ -214,7 +211,7 @@ func mayBatch(launch Launch, last *Run) bool {
 func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
-		t, asks = v.Expand, v.Resize.Stage.Wanted() && v.Volume.Use != Released
+		t, asks = v.Expand, v.Resize.Wanted()
 	}
 	if !asks || hasExhaustedAttempts(r, t) {
 		return time.Time{}

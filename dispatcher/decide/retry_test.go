@@ -13,7 +13,7 @@ func TestUnlistedRequestIsRetriedAloneAfterASecond(t *testing.T) {
 	r.Published = true
 	v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{r}}
 	v.Provision.MaxAttempts = 1
-	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1, Since: r.Since}
+	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1}
 	if got := Decide(v); got != want {
 		t.Errorf("got %#v, want %#v", got, want)
 	}

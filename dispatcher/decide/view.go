@@ -36,7 +36,7 @@ type View struct {
 	Delete Target
 	// Resize is how far a resize is that the claim of the volume asks for, and Expand how the volume would be
 	// expanded. Expand's Hash is the size.
-	Resize Resize
+	Resize ResizeStage
 	Expand Target
 	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no common order, or if the PV's claimRef names another
 	// claim than the one of the UID, or its phase is Failed, so that the phase proves nothing about the claim.
@@ -84,8 +84,6 @@ type Volume struct {
 	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
 	// hangs when it is deleted.
 	Attached *Problem
-	// ReleasedAt is when that PV was released.
-	ReleasedAt time.Time
 }
 
 // State is what the PV says of the provision.
@@ -136,37 +134,37 @@ type Run struct {
 	OtherPod string
 	// ForeignGate is set if the gated pod waits for another controller, too.
 	ForeignGate bool
-	// GatedSince is when the gated pod was created, ConfirmBefore until when it may be confirmed, zero for no limit.
-	GatedSince, ConfirmBefore time.Time
-	// PodStays is set if the Job is being deleted, in the background, and its gated pod is not.
-	PodStays bool
+	// GatedSince is when the gated pod was created.
+	GatedSince time.Time
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
 	Unstarted bool
+	// Shared is set if another claim that the Job serves has not waived it.
+	Shared bool
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
-	// NeverBound is set if the run's request says that no claim was ever bound to the PV whose volume it deletes.
-	NeverBound bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string
-	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer and was not
-	// read yet.
+	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer, and every claim that it serves has an outcome on record. The
+	// pod is released when the first of them is reconciled, so it is not set for the others.
 	Terminating, PodKept bool
-	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
-	Stuck     *runs.Stuck
+	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle is set if no container of a stuck run can be at work: none has
+	// started, or its node is lost.
+	Stuck     *Problem
 	RecheckAt time.Time
-	// Probe names the Job that is kept, of those that cannot start for the same reason, if that is another one.
-	Probe string
+	Idle      bool
+	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another Job finds out when it would start, its gated pod has too little
+	// time left, or its Job is being deleted, in the background, and its gated pod is not.
+	Void bool
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
 	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
 	LostNode string
 	// Output is the container's output. In a batch only the first claim has it, so that it is emitted once.
 	Output string
-	// Grew is set if the volume is larger after this expand than its PV says, Short if it is smaller than it was to
-	// be, whatever the exit code.
-	Grew, Short bool
+	// Short is set if the volume is smaller after this expand than it was to be, whatever the exit code.
+	Short bool
 	// Published is set if the claim's annotations have this run's result.
 	Published bool
 	// Reschedule is how far the rescheduling of the claim after this run is.
@@ -184,41 +182,24 @@ const (
 	RescheduleDone                      // the claim has changed since, by that write or by another client's
 )
 
-// Resize is how far a claim's resize is.
-type Resize struct {
-	Stage ResizeStage
-	// Node says who expands the file system to the size of the volume.
-	Node NodeWork
-}
-
-// ResizeStage is what PV and claim say about a resize. The claim says it by Kubernetes' own values in its status,
+// ResizeStage is how far a resize is, as PV and claim say. The claim says it by Kubernetes' own values in its status,
 // which its user cannot write.
 type ResizeStage int
 
 // The stages of a resize.
 const (
-	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating
+	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating, or all is said and done
 	ResizeRequested                     // the volume is smaller than it is to be, and the claim's status does not say that it grows
 	ResizeInProgress                    // the claim's status says that the volume grows
 	ResizeInfeasible                    // the claim's status says that the volume cannot have the size
-	ResizeStored                        // the volume has the size, and the claim's status does not say what is left to do
+	ResizeGrown                         // the newest expand has made the volume larger than its PV says
+	ResizeStored                        // the volume has the size and its file system does not, and the claim's status does not say so
 	ResizeLeftToNode                    // the claim's status says what is left to do on a node
+	ResizeDone                          // the volume and its file system have the size, and the claim's status does not say so
 )
 
-// Wanted reports whether the volume is smaller than it is to be.
-func (s ResizeStage) Wanted() bool {
-	return s == ResizeRequested || s == ResizeInProgress || s == ResizeInfeasible
-}
-
-// NodeWork is who expands a file system to the size of its volume.
-type NodeWork int
-
-// Who does the work on the node.
-const (
-	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
-	NodeKubelet                 // the kubelet, when the volume is mounted
-	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
-)
+// Wanted reports whether the volume is, or was just now, smaller than it is to be.
+func (s ResizeStage) Wanted() bool { return s >= ResizeRequested && s <= ResizeGrown }
 
 // Target is a config that can serve a request, or the reason why none can.
 type Target struct {
@@ -228,8 +209,8 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
-	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
-	Probe *Probe
+	// Probe is that a Job with the same config revision and nodes cannot start, or nil.
+	Probe *Problem
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
 	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
@@ -254,6 +235,8 @@ type Target struct {
 type Problem struct {
 	Reason string // of the event, in CamelCase
 	Note   string // cause and remedy
+	// From is from when it is worth an event, zero for at once.
+	From time.Time
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.
 	RetryAfter time.Duration

@@ -46,7 +46,7 @@ func (b *Observer) observeList(ctx context.Context, reader cluster.Reader, o *Ob
 // listOf returns a list that waits at its gate. Others that do are not in its way: all leaders let the earliest run first.
 func (b *Observer) listOf(o *Observation, job *batchv1.Job, gated *corev1.Pod) *decide.Run {
 	run := &decide.Run{Name: job.Name, Record: runs.RecordOf(job, string(o.UID)), Created: job.CreationTimestamp.Time, First: true, Unfinished: true, Unstarted: true}
-	setGate(run, job, gated)
+	b.setGate(run, job, gated)
 	for _, pod := range b.Caches.Pods.By(cluster.ByUID, string(o.UID)) {
 		may, until := runs.MayRun(pod, b.Clock.Now())
 		if may && runs.GatedPod([]*corev1.Pod{pod}) == nil {

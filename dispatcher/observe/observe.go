@@ -162,7 +162,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.Retain, run.NeverBound = run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Undo && run.Volume != ""
+		run.Retain = run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}
