@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -49,18 +50,6 @@ func decideVolume(v View) Action {
 	}
 }
 
-// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
-// policy waits for, and reports a pod that its Job has left behind.
-func (v View) rest(why string) Action {
-	switch p := v.Newest(contract.Provision); {
-	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
-		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
-	case v.Left != nil:
-		return ReportProblem{Problem: *v.Left}
-	}
-	return Wait{Why: why}
-}
-
 // keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer exists: an administrator who keeps a volume under another PV may
 // delete that PV, too, and the volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where that proves nothing or does not
 // exist, what the newest provision may have made is noted on its record. A volume that a done run has deleted needs neither.
@@ -97,94 +86,6 @@ func removePodFinalizer(v View) Action {
 	}
 	return nil
 }
-
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A run that has not started is cancelled with its pod when the
-// reason for it no longer exists.
-func awaitRuns(v View) Action {
-	for _, r := range v.Runs {
-		if r.Void || r.Unfinished && r.Unstarted && !r.Gated && !r.Terminating && v.isRescued(r) {
-			return Cancel{Run: r, Why: v.whyCancelled(r)}
-		}
-	}
-	for _, r := range v.Runs {
-		switch {
-		case r.Gated || !r.Unfinished:
-		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Shared:
-			return Cancel{Run: r}
-		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Waived: // the last claim that needs the Job cancels it
-			return Cancel{Run: r, Waive: true}
-		case r.Stuck != nil:
-			return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
-		default:
-			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
-		}
-	}
-	return nil
-}
-
-// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
-// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
-// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
-func (v View) isRescued(r Run) bool {
-	switch {
-	case r.Verb != contract.Delete:
-		return false
-	case v.Rival != "":
-		return true
-	case r.IsUndo():
-		return v.Volume.Exists() || r.IsFix() && v.Claim != ClaimGone
-	default:
-		return !v.isToBeDeleted(r.Volume)
-	}
-}
-
-// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
-// to it.
-func (v View) isToBeDeleted(uid string) bool {
-	vol := v.Volume
-	if vol.State <= Foreign || vol.UID != uid || !vol.PolicyDelete {
-		return false
-	}
-	return vol.Use == Released || vol.IsUnbound() && (vol.Terminating || v.isReplaceable())
-}
-
-// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
-func (v View) isReplaceable() bool {
-	vol := v.Volume
-	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
-}
-
-// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
-// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
-// same nodes, would start no better, so it is not pointless.
-func isPointless(v View, r Run) bool {
-	switch {
-	case v.waitsForMissingNode(r):
-		return true
-	case r.Verb == contract.Expand:
-		return !v.Resize.Wanted() || wouldDiffer(r, v.Expand)
-	case r.Verb == contract.Provision:
-		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
-	default:
-		return false
-	}
-}
-
-// waitsForMissingNode reports whether a run waits for a node that no longer exists.
-func (v View) waitsForMissingNode(r Run) bool {
-	target := v.Delete
-	switch r.Verb {
-	case contract.Provision:
-		target = v.Provision
-	case contract.Expand:
-		target = v.Expand
-	case contract.Delete, contract.List:
-	}
-	return target.Problem == nil && target.MissingNode != "" && !r.AnyNode
-}
-
-// wouldDiffer reports whether a run would be launched now with another request, config or node.
-func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
 
 // recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
 // outcome, since the run's pod may be deleted at any time.
@@ -316,3 +217,100 @@ func (v View) isSuperseded(r Run) bool {
 	p := v.newestConfirmed(contract.Provision)
 	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 }
+
+// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+func (v View) NewestHeld(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
+}
+
+// Newest returns the run of a verb with the highest number, but for those that an administrator's audit has made: they undo no run.
+func (v View) Newest(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb && !r.IsFix() })
+}
+
+// newest returns the run with the highest number of those that are wanted, or nil.
+func (v View) newest(wanted func(*Run) bool) *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; wanted(r) && (last == nil || r.Number > last.Number) {
+			last = r
+		}
+	}
+	return last
+}
+
+// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
+func (v View) newestConfirmed(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool {
+		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
+		return r.Verb == verb && !never && !r.IsFix()
+	})
+}
+
+// isRecord reports whether a run is on record, and is needed there or can be released.
+func (v View) isRecord(r *Run) bool {
+	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
+}
+
+// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
+// that has succeeded does not: if its own record were released first, it would be launched again.
+func (v View) isReplaced(r *Run) bool {
+	return r.IsFix() || v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
+}
+
+// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
+// that PV no longer exists, and one that came after a later provision.
+func (v View) undoRun(p *Run) *Run {
+	d := v.Newest(contract.Delete)
+	if d == nil || d.Volume != "" && v.Volume.Exists() || d.After < p.Number {
+		return nil
+	}
+	return d
+}
+
+// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
+// after an undo needs a delete of its own.
+func (v View) reclaimRun() *Run {
+	d := v.Newest(contract.Delete)
+	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
+		return nil
+	}
+	return d
+}
+
+// isDone reports whether a run exists and its verdict is Done.
+func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
+
+// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
+// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
+
+// WriteOf names the write of an action, by the kind of the action and its run.
+func WriteOf(a Action) string {
+	if f, sets := a.(SetFinalizer); sets {
+		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
+	}
+	return fmt.Sprintf("%T %s", a, RunOf(a))
+}
+
+// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
+// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
+func (v View) IsRefused(a Action) bool {
+	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
+		return true
+	}
+	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))
+}
+
+// unlessRefused returns an action, or nil if its write was refused.
+func (v View) unlessRefused(a Action) Action {
+	if v.IsRefused(a) {
+		return nil
+	}
+	return a
+}
+
+// Exists reports whether there is a PV.
+func (v Volume) Exists() bool { return v.State != Absent }
+
+// Proven reports whether the PV exists and carries the claim's UID.
+func (v Volume) Proven() bool { return v.State >= Mismatched }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -168,4 +169,12 @@ func reclaimVolume(v View) Action {
 	default:
 		return DeletePV{}
 	}
+}
+
+// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
+func (t Target) whyGivenUp() string {
+	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
+		return ""
+	}
+	return t.MissingNode + " does not exist any more, and its config says node-gone: forget"
 }

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -53,6 +55,11 @@ func (v View) isUndoneReleased() bool {
 	return made != nil && !v.isRecord(made)
 }
 
+// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
+func (v View) MayHaveMade() *Run {
+	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
+}
+
 // isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
 func (v View) isNeverBound(last *Run) bool {
 	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.IsNeverBound()
@@ -96,6 +103,18 @@ func (v View) reportProblem(p Problem) Action {
 	default:
 		return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
 	}
+}
+
+// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
+// policy waits for, and reports a pod that its Job has left behind.
+func (v View) rest(why string) Action {
+	switch p := v.Newest(contract.Provision); {
+	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
+	case v.Left != nil:
+		return ReportProblem{Problem: *v.Left}
+	}
+	return Wait{Why: why}
 }
 
 // resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
@@ -222,46 +241,51 @@ func (v View) retryAt(r *Run) time.Time {
 	return r.Outcome.MayRunUntil
 }
 
-// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it is one whose node is lost,
-// or else the one with the latest deadline. It returns nil if there is none.
-func (v View) unconfirmedRun() *Run {
-	var last *Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; v.mayStillRun(r) && (last == nil || mayRunLonger(r, last)) {
-			last = r
-		}
-	}
-	return last
-}
-
-// mayStillRun reports whether a container of a run that has ended may still be running: until its pod's own deadline, and longer while its node
-// is lost.
-func (v View) mayStillRun(r *Run) bool {
-	until := r.Outcome.MayRunUntil
-	return !until.IsZero() && (r.LostNode != "" || v.Now.Before(until))
-}
-
-func mayRunLonger(r, than *Run) bool {
-	if (r.LostNode == "") != (than.LostNode == "") {
-		return r.LostNode != ""
-	}
-	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
-}
-
-// unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
-func unconfirmedProblem(r Run) Problem {
-	if r.LostNode != "" {
-		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
-	}
-	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
-}
-
-// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
-func lostNodeProblem(pod, node string) Problem {
-	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
-}
-
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+}
+
+// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
+func Problemf(reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
+}
+
+// Pauses after a run, by its verdict.
+const (
+	firstPause     = time.Second
+	lastPause      = 5 * time.Minute
+	uncountedPause = 10 * time.Second // the run was disrupted from outside
+
+	// longestPause is the longest pause: the config or the claim must change. It is retried in case the storage did.
+	longestPause = 10 * time.Minute
+	// fullPause is for how long a node that had no room is not tried again. Space outside the cluster must change.
+	fullPause = 5 * time.Minute
+)
+
+// pauseAfter returns how long to wait after a run that ended with a verdict, if nothing has changed since. failures is how
+// many runs of its verb have failed, number is how many there were.
+func pauseAfter(verdict contract.Verdict, failures, number int) time.Duration {
+	switch verdict {
+	case contract.BadConfig, contract.BadRequest:
+		return longestPause
+	case contract.NoCapacity, contract.NoCredentials:
+		return fullPause
+	case contract.Disrupted, contract.Unknown:
+		return uncountedPause
+	case contract.Unlisted:
+		return firstPause // the next run goes alone and finds out
+	case contract.NotStarted:
+		return exponential(max(failures, number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
+	case contract.Done, contract.TryAgain:
+		return exponential(failures)
+	default:
+		return exponential(failures)
+	}
+}
+
+// exponential returns a pause that doubles with each attempt, from one second to five minutes.
+func exponential(attempt int) time.Duration {
+	const doublings = 9 // 512 s is past the last
+	return min(firstPause<<min(max(attempt-1, 0), doublings), lastPause)
 }

@@ -1,14 +1,9 @@
 package decide
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -65,9 +60,6 @@ const (
 	ClaimBoundElsewhere              // bound to another PV
 )
 
-// Abandoned reports whether no volume of this UID will ever serve the claim.
-func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }
-
 // Volume is the PV of the UID, found by its name.
 type Volume struct {
 	State State
@@ -108,15 +100,6 @@ const (
 	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it
 	Released              // its phase says so, and the claim of its claimRef no longer exists or is bound to another PV
 )
-
-// Exists reports whether there is a PV.
-func (v Volume) Exists() bool { return v.State != Absent }
-
-// Proven reports whether the PV exists and carries the claim's UID.
-func (v Volume) Proven() bool { return v.State >= Mismatched }
-
-// IsUnbound reports whether no claim is or was bound to the PV.
-func (v Volume) IsUnbound() bool { return v.Use == Unbound || v.Use == NeverBound }
 
 // Run is one Job of the UID.
 type Run struct {
@@ -198,9 +181,6 @@ const (
 	ResizeDone                          // the volume and its file system have the size, and the claim's status does not say so
 )
 
-// Wanted reports whether the volume is, or was just now, smaller than it is to be.
-func (s ResizeStage) Wanted() bool { return s >= ResizeRequested && s <= ResizeGrown }
-
 // Target is a config that can serve a request, or the reason why none can.
 type Target struct {
 	// Problem is why nothing can be launched, nil if nothing is in the way.
@@ -240,135 +220,4 @@ type Problem struct {
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.
 	RetryAfter time.Duration
-}
-
-// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
-func Problemf(reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
-}
-
-// newest returns the run with the highest number of those that are wanted, or nil.
-func (v View) newest(wanted func(*Run) bool) *Run {
-	var last *Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; wanted(r) && (last == nil || r.Number > last.Number) {
-			last = r
-		}
-	}
-	return last
-}
-
-// Newest returns the run of a verb with the highest number, but for those that an administrator's audit has made: they undo no run.
-func (v View) Newest(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && !r.IsFix() })
-}
-
-// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
-func (v View) newestConfirmed(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool {
-		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		return r.Verb == verb && !never && !r.IsFix()
-	})
-}
-
-// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
-func (v View) MayHaveMade() *Run {
-	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
-}
-
-// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
-func (v View) NewestHeld(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
-}
-
-// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
-// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
-
-// WriteOf names the write of an action, by the kind of the action and its run.
-func WriteOf(a Action) string {
-	if f, sets := a.(SetFinalizer); sets {
-		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
-	}
-	return fmt.Sprintf("%T %s", a, RunOf(a))
-}
-
-// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
-// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
-func (v View) IsRefused(a Action) bool {
-	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
-		return true
-	}
-	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))
-}
-
-// unlessRefused returns an action, or nil if its write was refused.
-func (v View) unlessRefused(a Action) Action {
-	if v.IsRefused(a) {
-		return nil
-	}
-	return a
-}
-
-// isRecord reports whether a run is on record, and is needed there or can be released.
-func (v View) isRecord(r *Run) bool {
-	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
-}
-
-// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
-// that has succeeded does not: if its own record were released first, it would be launched again.
-func (v View) isReplaced(r *Run) bool {
-	return r.IsFix() || v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
-}
-
-// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
-// that PV no longer exists, and one that came after a later provision.
-func (v View) undoRun(p *Run) *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume != "" && v.Volume.Exists() || d.After < p.Number {
-		return nil
-	}
-	return d
-}
-
-// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
-// after an undo needs a delete of its own.
-func (v View) reclaimRun() *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
-		return nil
-	}
-	return d
-}
-
-// isDone reports whether a run exists and its verdict is Done.
-func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
-
-// hasTargetChanged reports whether the target has another config or another node than the run.
-func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
-
-// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
-// serves it.
-func hasRequestChanged(r *Run, t Target) bool {
-	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
-}
-
-// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
-// and an expand goes to the volume's nodes, whichever node the claim names.
-func hasChanged(r *Run, t Target) bool {
-	switch r.Verb {
-	case contract.Provision:
-		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
-	case contract.Expand:
-		return hasRequestChanged(r, t)
-	default:
-		return false
-	}
-}
-
-// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
-func (t Target) whyGivenUp() string {
-	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
-		return ""
-	}
-	return t.MissingNode + " does not exist any more, and its config says node-gone: forget"
 }
