@@ -210,7 +210,7 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}
-	if d.Run.Short {
+	if d.Run.Short(out) {
 		parts = append(parts, fmt.Sprintf("the volume has %s after it, and %s was asked for", d.Run.Reached(out), d.Run.Size()))
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))

@@ -109,7 +109,7 @@ func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
 		return v.Volume.State == Fits
 	}
-	return r.Outcome.Verdict == contract.Done && !r.Short
+	return r.Outcome.Verdict == contract.Done && !r.Short(r.Outcome)
 }
 
 // describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to

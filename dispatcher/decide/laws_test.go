@@ -82,7 +82,7 @@ func createPVLaws(out *broken, v View, a CreatePV) {
 
 func recordLaws(out *broken, v View, a RecordOutcome) {
 	out.law("recorded success without a PV that fits its claim", a.Success && a.Run.Verb == contract.Provision && v.Volume.State != Fits)
-	out.law("recorded success of an expand that made too little", a.Success && a.Run.Short)
+	out.law("recorded success of an expand that made too little", a.Success && a.Run.Short(a.Run.Outcome))
 	out.law("recorded the outcome of an unfinished run", a.Run.Unfinished)
 	out.law("recorded a PV to be created that nobody needs, or that exists", a.Describes && (v.Claim != ClaimPending || v.Volume.Exists() || a.Success || a.Release))
 	out.law("recorded an outcome twice", a.Run.Recorded != nil)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
@@ -93,7 +95,7 @@ func expandEnds() []Run {
 		}
 		out = append(out, e)
 		if !e.Unfinished && e.Outcome.Verdict == contract.Done {
-			e.Short = true
+			e.Hash, e.Outcome.Capacity = "2147483648", resource.NewQuantity(1<<30, resource.BinarySI) // asked for more
 			out = append(out, e)
 		}
 	}

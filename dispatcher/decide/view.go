@@ -146,8 +146,6 @@ type Run struct {
 	LostNode string
 	// Output is the container's output. In a batch only the first claim has it, so that it is emitted once.
 	Output string
-	// Short is set if the volume is smaller after this expand than it was to be, whatever the exit code.
-	Short bool
 	// Published is set if the claim's annotations have this run's result.
 	Published bool
 	// Reschedule is how far the rescheduling of the claim after this run is.

@@ -65,13 +65,11 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	if run.Recorded != nil {
 		*run.Recorded = runs.EndedBy(*run.Recorded, b.Clock.Now(), run.Created)
 		run.Outcome = *run.Recorded
-		run.Short = run.Record.Short(run.Outcome)
 		b.observeDescribed(run, job, run.Described)
 		return
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, *run, pods)
-	run.Short = run.Record.Short(run.Outcome)
 	if run.DescribesPV && run.Verb == contract.Provision {
 		description, err := runs.Description(pods)
 		if err != nil {
