@@ -233,51 +233,19 @@ func lostNodeProblem(pod, node string) Problem {
 	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
 }
 
-// Wanted reports whether the volume is, or was just now, smaller than it is to be.
-func (s ResizeStage) Wanted() bool { return s >= ResizeRequested && s <= ResizeGrown }
-
-// Abandoned reports whether no volume of this UID will ever serve the claim.
-func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }
-
-// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
-// and an expand goes to the volume's nodes, whichever node the claim names.
-func hasChanged(r *Run, t Target) bool {
-	switch r.Verb {
-	case contract.Provision:
-		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
-	case contract.Expand:
-		return hasRequestChanged(r, t)
-	default:
-		return false
-	}
-}
-
-// hasTargetChanged reports whether the target has another config or another node than the run.
-func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
-
-// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
-// serves it.
-func hasRequestChanged(r *Run, t Target) bool {
-	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
-}
-
 // awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A run that has not started is cancelled with its pod when the
 // reason for it no longer exists.
 func awaitRuns(v View) Action {
 	for _, r := range v.Runs {
-		if r.Void || r.Unfinished && r.Unstarted && !r.Gated && !r.Terminating && v.isRescued(r) {
+		if r.Void || v.isRescued(r) {
 			return Cancel{Run: r, Why: v.whyCancelled(r)}
 		}
 	}
 	for _, r := range v.Runs {
 		switch {
 		case r.Gated || !r.Unfinished:
-		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Shared:
-			return Cancel{Run: r}
-		case r.Stuck != nil && r.Idle && isPointless(v, r) && !r.Waived: // the last claim that needs the Job cancels it
-			return Cancel{Run: r, Waive: true}
 		case r.Stuck != nil:
-			return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
+			return handleStuck(v, r)
 		default:
 			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
 		}
@@ -285,12 +253,24 @@ func awaitRuns(v View) Action {
 	return nil
 }
 
-// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
+// handleStuck decides about a run that makes no progress. The last claim that needs its Job cancels it, any other waives it.
+func handleStuck(v View, r Run) Action {
+	switch pointless := r.Idle && isPointless(v, r); {
+	case pointless && !r.Shared:
+		return Cancel{Run: r}
+	case pointless && !r.Waived:
+		return Cancel{Run: r, Waive: true}
+	default:
+		return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
+	}
+}
+
+// isRescued reports whether the reason of a delete that is not gated yet no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
 // Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
 // changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
 func (v View) isRescued(r Run) bool {
 	switch {
-	case r.Verb != contract.Delete:
+	case r.Verb != contract.Delete || !r.Unstarted || r.Gated || r.Terminating:
 		return false
 	case v.Rival != "":
 		return true
@@ -351,3 +331,31 @@ func (v View) waitsForMissingNode(r Run) bool {
 
 // wouldDiffer reports whether a run would be launched now with another request, config or node.
 func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
+
+// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
+// and an expand goes to the volume's nodes, whichever node the claim names.
+func hasChanged(r *Run, t Target) bool {
+	switch r.Verb {
+	case contract.Provision:
+		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
+	case contract.Expand:
+		return hasRequestChanged(r, t)
+	default:
+		return false
+	}
+}
+
+// hasTargetChanged reports whether the target has another config or another node than the run.
+func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+
+// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
+// serves it.
+func hasRequestChanged(r *Run, t Target) bool {
+	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
+}
+
+// Wanted reports whether the volume is, or was just now, smaller than it is to be.
+func (s ResizeStage) Wanted() bool { return s >= ResizeRequested && s <= ResizeGrown }
+
+// Abandoned reports whether no volume of this UID will ever serve the claim.
+func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }

@@ -76,17 +76,19 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 			return nil, err
 		}
 	}
-	o.View.Contested = b.isContested(o)
+	o.View.Contested = o.isHandedOver() || b.isContested(o)
 	o.apply(hint)
 	return o, nil
 }
 
-// isContested reports whether the caches of one claim's objects may not be enough. Its PV may be another claim's. Or its Jobs may be in more than one
-// namespace: its class has, or had, its config in several, or was created anew.
+// isHandedOver reports whether the PV's phase may be that of another claim's volume.
+func (o *Observation) isHandedOver() bool {
+	pv := o.PV
+	return pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID)
+}
+
+// isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or had, its config in several, or was created anew.
 func (b *Observer) isContested(o *Observation) bool {
-	if pv := o.PV; pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID) {
-		return true
-	}
 	if len(b.Caches.Namespaces()) < 2 {
 		return false
 	}

@@ -32,14 +32,20 @@ func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *O
 			o.Rival, o.View.Rival = pv.Name, why
 		}
 	}
+	if o.Rival == "" {
+		o.observeNotedRival()
+	}
+	return nil
+}
+
+// observeNotedRival finds a rival by the note on a held record, or in the UID's own PV.
+func (o *Observation) observeNotedRival() {
 	switch noted := o.notedRival(); {
-	case o.Rival != "":
 	case o.PV != nil && (noted == "" || noted == o.PV.Name):
 		o.Rival = o.PV.Name
 	case noted != "":
 		o.Rival, o.View.Rival = noted, "the PersistentVolume "+quote.Name(noted)+" was found before, and may have stood for the volume"
 	}
-	return nil
 }
 
 // isGivenUp reports whether a PV of the UID under another name has our finalizer although that keeps nothing: its policy is Retain, or an

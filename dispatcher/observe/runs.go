@@ -50,6 +50,11 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	} else if gated != nil {
 		run.Void = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
+	return b.observeStuck(ctx, run, job, pods)
+}
+
+// observeStuck notes why an unfinished run makes no progress, and what is to become of it.
+func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
 	stuck, err := b.stuckOf(ctx, run, job, pods)
 	if stuck == nil || err != nil {
 		return err
