@@ -125,34 +125,30 @@ func TestPoliciesUseTheNamesOfTheCode(t *testing.T) {
 
 var quotedKey = regexp.MustCompile(`'([^' ]+/[^' ]+)'`)
 
-// What the dispatcher writes in any scenario of the tests is among the annotations that its policies let it change: internal/policies compares each write
-// with the same lists.
-func TestDispatchersPoliciesListTheAnnotationsThatItWrites(t *testing.T) {
+// What the dispatcher writes on claims in any scenario of the tests is among the annotations that its policy lets it change: internal/policies compares each write
+// with the same list.
+func TestDispatchersPolicyListsTheAnnotationsThatItWrites(t *testing.T) {
 	_, specs := policies(t)
-	for name, want := range map[string][]string{
-		"flex-dispatcher-pv":    dispatcherpolicies.AnnotationsOfPVs,
-		"flex-dispatcher-claim": dispatcherpolicies.AnnotationsOfClaims,
-	} {
-		var listed []string
-		list := func(expression string) {
-			for _, m := range quotedKey.FindAllStringSubmatch(expression, -1) {
-				listed = append(listed, m[1])
-			}
+	const name = "flex-dispatcher-claim"
+	var listed []string
+	list := func(expression string) {
+		for _, m := range quotedKey.FindAllStringSubmatch(expression, -1) {
+			listed = append(listed, m[1])
 		}
-		for _, v := range specs[name].Variables {
-			if v.Name == "results" {
-				list(v.Expression)
-			}
+	}
+	for _, v := range specs[name].Variables {
+		if v.Name == "results" {
+			list(v.Expression)
 		}
-		for _, v := range specs[name].Validations {
-			if strings.Contains(v.Expression, "variables.before.all(key, ") {
-				list(v.Expression)
-			}
+	}
+	for _, v := range specs[name].Validations {
+		if strings.Contains(v.Expression, "variables.before.all(key, ") {
+			list(v.Expression)
 		}
-		slices.Sort(listed)
-		if want = slices.Sorted(slices.Values(want)); !slices.Equal(slices.Compact(listed), want) {
-			t.Errorf("the policy %s lists %q, and the dispatcher writes %q", name, listed, want)
-		}
+	}
+	slices.Sort(listed)
+	if want := slices.Sorted(slices.Values(dispatcherpolicies.AnnotationsOfClaims)); !slices.Equal(slices.Compact(listed), want) {
+		t.Errorf("the policy %s lists %q, and the dispatcher writes %q", name, listed, want)
 	}
 }
 

@@ -86,8 +86,8 @@ func (a *Actor) carryOut(ctx context.Context, o *observe.Observation, action dec
 		return a.cancelRun(ctx, o, d)
 	case decide.RemovePodFinalizer:
 		return Result{}, a.removePodFinalizers(ctx, o, d.Run)
-	case decide.NoteRival:
-		return a.noteRival(ctx, o, d)
+	case decide.KeepVolume:
+		return a.keepVolume(ctx, o, d)
 	case decide.CreatePV:
 		return a.createPV(ctx, o, d.Run)
 	case decide.PublishResult:

@@ -165,8 +165,8 @@ func (a *Actor) emitDiffers(o *observe.Observation, d decide.RecordOutcome, job 
 		return
 	}
 	odd := pvs.Differs(o.PV, o.Claim)
-	if o.View.Rival.Exists() {
-		odd = o.View.Rival.Why + ": the volume is not deleted with the claim"
+	if o.View.Rival != "" {
+		odd = o.View.Rival + ": the volume is not deleted with the claim"
 	}
 	if odd != "" {
 		a.emit(o.Claim, job, corev1.EventTypeWarning, reason.VolumeDiffers, odd)
@@ -210,7 +210,7 @@ func (a *Actor) failureNote(o *observe.Observation, d decide.RecordOutcome, job 
 	if fault := provisionFault(o, d.Run); fault != "" {
 		parts = append(parts, fault)
 	}
-	if d.Run.Short {
+	if d.Run.Short(out) {
 		parts = append(parts, fmt.Sprintf("the volume has %s afterwards, and the claim requests %s", d.Run.Reached(out), d.Run.Size()))
 	}
 	parts = append(parts, fmt.Sprintf("%s (%s) of the Job %s/%s, attempt %d", out.Verdict, out, job.Namespace, job.Name, d.Run.Attempt))
@@ -227,12 +227,10 @@ func provisionFault(o *observe.Observation, run decide.Run) string {
 	switch {
 	case run.Verb != contract.Provision:
 		return ""
-	case vol.Mismatch != "":
-		fault = vol.Mismatch
-	case vol.Unproven != "":
-		fault = vol.Unproven
-	case o.View.Rival.Exists():
-		fault = o.View.Rival.Why
+	case vol.Exists() && vol.State != decide.Fits:
+		fault = vol.Why
+	case o.View.Rival != "":
+		fault = o.View.Rival
 	case run.Refused != "":
 		fault = run.Refused
 	case run.Outcome.Verdict == contract.Done:

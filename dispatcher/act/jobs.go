@@ -140,7 +140,7 @@ func releasePatch(o *observe.Observation, job *batchv1.Job, run decide.Run, now 
 func (a *Actor) releaseRecord(ctx context.Context, o *observe.Observation, d decide.ReleaseRecord) (Result, error) {
 	job := o.Jobs[d.Run.Name]
 	var change patch.Fields
-	if d.Run.Others.Held {
+	if runs.OthersOf(job, d.Run.Record.Record).Held {
 		annotations, err := jobs.Recorded(job, func(r *jobs.Record) { r.Released = true }, string(o.UID))
 		if err != nil {
 			return Result{}, err

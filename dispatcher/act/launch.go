@@ -139,7 +139,7 @@ func (a *Actor) planOf(first Member, others []Member) (jobs.Plan, error) {
 // expand, and for an undo the very request of the run that is undone.
 func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, error) {
 	p := jobs.Plan{
-		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, Since: d.Since, AnyNode: d.AnyNode,
+		Verb: d.Verb, Number: d.Number, Attempt: d.Attempt, After: d.After, NothingBefore: d.NothingBefore, AnyNode: d.AnyNode,
 		KubeAPI: a.KubeAPI, Config: o.ConfigFor(d.Verb).Config,
 	}
 	switch {
@@ -169,6 +169,9 @@ func (a *Actor) planOne(o *observe.Observation, d decide.Launch) (jobs.Plan, err
 // planProvision completes the plan of a provision.
 func (a *Actor) planProvision(o *observe.Observation, p *jobs.Plan) {
 	p.Hash = o.View.Provision.Hash
+	if earlier := o.View.Newest(contract.Provision); earlier != nil && !p.NothingBefore {
+		p.Since = earlier.Since
+	}
 	p.Request = jobs.Request(o.Claim, o.Provision.Class, p.Config)
 	setTopology(&p.Request, o.SelectedNode)
 	p.Request.SelectedNode = o.SelectedNode.Name
@@ -187,7 +190,7 @@ func setTopology(r *contract.Request, node resolve.NodeTopology) {
 
 // awaitSlot adds a UID to the queue of its class.
 func (a *Actor) awaitSlot(o *observe.Observation, d decide.AwaitSlot) {
-	cfg, since := o.ConfigFor(d.Verb).Config, d.Since
+	cfg, since := o.ConfigFor(d.Verb).Config, d.Due
 	if since.IsZero() {
 		since = requestedAt(o, d.Verb)
 	}

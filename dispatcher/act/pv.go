@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
@@ -55,9 +55,9 @@ func (a *Actor) deleteJudgedPV(ctx context.Context, o *observe.Observation) (pat
 		return how, err
 	}
 	a.Writes.Deleted(o.PV)
-	if o.View.Volume.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
+	if o.View.Volume.Use == decide.NeverBound && o.PV.DeletionTimestamp == nil && o.Claim != nil {
 		a.emit(o.Claim, o.PV, corev1.EventTypeWarning, reason.VolumeWithdrawn,
-			o.View.Volume.Mismatch+". It is deleted with its volume, and the claim is provisioned again")
+			o.View.Volume.Why+". It is deleted with its volume, and the claim is provisioned again")
 	}
 	return how, nil
 }
@@ -84,22 +84,20 @@ func (a *Actor) setPVCapacity(ctx context.Context, o *observe.Observation, run d
 	return err
 }
 
-// noteRival writes the name of a rival on a Job of the UID or on the UID's PV, so that it is known when the rival no longer exists.
-func (a *Actor) noteRival(ctx context.Context, o *observe.Observation, d decide.NoteRival) (Result, error) {
-	var about runtime.Object = o.PV
-	var how patch.Outcome
-	var result Result
-	var err error
-	if job := o.Jobs[d.Run.Name]; job != nil {
-		about = job
-		how, result, err = a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.View.Rival.Name })
-	} else {
-		err = a.noted(patch.Merge(ctx, a.Client.CoreV1().PersistentVolumes(), o.PV, patch.Annotate(map[string]string{jobs.AnnRival: o.View.Rival.Name})))
-		how, err = patch.OutcomeOf(err, "annotate the PersistentVolume %s with a conflicting one", o.PV.Name)
+// keepVolume notes on a Job of the UID which PV may stand for its volume, or sets the policy of the UID's own PV to Retain.
+func (a *Actor) keepVolume(ctx context.Context, o *observe.Observation, d decide.KeepVolume) (Result, error) {
+	job := o.Jobs[d.Run.Name]
+	if job == nil {
+		err := a.patchPV(ctx, o.PV, "set the policy to Retain of", patch.Fields{"spec": patch.Fields{"persistentVolumeReclaimPolicy": corev1.PersistentVolumeReclaimRetain}})
+		if err == nil {
+			a.emit(o.PV, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, o.View.Rival+": "+reason.KeptByPolicy)
+		}
+		return Result{}, err
 	}
+	how, result, err := a.patchRecord(ctx, o, job, func(r *jobs.Record) { r.Rival = o.Rival })
 	if err == nil && how == patch.Written {
-		p := o.View.Rival.Problem()
-		a.emit(about, nil, corev1.EventTypeWarning, p.Reason, p.Note)
+		a.emit(job, nil, corev1.EventTypeWarning, reason.VolumeInDoubt, cmp.Or(o.View.Rival, o.View.Volume.Why)+": "+
+			reason.KeptOnRecord(job.Name, jobs.AnnForget+"="+string(o.UID)))
 	}
 	return result, err
 }

@@ -2,7 +2,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,8 +29,8 @@ func (a *Actor) setResizeStage(ctx context.Context, o *observe.Observation, d de
 		err = a.finishResize(ctx, o)
 	case decide.ResizeStored:
 		err = a.setPVCapacity(ctx, o, d.Run)
-	case decide.ResizeRequested: // the claim's user says this
-		err = errors.New("only a claim's user requests a size")
+	case decide.ResizeRequested, decide.ResizeGrown, decide.ResizeDone: // observed, and never written
+		err = fmt.Errorf("no way to write the stage %d of a resize", d.To)
 	}
 	return err
 }
@@ -87,7 +86,7 @@ func (a *Actor) patchStatus(ctx context.Context, o *observe.Observation, status 
 // leaveToNode leaves the file system to the kubelet, or reports that an administrator must expand it.
 func (a *Actor) leaveToNode(ctx context.Context, o *observe.Observation) error {
 	kind, note := corev1.EventTypeNormal, fmt.Sprintf("the volume has %s; the kubelet expands its file system when a pod uses it", o.PV.Spec.Capacity.Storage())
-	if o.View.Resize.Node == decide.NodeByHand {
+	if observe.NodeWorkOf(o.PV) == observe.NodeByHand {
 		kind, note = corev1.EventTypeWarning, byHandNote(o.PV)
 	}
 	note += resizeMessage(o)

@@ -84,13 +84,13 @@ func (c *Controller) enqueueOwners(pv *corev1.PersistentVolume, enqueue func(typ
 	}
 }
 
-// enqueueRivals enqueues the UIDs whose PVs have the volume source of a PV, and on which no rival is noted yet.
+// enqueueRivals enqueues the UIDs whose PVs have the volume source of a PV, and the policy Delete.
 func (c *Controller) enqueueRivals(pv *corev1.PersistentVolume) {
 	if !c.leading.Load() {
 		return // while the caches are filled, looking for the rivals of each PV would take seconds
 	}
 	for _, other := range c.caches.PVs.By(cluster.ByVolumeSource, pvs.SourceKey(pv)) {
-		if other.Name != pv.Name && other.Annotations[jobs.AnnRival] == "" {
+		if other.Name != pv.Name && other.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			c.enqueuePV(other.Name)
 		}
 	}

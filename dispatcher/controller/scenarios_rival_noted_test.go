@@ -11,6 +11,7 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 )
 
@@ -73,8 +74,38 @@ func TestARivalOutlivesItsPV(t *testing.T) {
 	})
 }
 
+// The name of the volume in the storage is the natural name of a PV by hand, too. A PV of another provisioner may have it as well.
+func TestTheVolumeOfAPVByHandOfTheRightNameIsKept(t *testing.T) {
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"by hand": func(*corev1.PersistentVolume) {},
+		"of another provisioner": func(pv *corev1.PersistentVolume) {
+			fakecluster.Annotate(pv, contract.AnnProvisionedBy, "csi.example.com")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+				w.Start()
+				claim := w.CreateClaim("data")
+				w.Until("the first run failed", time.Minute, func() bool { return len(w.Runs) == 1 })
+				pv := w.rescuedBy(contract.PVName(string(claim.UID)), claim, "/used", change)
+				w.Until("the claim is bound", time.Minute, w.IsBound("data"))
+				w.Advance(time.Hour)
+				fakecluster.Delete(w, fakecluster.User, w.Claim("data"))
+				w.Advance(time.Minute)
+				fakecluster.Delete(w, fakecluster.Admin, pv)
+				w.mustKeepVolume(claim)
+				w.MustEmitSome("Job/"+w.jobOf(claim).Name, "VolumeInDoubt", pv.Name, "Remedy", jobs.AnnForget)
+				fakecluster.Update(w, fakecluster.Admin, w.jobOf(claim), func(job *batchv1.Job) { job.Annotations[jobs.AnnForget] = string(claim.UID) })
+				w.Until("the record is released", time.Minute, func() bool { return len(w.HeldRecords()) == 0 })
+				w.mustKeepVolume(claim)
+			})
+		})
+	}
+}
+
 // The storage is down while the volume of a released PV is to be deleted. An administrator writes its PV again under another name, for a new
-// claim, with nothing of it but the volume source.
+// claim, with nothing of it but the volume source. The first PV is being deleted already, and goes without its volume.
 func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {
 	inWorld(t, func(w *world) {
 		down := true
@@ -98,24 +129,38 @@ func TestARivalByItsVolumeSourceStopsAReclaim(t *testing.T) {
 		w.Advance(time.Minute)
 		fakecluster.Delete(w, fakecluster.Admin, copied)
 		w.mustKeepVolume(claim)
-		fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
-		w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && w.PVOf(claim) == nil })
 	})
 }
 
-func TestARivalThatWasNotedLeavesThePVToRetain(t *testing.T) {
+// The PV of the claim is set to Retain, so its object can be deleted like any other that is.
+func TestAPVThatARivalHasRetainedCanBeDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.SetUpGold(fakecluster.Works)
 		w.Start()
 		claim := w.provisioned("data")
 		copied := w.rescuedBy("copy", claim, "/"+contract.PVName(string(claim.UID)), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
-		w.Until("it is noted", time.Minute, func() bool { return w.PVOf(claim).Annotations[jobs.AnnRival] == "copy" })
+		w.Until("the PV is retained", time.Minute, func() bool {
+			return w.PVOf(claim).Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+		})
 		fakecluster.Delete(w, fakecluster.Admin, copied)
 		fakecluster.Delete(w, fakecluster.User, claim)
 		w.mustKeepVolume(claim)
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
-		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		w.Until("the PV no longer exists", time.Minute, func() bool { return w.PVOf(claim) == nil })
 		w.mustKeepVolume(claim)
+	})
+}
+
+// A PV by hand is a rival if it is not older than the first run that may have made something, whose Job may have expired.
+func TestARecordSaysSinceWhenSomethingMayBeInTheStorage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.SetUpGold(fakecluster.Always(fakecluster.Halfway(75)))
+		w.Start()
+		claim := w.CreateClaim("data")
+		w.Until("three runs failed", 10*time.Minute, func() bool { return len(w.Runs) == 3 })
+		first := fakecluster.Get[*batchv1.Job](w, fakecluster.ConfigNamespace, w.CreatedJobs(contract.Provision)[0].Name)
+		if since := runs.RecordOf(w.jobOf(claim), string(claim.UID)).Since; !since.Equal(first.CreationTimestamp.Time) {
+			w.T.Errorf("since %s, and the first run was created at %s", since, first.CreationTimestamp)
+		}
 	})
 }

@@ -90,7 +90,9 @@ func TestTwoPVsOfOneVolumeLoseNothing(t *testing.T) {
 				w.mustKeepVolume(claim)
 				fakecluster.Delete(w, fakecluster.Admin, fakecluster.Get[*corev1.PersistentVolume](w, "", second))
 				w.Advance(time.Minute)
-				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
+				fakecluster.Update(w, fakecluster.Admin, w.PVOf(claim), func(pv *corev1.PersistentVolume) {
+					pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef.UID = corev1.PersistentVolumeReclaimDelete, claim.UID
+				})
 				w.Until("the volume is deleted", time.Minute, func() bool { return len(w.Storage) == 0 && len(w.HeldRecords()) == 0 && w.PVOf(claim) == nil })
 				w.MustRun("provision", "delete")
 			})

@@ -41,8 +41,8 @@ type StoreRevision struct{}
 // launch of this verb.
 type AwaitSlot struct {
 	Verb contract.Verb
-	// Since is when the retry was due, zero for a first attempt.
-	Since time.Time
+	// Due is when the retry was due, zero for a first attempt.
+	Due time.Time
 	// MayBatch is set as in Launch.
 	MayBatch bool
 	// Behind is set if the run is to wait behind a Job that cannot start: why that does not.
@@ -51,8 +51,6 @@ type AwaitSlot struct {
 
 // Launch creates a Job.
 type Launch struct {
-	// Since is when the first run for the claim was created after which something may be in the storage; zero: this one is the first.
-	Since           time.Time
 	Verb            contract.Verb
 	Number, Attempt int
 	// After is the number of the newest provision run, on a delete.
@@ -106,8 +104,8 @@ type Cancel struct {
 // RemovePodFinalizer removes our finalizer from a pod whose outcome is recorded. Without a Run it is a pod whose Job no longer exists.
 type RemovePodFinalizer struct{ Run Run }
 
-// NoteRival writes on a provision's Job, or without a Run on the UID's PV, that another PV may stand for the same volume.
-type NoteRival struct{ Run Run }
+// KeepVolume keeps a volume that another PV may stand for. It notes that PV on a provision's Job or, without a Run, sets the policy of the UID's PV to Retain.
+type KeepVolume struct{ Run Run }
 
 // CreatePV creates the PV that the container of a config with write-pv: dispatcher has described, as it is on record.
 type CreatePV struct{ Run Run }
@@ -183,7 +181,7 @@ func (a PublishResult) traits() traits {
 	return traits{run: a.Run.Name, safe: a.Success, holdsGate: true}
 }
 func (a ReleaseRecord) traits() traits      { return traits{run: a.Run.Name, holdsGate: true} }
-func (a NoteRival) traits() traits          { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
+func (a KeepVolume) traits() traits         { return traits{run: a.Run.Name, safe: true, holdsGate: true} }
 func (a AnnounceReschedule) traits() traits { return traits{run: a.Run.Name} }
 func (Reschedule) traits() traits           { return traits{} }
 func (a CreatePV) traits() traits           { return traits{run: a.Run.Name} }

@@ -34,7 +34,7 @@ func TestOnlyWhatIsFoundOutLaterIsSafeOnStaleFacts(t *testing.T) {
 		"a report":                             {ReportProblem{}, true},
 		"a Job cancelled":                      {Cancel{}, false},
 		"a misnamed PV freed":                  {SetFinalizer{Remove: true, Misnamed: true}, false},
-		"a rival noted":                        {NoteRival{}, true},
+		"a rival noted":                        {KeepVolume{}, true},
 		"a run waived":                         {Cancel{Waive: true}, false},
 		"a PV created":                         {CreatePV{}, false},
 		"a record released":                    {ReleaseRecord{}, false},

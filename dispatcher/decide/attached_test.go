@@ -11,8 +11,8 @@ import (
 // attachedReclaim returns a view of a volume that is to be deleted and that a node has attached, since some time ago.
 func attachedReclaim(ago time.Duration) View {
 	return View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Volume: Volume{
-		Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true,
-		Attached: &Problem{Reason: reason.VolumeInUse, Note: "the node n1 has it"}, ReleasedAt: now.Add(-ago),
+		State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true,
+		Attached: &Problem{Reason: reason.VolumeInUse, Note: "the node n1 has it", From: now.Add(time.Minute - ago)},
 	}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyBatched calls f with every combination of facts about runs of a batch.
@@ -16,8 +15,8 @@ func everyBatched(t *testing.T, f func(View)) {
 		if claim == ClaimPending {
 			provisions = provisionTargets()
 		}
-		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
-			if claim == ClaimBound && !volume.Exists {
+		for _, volume := range []Volume{{}, {State: Fits, UID: pvUID, HasFinalizer: true, PolicyDelete: true}} {
+			if claim == ClaimBound && !volume.Exists() {
 				continue
 			}
 			for _, provision := range provisions {
@@ -50,13 +49,13 @@ func batchedRuns() []Run {
 		case r.Unfinished:
 			for _, waived := range []bool{false, true} {
 				for _, want := range []bool{false, true} {
-					r.Waived, r.Others = waived, runs.Others{Wanted: want, Unrecorded: true, Held: true}
+					r.Waived, r.Shared = waived, want
 					out = append(out, r)
 				}
 			}
 		default:
-			for _, others := range []runs.Others{{Wanted: true, Unrecorded: true, Held: true}, {Wanted: true, Held: true}} {
-				r.Others, r.PodKept = others, r.Recorded != nil
+			for _, kept := range []bool{false, true} {
+				r.Shared, r.PodKept = true, kept && r.Recorded != nil
 				out = append(out, r)
 			}
 		}
@@ -72,15 +71,15 @@ func batchLaws(out *broken, v View, action Action) {
 		out.law("batched a request that has failed before", a.MayBatch && hasStarted(v, a))
 		out.law("batched a claim for which something may be in the storage", a.MayBatch && a.Verb == contract.Provision && !a.NothingBefore)
 	case Cancel:
-		out.law("cancelled a Job that another claim of its batch needs", !a.Waive && a.Run.Others.Wanted && !a.Run.Stuck.GiveUp && a.Run.Probe == "")
+		out.law("cancelled a Job that another claim of its batch needs", !a.Waive && a.Run.Shared && !a.Run.Void)
 		if !a.Waive {
 			return
 		}
-		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Stuck.Unstarted && !a.Run.Stuck.NodeLost)
+		out.law("waived a run that may have started", !a.Run.Unfinished || a.Run.Stuck == nil || !a.Run.Idle)
 		out.law("waived twice", a.Run.Waived)
-		out.law("waived a run that no other claim needs", !a.Run.Others.Wanted)
+		out.law("waived a run that no other claim needs", !a.Run.Shared)
 	case RemovePodFinalizer:
-		out.law("removed a pod's finalizer before every outcome of its batch was recorded", a.Run.Others.Unrecorded)
+		out.law("removed a pod's finalizer before every outcome of its batch was recorded", a.Run.Name != "" && !a.Run.PodKept)
 	}
 }
 

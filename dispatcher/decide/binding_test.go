@@ -16,7 +16,7 @@ func servedAtOnce() View {
 }
 
 func TestARetainedPVOfAClaimThatIsBoundToAnotherIsReported(t *testing.T) {
-	spare := Volume{Exists: true, UID: pvUID, Unbound: true}
+	spare := Volume{State: Fits, Use: Unbound, UID: pvUID}
 	for name, tt := range map[string]struct {
 		claim   Claim
 		volume  func(*Volume)
@@ -24,8 +24,8 @@ func TestARetainedPVOfAClaimThatIsBoundToAnotherIsReported(t *testing.T) {
 	}{
 		"bound to another, and the PV to none": {ClaimBoundElsewhere, func(*Volume) {}, true},
 		"the PV is terminating":                {ClaimBoundElsewhere, func(v *Volume) { v.Terminating = true }, false},
-		"the PV was bound":                     {ClaimBoundElsewhere, func(v *Volume) { v.Unbound = false }, false},
-		"bound to its own":                     {ClaimBound, func(v *Volume) { v.Unbound = false }, false},
+		"the PV was bound":                     {ClaimBoundElsewhere, func(v *Volume) { v.Use = InUse }, false},
+		"bound to its own":                     {ClaimBound, func(v *Volume) { v.Use = InUse }, false},
 		"pending":                              {ClaimPending, func(*Volume) {}, false},
 	} {
 		v := View{Now: now, Claim: tt.claim, Volume: spare}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
@@ -12,7 +13,7 @@ func Decide(v View) Action { return firstOf(v, beforeGate, confirmRun, decideNex
 
 // beforeGate decides what comes before a gated run is confirmed: about the runs that are not gated, and what is on record.
 func beforeGate(v View) Action {
-	return firstOf(v, noteRival, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
+	return firstOf(v, keepVolume, freeMisnamed, removePodFinalizer, awaitRuns, recordOutcome, forgetRecord, createDescribed)
 }
 
 // decideNext decides when every run has ended and is on record.
@@ -34,45 +35,32 @@ func decideVolume(v View) Action {
 	switch {
 	case v.isDeletedUnbound():
 		return reclaimVolume(v)
-	case v.Volume.Mismatch != "":
+	case v.Volume.State == Mismatched:
 		return replaceVolume(v)
-	case v.Volume.Proven():
+	case v.Volume.State == Fits:
 		return keepOrReclaim(v)
 	case v.Claim.Abandoned():
 		return undoOrRelease(v)
+	case v.Volume.State == Unproven && (v.Claim == ClaimPending || v.Claim == ClaimBound && v.NewestHeld(contract.Provision) != nil):
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}} // as long as it exists, every attempt only finds it there
 	case v.Claim == ClaimPending:
 		return provisionClaim(v)
-	case v.Claim == ClaimBound && v.Volume.Unproven != "" && !v.Volume.Foreign && v.NewestHeld(contract.Provision) != nil:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}}
 	default:
 		return v.rest("nothing to do for the claim")
 	}
 }
 
-// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
-// policy waits for, and reports a pod that its Job has left behind.
-func (v View) rest(why string) Action {
-	switch p := v.Newest(contract.Provision); {
-	case p != nil && !p.Published && v.Volume.Fits() && v.Claim == ClaimBound:
-		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
-	case v.Left != nil:
-		return ReportProblem{Problem: *v.Left}
-	}
-	return Wait{Why: why}
-}
-
-// A rival stops every delete of its UID, and that outlives the rival itself: an administrator who keeps a volume under another PV may delete
-// that PV, too, and the volume stays, as Kubernetes says of the policy Retain.
-
-// noteRival notes a rival on the newest provision whose record is held, then on the UID's PV. A volume that a done run has deleted needs no note.
-func noteRival(v View) Action {
+// keepVolume keeps the volume of a UID that another PV may stand for, also when that no longer exists: an administrator who keeps a volume under another PV may
+// delete that PV, too, and the volume stays, as Kubernetes says of the policy Retain. The UID's own PV gets that policy. Where that proves nothing or does not
+// exist, what the newest provision may have made is noted on its record. A volume that a done run has deleted needs neither.
+func keepVolume(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
-	case !v.Rival.Exists() || isDone(v.reclaimRun()):
+	case isDone(v.reclaimRun()):
 		return nil
-	case p != nil && p.NotedRival == "" && !v.IsRefused(NoteRival{Run: *p}):
-		return NoteRival{Run: *p}
-	case v.Volume.Proven() && v.Volume.NotedRival == "":
-		return v.unlessRefused(NoteRival{})
+	case v.Volume.Proven() && v.Volume.PolicyDelete && v.Rival != "":
+		return v.unlessRefused(KeepVolume{})
+	case p != nil && p.Rival == "" && !v.Volume.Proven() && (v.Rival != "" || v.Volume.Exists()):
+		return v.unlessRefused(KeepVolume{Run: *p})
 	default:
 		return nil
 	}
@@ -80,7 +68,7 @@ func noteRival(v View) Action {
 
 // freeMisnamed frees a rival that is to go, unless its note could not be written on the record.
 func freeMisnamed(v View) Action {
-	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(NoteRival{Run: *p}) {
+	if p := v.NewestHeld(contract.Provision); !v.Misnamed || p != nil && v.IsRefused(KeepVolume{Run: *p}) {
 		return nil
 	}
 	return v.unlessRefused(SetFinalizer{Remove: true, Misnamed: true})
@@ -92,133 +80,11 @@ func removePodFinalizer(v View) Action {
 		return RemovePodFinalizer{}
 	}
 	for _, r := range v.Runs {
-		if r.First && !r.Unfinished && r.Recorded != nil && r.PodKept && !r.Others.Unrecorded && !v.IsRefused(RemovePodFinalizer{Run: r}) {
+		if r.PodKept && !r.Unfinished && r.Recorded != nil && !v.IsRefused(RemovePodFinalizer{Run: r}) {
 			return RemovePodFinalizer{Run: r}
 		}
 	}
 	return nil
-}
-
-// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun.
-func awaitRuns(v View) Action {
-	for _, r := range v.Runs {
-		if !r.Gated && v.isToBeCancelled(r) {
-			return Cancel{Run: r}
-		}
-	}
-	for _, r := range v.Runs {
-		switch {
-		case r.Gated:
-		case r.Unfinished && r.Stuck != nil:
-			return handleStuck(v, r)
-		case r.Unfinished:
-			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
-		}
-	}
-	return nil
-}
-
-// isToBeCancelled reports whether a run that has not started is to be deleted with its pod: its reason no longer exists, or the Job is being deleted in
-// the background, as kubectl does it, which would leave the gated pod until the Job's deadline.
-func (v View) isToBeCancelled(r Run) bool {
-	return r.PodStays || r.Unfinished && r.Unstarted && !r.Terminating && v.isRescued(r)
-}
-
-// isRescued reports whether the reason of a delete no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
-// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
-// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
-func (v View) isRescued(r Run) bool {
-	switch {
-	case r.Verb != contract.Delete:
-		return false
-	case v.Rival.Exists():
-		return true
-	case r.IsUndo():
-		return v.Volume.Exists
-	default:
-		return !v.isToBeDeleted(r.Volume)
-	}
-}
-
-// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
-// to it.
-func (v View) isToBeDeleted(uid string) bool {
-	vol := v.Volume
-	if !vol.Exists || vol.UID != uid || !vol.PolicyDelete {
-		return false
-	}
-	return vol.Unbound && (vol.Terminating || v.isReplaceable()) || vol.Released && vol.Orphaned
-}
-
-// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
-func (v View) isReplaceable() bool {
-	vol := v.Volume
-	return v.Claim == ClaimPending && vol.Mismatch != "" && vol.PolicyDelete && (vol.NeverBound || vol.Released && vol.Orphaned)
-}
-
-// handleStuck decides about a run that makes no progress.
-func handleStuck(v View, r Run) Action {
-	idle := r.Stuck.Unstarted || r.Stuck.NodeLost
-	switch {
-	case r.Terminating:
-		return reportStuck(r)
-	case r.Stuck.GiveUp:
-		return Cancel{Run: r}
-	case r.Stuck.Unstarted && r.Probe != "": // another Job finds out when it would start
-		return Cancel{Run: r}
-	case idle && isPointless(v, r):
-		return cancelOrWaive(r)
-	default:
-		return reportStuck(r)
-	}
-}
-
-// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
-// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
-// same nodes, would start no better, so it is not pointless.
-func isPointless(v View, r Run) bool {
-	switch {
-	case v.waitsForMissingNode(r):
-		return true
-	case r.Verb == contract.Expand:
-		return v.Volume.Released || !v.Resize.Stage.Wanted() || wouldDiffer(r, v.Expand)
-	case r.Verb == contract.Provision:
-		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
-	default:
-		return false
-	}
-}
-
-// waitsForMissingNode reports whether a run waits for a node that no longer exists.
-func (v View) waitsForMissingNode(r Run) bool {
-	target := v.Delete
-	switch r.Verb {
-	case contract.Provision:
-		target = v.Provision
-	case contract.Expand:
-		target = v.Expand
-	case contract.Delete, contract.List:
-	}
-	return target.Problem == nil && target.MissingNode != "" && !r.AnyNode
-}
-
-// wouldDiffer reports whether a run would be launched now with another request, config or node.
-func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
-
-// cancelOrWaive abandons a run for this claim. The last claim that needs its Job cancels it, any other waives it.
-func cancelOrWaive(r Run) Action {
-	switch {
-	case !r.Others.Wanted:
-		return Cancel{Run: r}
-	case !r.Waived:
-		return Cancel{Run: r, Waive: true}
-	default:
-		return reportStuck(r)
-	}
-}
-
-func reportStuck(r Run) Action {
-	return ReportProblem{Problem: Problem{Reason: r.Stuck.Reason, Note: "the Job " + r.Name + ": " + r.Stuck.Note}, Until: r.RecheckAt}
 }
 
 // recordOutcome records what happened to a run that has ended (ended). It comes before everything that depends on the
@@ -241,16 +107,16 @@ func recordOutcome(v View) Action {
 // whatever the exit code. Any other run succeeded by its exit code, if the volume is as large as it was to be.
 func hasSucceeded(v View, r Run) bool {
 	if r.Verb == contract.Provision {
-		return v.Volume.Fits()
+		return v.Volume.State == Fits
 	}
-	return r.Outcome.Verdict == contract.Done && !r.Short
+	return r.Outcome.Verdict == contract.Done && !r.Short(r.Outcome)
 }
 
 // describesPV reports whether the dispatcher is to create the PV that a run has described: the config leaves it to
 // the dispatcher, and the claim still needs the volume.
 func describesPV(v View, r Run) bool {
 	return r.DescribesPV && r.Verb == contract.Provision && r.Outcome.Verdict == contract.Done && r.Refused == "" &&
-		!v.Volume.Exists && v.Claim == ClaimPending
+		!v.Volume.Exists() && v.Claim == ClaimPending
 }
 
 // isReleasedWith reports whether a run's record is no longer needed once it has its outcome. A proven PV is the record of a provision, and the
@@ -270,7 +136,7 @@ func (v View) isReleasedWith(r Run, success bool) bool {
 // whyKept returns why the volume stays in the storage that a run was to delete, or nothing. If its PV does not exist any
 // more, nothing will delete it.
 func (v View) whyKept(r *Run) string {
-	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists && v.Volume.UID == r.Volume {
+	if r.Verb != contract.Delete || r.IsUndo() || isDone(r) || v.Volume.Exists() && v.Volume.UID == r.Volume {
 		return ""
 	}
 	return "its PersistentVolume was removed before its volume was deleted"
@@ -300,9 +166,9 @@ func createDescribed(v View) Action {
 		r := &v.Runs[i]
 		switch {
 		case !v.hasDescribed(r):
-		case !v.Volume.Exists:
+		case !v.Volume.Exists():
 			return CreatePV{Run: *r}
-		case v.Volume.Fits(), v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
+		case v.Volume.State == Fits, v.Volume.Proven() && v.Volume.Terminating && v.Volume.HasFinalizer: // it stays until its volume has been deleted
 			return ReleaseRecord{Run: *r}
 		}
 	}
@@ -319,7 +185,7 @@ func (v View) hasDescribed(r *Run) bool {
 // bound, in a burst somewhat later, and a failure once the PV controller has asked for a volume: a write before that meets the PV controller's own,
 // which then reports a failure to the claim's user.
 func publishResult(v View) Action {
-	p, success := v.Newest(contract.Provision), v.Volume.Fits()
+	p, success := v.Newest(contract.Provision), v.Volume.State == Fits
 	switch {
 	case p == nil || p.Unfinished || p.Published:
 	case success && v.Claim == ClaimBound && !v.Now.Before(p.ShownFrom(p.Outcome, v.Now)), !success && v.isRecord(p) && v.Claim != ClaimGone && !v.Unasked:
@@ -348,3 +214,100 @@ func (v View) isSuperseded(r Run) bool {
 	p := v.newestConfirmed(contract.Provision)
 	return r.Verb == contract.Delete && (r.Volume == "" || r.Volume != v.Volume.UID) && p != nil && p.Number > r.After
 }
+
+// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
+func (v View) NewestHeld(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
+}
+
+// Newest returns the run of a verb with the highest number, or nil.
+func (v View) Newest(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool { return r.Verb == verb })
+}
+
+// newest returns the run with the highest number of those that are wanted, or nil.
+func (v View) newest(wanted func(*Run) bool) *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; wanted(r) && (last == nil || r.Number > last.Number) {
+			last = r
+		}
+	}
+	return last
+}
+
+// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
+func (v View) newestConfirmed(verb contract.Verb) *Run {
+	return v.newest(func(r *Run) bool {
+		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
+		return r.Verb == verb && !never
+	})
+}
+
+// isRecord reports whether a run is on record, and is needed there or can be released.
+func (v View) isRecord(r *Run) bool {
+	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
+}
+
+// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
+// that has succeeded does not: if its own record were released first, it would be launched again.
+func (v View) isReplaced(r *Run) bool {
+	return v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
+}
+
+// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
+// that PV no longer exists, and one that came after a later provision.
+func (v View) undoRun(p *Run) *Run {
+	d := v.Newest(contract.Delete)
+	if d == nil || d.Volume != "" && v.Volume.Exists() || d.After < p.Number {
+		return nil
+	}
+	return d
+}
+
+// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
+// after an undo needs a delete of its own.
+func (v View) reclaimRun() *Run {
+	d := v.Newest(contract.Delete)
+	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
+		return nil
+	}
+	return d
+}
+
+// isDone reports whether a run exists and its verdict is Done.
+func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
+
+// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
+// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
+
+// WriteOf names the write of an action, by the kind of the action and its run.
+func WriteOf(a Action) string {
+	if f, sets := a.(SetFinalizer); sets {
+		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
+	}
+	return fmt.Sprintf("%T %s", a, RunOf(a))
+}
+
+// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
+// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
+func (v View) IsRefused(a Action) bool {
+	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
+		return true
+	}
+	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))
+}
+
+// unlessRefused returns an action, or nil if its write was refused.
+func (v View) unlessRefused(a Action) Action {
+	if v.IsRefused(a) {
+		return nil
+	}
+	return a
+}
+
+// Exists reports whether there is a PV.
+func (v Volume) Exists() bool { return v.State != Absent }
+
+// Proven reports whether the PV exists and carries the claim's UID.
+func (v Volume) Proven() bool { return v.State >= Mismatched }

@@ -1,8 +1,9 @@
 // Package decide holds the dispatcher's decisions: from the View of one claim's UID, Decide returns the one Action to
 // carry out next. It is pure. It has no client, no cache, no clock and no log, so a test can walk every combination of
 // facts. Start reading at Decide. Each rule is a function that returns an Action, or nil where it does not apply.
-// The files follow the road: decide.go (what is on record), gate.go, then reclaim.go, undo.go, provision.go and
-// expand.go by what is to become of the volume, and retry.go, which says when the run for it may start.
+// The files follow the road: decide.go (what is on record), gate.go (the runs that have not ended), then reclaim.go,
+// undo.go, provision.go and expand.go by what is to become of the volume, and retry.go, which says when the run for it
+// may start. What several of them ask of a View stands where it is asked first.
 //
 // The states of a UID. Comments in the code cite them by name.
 //

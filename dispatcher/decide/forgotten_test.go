@@ -75,11 +75,11 @@ func TestARetainedVolumeWhosePVWasNeverOnRecordIsUndone(t *testing.T) {
 
 // A restore has dropped the annotation of a PV. Its volume is not deleted, and an event says so.
 func TestAReleasedPVWithoutTheMarkOfItsClaimIsReported(t *testing.T) {
-	v := View{Now: now, Claim: ClaimGone, Volume: Volume{Exists: true, UID: "pv-uid", Unproven: "no mark", Released: true, PolicyDelete: true, HasFinalizer: true}}
+	v := View{Now: now, Claim: ClaimGone, Volume: Volume{State: Unproven, Use: Released, UID: "pv-uid", Why: "no mark", PolicyDelete: true, HasFinalizer: true}}
 	if got, reports := Decide(v).(ReportProblem); !reports || got.Problem.Reason != "VolumeInDoubt" {
 		t.Errorf("got %#v, want a report", Decide(v))
 	}
-	v.Volume.Foreign = true
+	v.Volume.State = Foreign
 	if got, waits := Decide(v).(Wait); !waits {
 		t.Errorf("got %#v for the PV of another provisioner", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -82,11 +83,8 @@ func (v View) gatedRuns() (first, later *Run) {
 // readiness reports whether a gated run may start. It returns another action that comes before. A run that is not wanted any more does not wait
 // for what is in its way, since nothing of it has started.
 func (v View) readiness(r Run) (_ Readiness, instead Action) {
-	switch {
-	case v.unconfirmedRun() != nil:
+	if v.unconfirmedRun() != nil {
 		return Blocked, nil
-	case v.isLate(r):
-		return Unwanted, nil
 	}
 	readiness, instead := v.wouldLaunch(r)
 	if readiness == Ready && (r.OtherPod != "" || r.ForeignGate || v.deletesAttached(r)) {
@@ -94,9 +92,6 @@ func (v View) readiness(r Run) (_ Readiness, instead Action) {
 	}
 	return readiness, instead
 }
-
-// isLate reports whether a gated run has too little time left.
-func (v View) isLate(r Run) bool { return !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore) }
 
 // deletesAttached reports whether a run would delete the volume of a PV that is still attached.
 func (v View) deletesAttached(r Run) bool {
@@ -147,7 +142,7 @@ func (v View) isSameRequest(r Run, l Launch) bool {
 	case l.Undo:
 		return r.IsUndo() && r.After >= l.After && r.Revision == v.Delete.Revision
 	default:
-		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.NeverBound == l.NeverBound || r.NeverBound && v.Volume.Terminating)
+		return r.Volume == v.Volume.UID && r.Revision == v.Delete.Revision && (r.IsNeverBound() == l.NeverBound || r.IsNeverBound() && v.Volume.Terminating)
 	}
 }
 
@@ -159,7 +154,7 @@ func (v View) needsLive(r Run) bool {
 	case contract.Provision:
 		return v.Contested || len(v.Runs) > 1
 	case contract.Delete:
-		return v.Contested || r.IsUndo() || v.Volume.HandedOver
+		return v.Contested || r.IsUndo()
 	default:
 		return v.Contested
 	}
@@ -190,3 +185,169 @@ func awaitGate(v View, r Run) Action {
 	}
 	return ReportProblem{Problem: p, Until: until}
 }
+
+// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it is one whose node is lost,
+// or else the one with the latest deadline. It returns nil if there is none.
+func (v View) unconfirmedRun() *Run {
+	var last *Run
+	for i := range v.Runs {
+		if r := &v.Runs[i]; v.mayStillRun(r) && (last == nil || mayRunLonger(r, last)) {
+			last = r
+		}
+	}
+	return last
+}
+
+// mayStillRun reports whether a container of a run that has ended may still be running: until its pod's own deadline, and longer while its node
+// is lost.
+func (v View) mayStillRun(r *Run) bool {
+	until := r.Outcome.MayRunUntil
+	return !until.IsZero() && (r.LostNode != "" || v.Now.Before(until))
+}
+
+func mayRunLonger(r, than *Run) bool {
+	if (r.LostNode == "") != (than.LostNode == "") {
+		return r.LostNode != ""
+	}
+	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
+}
+
+// unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
+func unconfirmedProblem(r Run) Problem {
+	if r.LostNode != "" {
+		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
+	}
+	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
+}
+
+// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
+func lostNodeProblem(pod, node string) Problem {
+	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
+}
+
+// awaitRuns waits while a run is unfinished (running). A gated one waits itself, see confirmRun. A run that has not started is cancelled with its pod when the
+// reason for it no longer exists.
+func awaitRuns(v View) Action {
+	for _, r := range v.Runs {
+		if r.Void || v.isRescued(r) {
+			return Cancel{Run: r}
+		}
+	}
+	for _, r := range v.Runs {
+		switch {
+		case r.Gated || !r.Unfinished:
+		case r.Stuck != nil:
+			return handleStuck(v, r)
+		default:
+			return Wait{Until: r.RecheckAt, Why: "the Job " + r.Name + " runs"}
+		}
+	}
+	return nil
+}
+
+// handleStuck decides about a run that makes no progress. The last claim that needs its Job cancels it, any other waives it.
+func handleStuck(v View, r Run) Action {
+	switch pointless := r.Idle && isPointless(v, r); {
+	case pointless && !r.Shared:
+		return Cancel{Run: r}
+	case pointless && !r.Waived:
+		return Cancel{Run: r, Waive: true}
+	default:
+		return ReportProblem{Problem: *r.Stuck, Until: r.RecheckAt}
+	}
+}
+
+// isRescued reports whether the reason of a delete that is not gated yet no longer exists: the volume is to be kept, is in use, or stands for another PV by now.
+// Such a Job is cancelled as long as no container of it has started, with all that it was to delete: what its container is given cannot be
+// changed any more. A pod that waited for its image once deleted a volume that had been set to Retain and bound again meanwhile.
+func (v View) isRescued(r Run) bool {
+	switch {
+	case r.Verb != contract.Delete || !r.Unstarted || r.Gated || r.Terminating:
+		return false
+	case v.Rival != "":
+		return true
+	case r.IsUndo():
+		return v.Volume.Exists()
+	default:
+		return !v.isToBeDeleted(r.Volume)
+	}
+}
+
+// isToBeDeleted reports whether a UID is that of the PV whose volume is to be deleted, since its claim no longer needs it or can never be bound
+// to it.
+func (v View) isToBeDeleted(uid string) bool {
+	vol := v.Volume
+	if vol.State <= Foreign || vol.UID != uid || !vol.PolicyDelete {
+		return false
+	}
+	return vol.Use == Released || vol.IsUnbound() && (vol.Terminating || v.isReplaceable())
+}
+
+// IsUnbound reports whether no claim is or was bound to the PV.
+func (v Volume) IsUnbound() bool { return v.Use == Unbound || v.Use == NeverBound }
+
+// isReplaceable reports whether the PV of a pending claim is deleted with its volume, since that claim can never be bound to it and no other is.
+func (v View) isReplaceable() bool {
+	vol := v.Volume
+	return v.Claim == ClaimPending && vol.State == Mismatched && vol.PolicyDelete && (vol.Use == NeverBound || vol.Use == Released)
+}
+
+// isPointless reports whether the claim no longer needs a stuck run, or would launch a different one now. A run whose
+// pod has started is waited for all the same, since it may have made something. An undo with the same image, on the
+// same nodes, would start no better, so it is not pointless.
+func isPointless(v View, r Run) bool {
+	switch {
+	case v.waitsForMissingNode(r):
+		return true
+	case r.Verb == contract.Expand:
+		return !v.Resize.Wanted() || wouldDiffer(r, v.Expand)
+	case r.Verb == contract.Provision:
+		return v.Claim.Abandoned() || v.Claim == ClaimTerminating || v.Claim == ClaimPending && (wouldDiffer(r, v.Provision) || v.Provision.ExcludedNode != "")
+	default:
+		return false
+	}
+}
+
+// waitsForMissingNode reports whether a run waits for a node that no longer exists.
+func (v View) waitsForMissingNode(r Run) bool {
+	target := v.Delete
+	switch r.Verb {
+	case contract.Provision:
+		target = v.Provision
+	case contract.Expand:
+		target = v.Expand
+	case contract.Delete, contract.List:
+	}
+	return target.Problem == nil && target.MissingNode != "" && !r.AnyNode
+}
+
+// wouldDiffer reports whether a run would be launched now with another request, config or node.
+func wouldDiffer(r Run, t Target) bool { return t.Problem == nil && hasChanged(&r, t) }
+
+// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
+// and an expand goes to the volume's nodes, whichever node the claim names.
+func hasChanged(r *Run, t Target) bool {
+	switch r.Verb {
+	case contract.Provision:
+		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
+	case contract.Expand:
+		return hasRequestChanged(r, t)
+	default:
+		return false
+	}
+}
+
+// hasTargetChanged reports whether the target has another config or another node than the run.
+func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
+
+// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
+// serves it.
+func hasRequestChanged(r *Run, t Target) bool {
+	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
+}
+
+// Wanted reports whether the volume is, or was just now, smaller than it is to be.
+func (s ResizeStage) Wanted() bool { return s >= ResizeRequested && s <= ResizeGrown }
+
+// Abandoned reports whether no volume of this UID will ever serve the claim.
+func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }

@@ -104,7 +104,7 @@ func TestBatchIsConfirmedByItsFirstClaim(t *testing.T) {
 			v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1]}
 			if test.verb == contract.Delete {
 				r.Volume, r.NothingBefore, v.Claim = pvUID, false, ClaimGone
-				v.Volume = Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, HasFinalizer: test.wanted, PolicyDelete: test.wanted}
+				v.Volume = Volume{State: Fits, Use: Released, UID: pvUID, HasFinalizer: test.wanted, PolicyDelete: test.wanted}
 			} else if !test.wanted {
 				v.Claim = ClaimGone
 			}

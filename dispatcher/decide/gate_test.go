@@ -19,7 +19,7 @@ func confirmLaws(out *broken, v View, a Confirm) {
 	out.law("confirmed a run before the gates of other controllers were removed", a.Run.ForeignGate)
 	out.law("confirmed a run for another claim than its first", !a.Run.First)
 	alone := len(a.Run.UIDs) < 2
-	out.law("confirmed a run that has too little time left", alone && !a.Run.ConfirmBefore.IsZero() && v.Now.After(a.Run.ConfirmBefore))
+	out.law("confirmed a run that has too little time left", a.Run.Void)
 	out.law("confirmed a run that would not be launched again as it is", (alone || a.Run.Verb == contract.Delete) && !isLaunchedAgain(v, a.Run))
 	out.law("confirmed a run on facts of caches that have no common order", v.Contested && !a.NeedsLive)
 	for i := range v.Runs {
@@ -46,8 +46,7 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 		return
 	}
 	out.law("confirmed a delete of a volume that a node has attached", vol.Attached != nil)
-	out.law("confirmed a delete of a PV that was handed over on facts of the caches", vol.HandedOver && !a.NeedsLive)
-	if !vol.Terminating && (!vol.Released || !vol.Orphaned) {
+	if !vol.Terminating && vol.Use != Released {
 		deleteUnboundPVLaws(out, v)
 	}
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer && !vol.Terminating)
@@ -57,16 +56,16 @@ func confirmDeleteLaws(out *broken, v View, a Confirm) {
 func mayDelete(v View, r Run) bool {
 	vol := v.Volume
 	switch {
-	case v.Rival.Exists():
+	case v.Rival != "":
 		return false
 	case r.IsUndo():
-		return !vol.Exists
-	case !vol.Exists || vol.UID != r.Volume || !vol.PolicyDelete:
+		return !vol.Exists()
+	case !vol.Exists() || vol.UID != r.Volume || !vol.PolicyDelete:
 		return false
-	case vol.Unbound && vol.Terminating, vol.Released && vol.Orphaned:
+	case vol.IsUnbound() && vol.Terminating, vol.Use == Released:
 		return true
 	default:
-		return vol.Unbound && vol.NeverBound && vol.Mismatch != "" && v.Claim == ClaimPending
+		return vol.Use == NeverBound && vol.State == Mismatched && v.Claim == ClaimPending
 	}
 }
 
@@ -85,7 +84,7 @@ func launched(v View, a Launch) Run {
 		r.Revision = v.Delete.Revision
 	}
 	if a.Verb == contract.Delete && !a.Undo {
-		r.Volume, r.NeverBound = v.Volume.UID, a.NeverBound
+		r.Volume, r.Undo = v.Volume.UID, a.NeverBound
 	}
 	return r
 }
@@ -111,7 +110,7 @@ func isLaunchedAgain(v View, r Run) bool {
 	again := launched(w, launch)
 	dirty := r.NothingBefore && !again.NothingBefore
 	older := r.IsUndo() && r.After < again.After
-	told := r.NeverBound == again.NeverBound || r.NeverBound && v.Volume.Terminating
+	told := r.IsNeverBound() == again.IsNeverBound() || r.IsNeverBound() && v.Volume.Terminating
 	return fmt.Sprint(r.Verb, r.Hash, r.Revision, r.Node, r.AnyNode, r.Volume) == fmt.Sprint(again.Verb, again.Hash, again.Revision, again.Node, again.AnyNode, again.Volume) &&
 		!dirty && !older && told
 }
@@ -134,9 +133,9 @@ func gatedLaws(out *broken, v View, action Action) {
 		out.law("cancelled one gated run or the other by their order in a list", cancels && cancel.Run.Gated && (!same || other.Run.Name != cancel.Run.Name))
 		out.law("cancelled the earlier of two gated runs", cancels && cancel.Run.Created.Before(first.Created))
 	case cancels && cancel.Run.Gated:
-		late := !first.ConfirmBefore.IsZero() && v.Now.After(first.ConfirmBefore)
+		late := first.Void
 		out.law("cancelled a gated run that would be launched again as it is", !late && isLaunchedAgain(v, *first))
-		out.law("cancelled a gated run that other claims need", len(first.UIDs) > 1 && first.Verb != contract.Delete)
+		out.law("cancelled a gated run that other claims need", len(first.UIDs) > 1 && first.Verb != contract.Delete && !late)
 	}
 	readinessLaws(out, v, action, *first)
 }
@@ -152,8 +151,8 @@ func readinessLaws(out *broken, v View, action Action, r Run) {
 	out.law("is confirmed and says that something comes first", confirms && readiness == Blocked)
 	out.law("is confirmed and says another way to read", confirms && confirm.NeedsLive != needsLive)
 	_, later := v.gatedRuns()
-	out.law("is cancelled and does not say that it is unwanted", cancels && cancel.Run.Name == r.Name && later == nil && readiness != Unwanted)
-	late := !r.ConfirmBefore.IsZero() && v.Now.After(r.ConfirmBefore)
+	out.law("is cancelled and does not say that it is unwanted", cancels && cancel.Run.Name == r.Name && later == nil && readiness != Unwanted && !r.Void)
+	late := r.Void
 	for i := range v.Runs {
 		if o := &v.Runs[i]; o.Name != r.Name {
 			out.law("says that a batch may start while another run has not ended", o.Unfinished && readiness != Blocked)
@@ -209,11 +208,11 @@ func (v *View) write(action Action) bool {
 	case Cancel:
 		r := v.at(a.Run)
 		r.Terminating, r.Gated, r.OtherPod, r.ForeignGate, r.RecheckAt = true, false, "", false, time.Time{}
-	case NoteRival:
+	case KeepVolume:
 		if a.Run.Name != "" {
-			v.at(a.Run).NotedRival = v.Rival.Name
+			v.at(a.Run).Rival = "mine"
 		} else {
-			v.Volume.NotedRival = v.Rival.Name
+			v.Volume.PolicyDelete = false
 		}
 	case RecordOutcome:
 		r := v.at(a.Run)

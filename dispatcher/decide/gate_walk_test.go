@@ -21,14 +21,14 @@ func everyGated(t *testing.T, f func(View)) {
 func everyGatedProvision(t *testing.T, f func(View)) {
 	t.Helper()
 	histories := buildOnce(t, func() [][]Run { return gatedHistories(gatedProvisions(), run(contract.Provision, 1)) })
-	targets, released := append(provisionTargets(), anyNodeTarget()), Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	unproven := Volume{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
+	targets, released := append(provisionTargets(), anyNodeTarget()), Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	unproven := Volume{State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		provisions := targets
 		if claim != ClaimPending {
 			provisions = []Target{{}}
 		}
-		for _, volume := range []Volume{{}, {Exists: true, UID: pvUID, HasFinalizer: true, PolicyDelete: true}, released, unproven} {
+		for _, volume := range []Volume{{}, {State: Fits, UID: pvUID, HasFinalizer: true, PolicyDelete: true}, released, unproven} {
 			for _, provision := range provisions {
 				for _, contested := range []bool{false, true} {
 					for _, runs := range histories {
@@ -55,8 +55,10 @@ func everyGatedDelete(t *testing.T, f func(View)) {
 					if deletion.Revision == "r1" && deletion.HasSlot {
 						v.Rival = aRival
 						f(v)
-						v.Rival = Rival{}
-						if volume.Released {
+						v.Rival = ""
+						if volume.Use == Released {
+							v.Contested = true
+							f(v)
 							v.Volume.Attached = &Problem{Reason: "VolumeInUse"}
 							f(v)
 						}
@@ -72,7 +74,10 @@ func everyGatedExpand(t *testing.T, f func(View)) {
 	histories := buildOnce(t, func() [][]Run { return gatedHistories(gatedExpands(), run(contract.Expand, 1)) })
 	for _, claim := range []Claim{ClaimGone, ClaimBound} {
 		for _, volume := range provenVolumes() {
-			for _, resize := range []Resize{{}, {Stage: ResizeRequested}, {Stage: ResizeInProgress}, {Stage: ResizeInfeasible}, {Stage: ResizeStored}} {
+			for _, resize := range []ResizeStage{ResizeNone, ResizeRequested, ResizeInProgress, ResizeInfeasible, ResizeStored} {
+				if volume.Use == Released && resize != ResizeNone {
+					continue // the claim that asked was deleted
+				}
 				for _, expand := range append(expandTargets(), anyNodeTarget()) {
 					for _, runs := range histories {
 						f(View{Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Delete: deleteTargets()[1], Runs: runs})
@@ -94,18 +99,18 @@ func anyNodeTarget() Target {
 // gatedVolumes returns volumes that are to be deleted, and what may have become of them since: they are retained, handed over, bound or
 // replaced, or their PV was deleted.
 func gatedVolumes(claim Claim) []Volume {
-	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	neverBound := Volume{Exists: true, UID: pvUID, Unbound: true, NeverBound: true, PolicyDelete: true, HasFinalizer: true, Mismatch: "it is too small"}
+	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	neverBound := Volume{State: Mismatched, Use: NeverBound, UID: pvUID, PolicyDelete: true, HasFinalizer: true, Why: "it is too small"}
 	if claim.Abandoned() {
-		neverBound.NeverBound, neverBound.Mismatch = false, ""
+		neverBound.State, neverBound.Use, neverBound.Why = Fits, Unbound, ""
 	}
-	out := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
+	out := []Volume{{}, {State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	for _, to := range []func(*Volume){
 		func(*Volume) {},
 		func(v *Volume) { v.Terminating = true },
 		func(v *Volume) { v.HasFinalizer = false },
 		func(v *Volume) { v.PolicyDelete = false },
-		func(v *Volume) { v.Released, v.Orphaned, v.Unbound, v.NeverBound = false, false, false, false },
+		func(v *Volume) { v.Use = InUse },
 		func(v *Volume) { v.UID = "another" },
 	} {
 		for _, volume := range []Volume{released, neverBound} {
@@ -116,8 +121,8 @@ func gatedVolumes(claim Claim) []Volume {
 	for _, to := range []func(*Volume){
 		func(v *Volume) { v.Terminating, v.HasFinalizer = true, false },
 		func(v *Volume) { v.PolicyDelete, v.Terminating = false, true },
-		func(v *Volume) { v.HandedOver = true },
-		func(v *Volume) { v.HandedOver, v.Orphaned = true, false },
+		func(v *Volume) { v.State = Foreign },
+		func(v *Volume) { v.State, v.Terminating = Foreign, true },
 	} {
 		volume := released
 		to(&volume)
@@ -136,7 +141,7 @@ func gatedDeletes() []Run {
 	r.Hash, r.Node, r.NothingBefore, r.After = "", "", false, 2
 	out := variants(r, func(r *Run) { r.After = 1 }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })
 	r.Volume = pvUID
-	return append(out, variants(r, func(r *Run) { r.NeverBound = true }, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
+	return append(out, variants(r, func(r *Run) { r.Undo = true }, func(r *Run) { r.Volume = "another" }, func(r *Run) { r.Revision = "r2" }, func(r *Run) { r.AnyNode = true })...)
 }
 
 func gatedExpands() []Run {
@@ -221,8 +226,7 @@ func obstacles(r Run) [][]Run {
 		func(r *Run) { r.OtherPod, r.GatedSince, r.RecheckAt = "a-pod", now.Add(-time.Hour), now.Add(time.Hour) },
 		func(r *Run) { r.ForeignGate = true },
 		func(r *Run) { r.ForeignGate, r.GatedSince = true, now.Add(-time.Hour) },
-		func(r *Run) { r.ConfirmBefore = now.Add(time.Minute) },
-		func(r *Run) { r.ConfirmBefore = now.Add(-time.Second) },
+		func(r *Run) { r.Void = true },
 		func(r *Run) { r.UIDs = []string{"uid", "other"} },
 		func(r *Run) { r.UIDs, r.First = []string{"other", "uid"}, false },
 	) {

@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // releasedVolume is a PV whose volume is to be deleted.
 func releasedVolume() Volume {
-	return Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
+	return Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
 }
 
 // withoutPod returns a delete whose Job has no pod yet.
@@ -36,8 +35,8 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 		"its PV is released":           {withoutPod(pvUID), func(*View) {}, false},
 		"its PV is retained":           {withoutPod(pvUID), func(v *View) { v.Volume.PolicyDelete = false }, true},
 		"its PV is another":            {withoutPod("another"), func(*View) {}, true},
-		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Orphaned = false }, true},
-		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival.Name, v.Runs[0].NotedRival, v.Volume.NotedRival = "mine", "mine", "mine" }, true},
+		"its PV was handed on":         {withoutPod(pvUID), func(v *View) { v.Volume.Use = InUse }, true},
+		"another PV may stand for it":  {withoutPod(pvUID), func(v *View) { v.Rival, v.Volume.PolicyDelete = aRival, false }, true},
 		"an undo":                      {withoutPod(""), func(v *View) { v.Volume = Volume{} }, false},
 		"an undo, and there is its PV": {withoutPod(""), func(*View) {}, true},
 	} {
@@ -53,7 +52,7 @@ func TestDeleteWithoutAPodIsCancelledWhenItsVolumeIsToBeKept(t *testing.T) {
 func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		r := run(contract.Provision, 1)
-		r.Unfinished, r.Unstarted, r.Terminating, r.PodStays = true, true, true, stays
+		r.Unfinished, r.Unstarted, r.Terminating, r.Void = true, true, true, stays
 		v := View{Now: now, Claim: ClaimPending, Provision: deleteTargets()[1], Runs: []Run{r}}
 		if _, cancels := Decide(v).(Cancel); cancels != stays {
 			t.Errorf("its pod stays: %t: %#v", stays, Decide(v))
@@ -65,7 +64,7 @@ func TestAJobThatIsDeletedWithoutItsGatedPodIsCancelled(t *testing.T) {
 func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 	for _, unstarted := range []bool{false, true} {
 		r := run(contract.Provision, 1)
-		r.Unfinished, r.Unstarted, r.Stuck = true, unstarted, &runs.Stuck{Reason: "ImagePullBackOff", Unstarted: unstarted}
+		r.Unfinished, r.Unstarted, r.Idle, r.Stuck = true, unstarted, unstarted, &Problem{Reason: "ImagePullBackOff"}
 		v := View{Now: now, Claim: ClaimGone, Delete: deleteTargets()[1], Runs: []Run{r}}
 		if _, cancels := Decide(v).(Cancel); cancels != unstarted {
 			t.Errorf("unstarted %t: %#v", unstarted, Decide(v))
@@ -77,9 +76,9 @@ func TestAStuckRunThatHasStartedIsWaitedFor(t *testing.T) {
 func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		r := recorded(run(contract.Provision, 1), contract.Done, 0)
-		r.Held = held
+		r.Held, r.Rival = held, "its PV"
 		v := View{Now: now, Volume: releasedVolume(), Delete: deleteTargets()[1], Runs: []Run{r}}
-		v.Volume.Unproven, v.Volume.Terminating = "it has no claimRef", true
+		v.Volume.State, v.Volume.Why, v.Volume.Terminating = Unproven, "it has no claimRef", true
 		a, releases := removal(Decide(v))
 		if !releases || (a.LeftBehind == "") != held {
 			t.Errorf("its record is held: %t: %#v", held, Decide(v))
@@ -89,7 +88,7 @@ func TestVolumeOfAnUnprovenPVStaysOnlyWithoutARecord(t *testing.T) {
 
 func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 	unproven := releasedVolume()
-	unproven.Unproven = "it lacks our annotation"
+	unproven.State, unproven.Why = Unproven, "it lacks our annotation"
 	for name, tt := range map[string]struct {
 		change   func(*Volume)
 		releases bool
@@ -97,7 +96,7 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 		"as it is":                           {func(*Volume) {}, false},
 		"retained":                           {func(vol *Volume) { vol.PolicyDelete = false }, true},
 		"deleted":                            {func(vol *Volume) { vol.Terminating = true }, true},
-		"retained, of another provisioner":   {func(vol *Volume) { vol.PolicyDelete, vol.Foreign = false, true }, false},
+		"retained, of another provisioner":   {func(vol *Volume) { vol.PolicyDelete, vol.State = false, Foreign }, false},
 		"retained, released from us already": {func(vol *Volume) { vol.PolicyDelete, vol.HasFinalizer = false, false }, false},
 	} {
 		v := View{Now: now, Volume: unproven, Delete: deleteTargets()[1]}
@@ -111,13 +110,13 @@ func TestUnprovenPVIsReleasedByEachRemedyOfItsEvent(t *testing.T) {
 // Without its PV a run counts as failed, and what a failed run may have made is undone: an administrator may have deleted the PV to keep the volume.
 func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 	held, released := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour), recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	held.Held, held.Published, released.Published, released.Held = true, true, true, false
+	held.Rival, held.Published, released.Published, released.Held = "its PV", true, true, false
 	for name, change := range map[string]func(*Volume){
 		"it is proven":              func(*Volume) {},
-		"it does not fit its claim": func(vol *Volume) { vol.Mismatch = "it is too small" },
-		"it proves nothing":         func(vol *Volume) { vol.Unproven, vol.Terminating = "it lacks our annotation", true },
+		"it does not fit its claim": func(vol *Volume) { vol.State, vol.Why = Mismatched, "it is too small" },
+		"it proves nothing":         func(vol *Volume) { vol.State, vol.Why, vol.Terminating = Unproven, "it lacks our annotation", true },
 	} {
-		vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true}
+		vol := Volume{State: Fits, UID: pvUID, HasFinalizer: true}
 		change(&vol)
 		v := View{Now: now, Claim: ClaimPending, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{held}}
 		if action, releases := Decide(v).(ReleaseRecord); !releases {
@@ -141,10 +140,10 @@ func TestARetainedPVGoesAfterTheRecordOfItsProvision(t *testing.T) {
 // under the config revision that whoever wrote the PV chose.
 func TestRecordStaysAsLongAsARetainedPVContradictsIt(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.Done, time.Hour)
-	p.Published = true
+	p.Published, p.Rival = true, "its PV"
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimNotOurs, ClaimPending, ClaimBound, ClaimBoundElsewhere} {
 		for _, terminating := range []bool{false, true} {
-			vol := Volume{Exists: true, UID: pvUID, HasFinalizer: true, Unproven: "it names another revision", Terminating: terminating}
+			vol := Volume{State: Unproven, UID: pvUID, HasFinalizer: true, Why: "it names another revision", Terminating: terminating}
 			v := View{Now: now, Claim: claim, Volume: vol, Delete: deleteTargets()[1], Runs: []Run{p}}
 			if _, releases := Decide(v).(ReleaseRecord); releases != (terminating && claim != ClaimBound) {
 				t.Errorf("claim %d, terminating %t: %#v", claim, terminating, Decide(v))

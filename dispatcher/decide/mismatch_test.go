@@ -33,16 +33,25 @@ func everyMismatch(t *testing.T, f func(View)) {
 func mismatchedVolumes(there bool) []Volume {
 	var out []Volume
 	bools := []bool{false, true}
-	for _, v := range []Volume{{Unbound: true, NeverBound: true}, {Unbound: true}, {}, {Released: true}, {Released: true, Orphaned: true}} {
-		v.Exists, v.UID, v.Mismatch = true, pvUID, "it is too small"
+	for _, v := range []Volume{{Use: NeverBound}, {Use: Unbound}, {Use: InUse}, {Use: Released}} {
+		v.UID = pvUID
+		states := []State{Mismatched, Unproven}
 		if !there {
-			v.Mismatch, v.NeverBound = "", false
+			states = []State{Fits, Unproven, Foreign}
+			if v.Use == NeverBound {
+				continue
+			}
 		}
-		for _, fault := range []string{"", "it has no claimRef"} {
+		for _, v.State = range states {
+			if v.State == Fits {
+				v.Why = ""
+			} else {
+				v.Why = "it is too small"
+			}
 			for _, policyDelete := range bools {
 				for _, finalizer := range bools {
 					for _, terminating := range bools {
-						v.Unproven, v.PolicyDelete, v.HasFinalizer, v.Terminating = fault, policyDelete, finalizer, terminating
+						v.PolicyDelete, v.HasFinalizer, v.Terminating = policyDelete, finalizer, terminating
 						out = append(out, v)
 					}
 				}
@@ -52,9 +61,9 @@ func mismatchedVolumes(there bool) []Volume {
 	return out
 }
 
-var aRival = Rival{Name: "mine", Why: "another PV carries the UID", Remedy: "decide"}
+const aRival = "another PV carries the UID"
 
-// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted everywhere, or nowhere yet.
+// everyRival calls f with views in which a PV under another name may stand for the UID's volume. It is noted on the records, or nowhere yet.
 func everyRival(t *testing.T, f func(View)) {
 	t.Helper()
 	provision, deletion := provisionTargets()[1], deleteTargets()[1]
@@ -62,21 +71,23 @@ func everyRival(t *testing.T, f func(View)) {
 		all := histories()
 		for _, runs := range histories() {
 			for i := range runs {
-				runs[i].NotedRival = aRival.Name
+				runs[i].Rival = "mine"
 			}
 			all = append(all, runs)
 		}
 		return all
 	})
-	released := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	noted := released
-	noted.NotedRival = aRival.Name
+	released := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	retained, unproven := released, released
+	retained.PolicyDelete, unproven.State = false, Unproven
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
-		for _, volume := range []Volume{{}, released, noted} {
+		for _, volume := range []Volume{{}, released, retained, unproven} {
 			for _, runs := range histories {
 				v := View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deletion, Runs: runs, Rival: aRival}
 				f(v)
 				v.Misnamed = true
+				f(v)
+				v.Misnamed, v.Rival = false, ""
 				f(v)
 			}
 		}
@@ -89,11 +100,11 @@ func everyAttached(t *testing.T, f func(View)) {
 	provision, histories := provisionTargets()[1], buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimPending, ClaimBoundElsewhere} {
 		for _, volume := range volumes() {
-			if !volume.Released {
+			if volume.Use != Released {
 				continue
 			}
-			for _, at := range []time.Time{now, now.Add(-time.Hour)} {
-				volume.Attached, volume.ReleasedAt = &Problem{Reason: "VolumeInUse"}, at
+			for _, at := range []time.Time{now.Add(time.Minute), now} {
+				volume.Attached = &Problem{Reason: "VolumeInUse", From: at}
 				for _, runs := range histories {
 					f(View{Now: now, Claim: claim, Volume: volume, Provision: provision, Delete: deleteTargets()[1], Runs: runs})
 				}
@@ -108,10 +119,10 @@ func everyUnclaimed(t *testing.T, f func(View)) {
 	histories := buildOnce(t, histories)
 	for _, claim := range []Claim{ClaimGone, ClaimBoundElsewhere} {
 		for _, volume := range mismatchedVolumes(false) {
-			if !volume.Unbound {
+			if !volume.IsUnbound() || volume.State != Fits {
 				continue
 			}
-			volume.Unclaimed = "its claimRef has no UID"
+			volume.Why = "its claimRef has no UID"
 			for _, runs := range histories {
 				f(View{Now: now, Claim: claim, Volume: volume, Delete: deleteTargets()[1], Runs: runs})
 			}
@@ -121,44 +132,60 @@ func everyUnclaimed(t *testing.T, f func(View)) {
 
 func deleteUnboundPVLaws(out *broken, v View) {
 	vol := v.Volume
-	out.law("deleted a PV that fits its claim", vol.Mismatch == "")
-	out.law("deleted a PV that a claim may be bound to", !vol.NeverBound || !vol.Unbound)
+	out.law("deleted a PV that fits its claim", vol.State != Mismatched)
+	out.law("deleted a PV that a claim may be bound to", vol.Use != NeverBound)
 	out.law("deleted a retained PV before its volume", !vol.PolicyDelete)
 	out.law("deleted a PV without our finalizer, and with it the name of its volume", !vol.HasFinalizer || vol.Terminating)
 	out.law("deleted a PV for a claim that is not pending", v.Claim != ClaimPending)
 }
 
-// rivalLaws check that a rival is noted before anything by which its note would be lost.
+// rivalLaws check that a volume is kept before anything by which it would be forgotten that there is a rival.
 func rivalLaws(out *broken, v View, action Action) {
-	if !v.Rival.Exists() {
+	if v.Rival == "" || !v.Volume.Proven() || !v.Volume.PolicyDelete || isDone(v.reclaimRun()) {
 		return
 	}
-	unnoted := v.Volume.Proven() && v.Volume.NotedRival == "" && !isDone(v.reclaimRun())
-	switch a := action.(type) { //nolint:gochecksumtype // no other action loses or writes a note
+	switch a := action.(type) { //nolint:gochecksumtype // no other action loses a note
 	case ReleaseRecord:
-		out.law("released the record that is to say that there is a rival", a.Run.Verb == contract.Provision && !a.Run.Forget && unnoted)
+		out.law("released the record before the PV is retained", a.Run.Verb == contract.Provision && !a.Run.Forget)
 	case RecordOutcome:
-		out.law("released the record that is to say that there is a rival, with its outcome", a.Run.Verb == contract.Provision && a.Release && unnoted)
+		out.law("released the record before the PV is retained, with its outcome", a.Run.Verb == contract.Provision && a.Release)
 	case SetFinalizer:
-		out.law("freed a rival before it is noted", a.Misnamed && unnoted)
-	case NoteRival:
-		out.law("noted a rival twice", a.Run.NotedRival != "" || a.Run.Name == "" && !unnoted)
+		out.law("freed a rival before the PV is retained", a.Misnamed)
 	}
 }
 
-func TestRivalIsNotedOnTheRecordAndThenOnThePV(t *testing.T) {
+func TestARivalIsNotedOnTheRecordWhereNoPVProvesTheRun(t *testing.T) {
 	p := recorded(run(contract.Provision, 1), contract.TryAgain, time.Hour)
-	pv := Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}
-	v := View{Now: now, Claim: ClaimGone, Runs: []Run{p}, Volume: pv, Delete: deleteTargets()[1], Rival: aRival}
-	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != p.Name {
-		t.Errorf("first: %#v", Decide(v))
+	p.Published = true
+	noted := p
+	noted.Rival = "mine"
+	proven := Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}
+	retained, unproven, foreign := proven, proven, proven
+	retained.PolicyDelete, unproven.State, foreign.State = false, Unproven, Foreign
+	for name, tt := range map[string]struct {
+		volume         Volume
+		rival          string
+		run            Run
+		noted, retains bool
+	}{
+		"no PV":                              {Volume{}, aRival, p, true, false},
+		"no PV, noted":                       {Volume{}, aRival, noted, false, false},
+		"a PV":                               {proven, aRival, p, false, true},
+		"a PV, no rival":                     {proven, "", p, false, false},
+		"a PV, retained":                     {retained, aRival, p, false, false},
+		"a PV that proves nothing":           {unproven, "", p, true, false},
+		"the same, noted":                    {unproven, "", noted, false, false},
+		"a PV of another provisioner":        {foreign, "", p, true, false},
+		"a PV that proves nothing, a second": {unproven, aRival, p, true, false},
+	} {
+		v := View{Now: now, Claim: ClaimGone, Runs: []Run{tt.run}, Volume: tt.volume, Delete: deleteTargets()[1], Rival: tt.rival}
+		keeps, is := Decide(v).(KeepVolume)
+		if is != (tt.noted || tt.retains) || is && (keeps.Run.Name != "") != tt.noted {
+			t.Errorf("%s: %#v", name, Decide(v))
+		}
 	}
-	v.Runs[0].NotedRival = aRival.Name
-	if got, is := Decide(v).(NoteRival); !is || got.Run.Name != "" {
-		t.Errorf("then: %#v", Decide(v))
-	}
-	v.Runs, v.Volume.NotedRival = nil, aRival.Name
-	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival.Why) || !strings.Contains(got.Problem.Note, aRival.Remedy) {
+	v := View{Now: now, Claim: ClaimGone, Runs: []Run{noted}, Delete: deleteTargets()[1], Rival: aRival}
+	if got, is := Decide(v).(ReportProblem); !is || !strings.Contains(got.Problem.Note, aRival) || !strings.Contains(got.Problem.Note, "forget") {
 		t.Errorf("from then on: %#v", Decide(v))
 	}
 }

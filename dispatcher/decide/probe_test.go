@@ -9,12 +9,12 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
-var aProbe = &Probe{Job: "provision-other-1", Reason: "ErrImagePull", Note: "its container does not start"}
+var aProbe = &Problem{Reason: "ErrImagePull", Note: "the Job provision-other-1 cannot start"}
 
 // everyProbe calls f with every combination of facts about Jobs of which only one is kept.
 func everyProbe(t *testing.T, f func(View)) {
 	t.Helper()
-	volumes := []Volume{{}, {Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true}}
+	volumes := []Volume{{}, {State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true}}
 	histories := buildOnce(t, probeHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
 		provisions := []Target{{}}
@@ -65,11 +65,11 @@ func probeHistories() [][]Run {
 // heldUp returns a run that cannot start, and what becomes of it.
 func heldUp(r Run) []Run {
 	var out []Run
-	for _, probe := range []string{"", aProbe.Job} {
+	for _, surplus := range []bool{false, true} {
 		for _, terminating := range []bool{false, true} {
 			stuck := r
-			stuck.Unfinished, stuck.Unstarted, stuck.Terminating, stuck.Probe = true, true, terminating, probe
-			stuck.Stuck = &runs.Stuck{Reason: "ErrImagePull", Note: "its container does not start", Unstarted: true}
+			stuck.Unfinished, stuck.Unstarted, stuck.Idle, stuck.Terminating, stuck.Void = true, true, !terminating, terminating, surplus && !terminating
+			stuck.Stuck = &Problem{Reason: "ErrImagePull", Note: "its container does not start"}
 			out = append(out, stuck)
 		}
 	}
@@ -108,13 +108,13 @@ func TestOfStuckJobsAllButTheProbeAreCancelled(t *testing.T) {
 	everyProbe(t, func(v View) {
 		action := Decide(v)
 		for _, r := range v.Runs {
-			if _, cancels := action.(Cancel); r.Probe != "" && !r.Terminating && !cancels {
+			if _, cancels := action.(Cancel); r.Void && !cancels {
 				t.Fatalf("decided %T, and another Job finds out when %s would start\n%s", action, r.Name, describe(v))
 			}
 		}
 		switch a := action.(type) { //nolint:gochecksumtype // the others are seen elsewhere
 		case Cancel:
-			seen[fmt.Sprintf("Cancel %s surplus=%t", a.Run.Verb, a.Run.Probe != "")]++
+			seen[fmt.Sprintf("Cancel %s surplus=%t", a.Run.Verb, a.Run.Void)]++
 		case AwaitSlot:
 			seen[fmt.Sprintf("AwaitSlot %s behind=%t", a.Verb, a.Behind != nil)]++
 		case Launch:
@@ -145,7 +145,7 @@ func TestAClaimWaitsBehindTheProbe(t *testing.T) {
 	target := Target{Revision: "r1", Hash: "h1", Node: "n1", RevisionStored: true, HasSlot: true, Supported: true, MaxAttempts: 1}
 	for name, test := range map[string]struct {
 		run    Run
-		probe  *Probe
+		probe  *Problem
 		change func(*Target)
 		want   string
 	}{

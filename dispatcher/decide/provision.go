@@ -23,9 +23,6 @@ func provisionClaim(v View) Action {
 		return launchWhenReady(v, v.Provision, nil, Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: 1, NothingBefore: d == nil || isDone(d)})
 	}
 	launch := Launch{Verb: contract.Provision, Number: v.nextNumber(), Attempt: nextAttempt(p), NothingBefore: v.madeNothing(p)}
-	if !launch.NothingBefore {
-		launch.Since = p.Since
-	}
 	if v.Provision.Problem == nil && hasTargetChanged(p, v.Provision) {
 		if v.canUndo(p) {
 			return launchDelete(v, v.undoRun(p), true)

@@ -2,9 +2,9 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 )
 
@@ -14,7 +14,7 @@ func keepOrReclaim(v View) Action {
 	if p := v.NewestHeld(contract.Provision); p != nil {
 		return ReleaseRecord{Run: *p}
 	}
-	if action := followPolicy(v); action != nil && (v.Volume.Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
+	if action := followPolicy(v); action != nil && (v.Volume.Use == Released || !v.IsRefused(action)) { // a volume in use can grow without its finalizer
 		return action
 	}
 	if action := resizeVolume(v); action != nil {
@@ -26,7 +26,7 @@ func keepOrReclaim(v View) Action {
 	switch {
 	case !v.Volume.PolicyDelete:
 		return v.reportSpare()
-	case !v.Volume.Released || !v.Volume.Orphaned:
+	case v.Volume.Use != Released:
 		// A PV that is terminating while it is bound is still in use.
 		return v.reportUnclaimed("the volume is in use")
 	default:
@@ -48,11 +48,11 @@ func followPolicy(v View) Action {
 func releaseUnproven(v View) Action {
 	vol := v.Volume
 	switch {
-	case vol.Foreign || !vol.HasFinalizer || vol.Proven():
+	case vol.State != Unproven || !vol.HasFinalizer:
 		return nil
 	case !vol.PolicyDelete:
 		return releaseRetained(v)
-	case vol.Terminating && (vol.Unbound || vol.Released) && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
+	case vol.Terminating && vol.Use != InUse && v.Claim.Abandoned() && v.reclaimRun() == nil: // no claim needs it, and no run deletes its volume
 		return SetFinalizer{Remove: true, LeftBehind: v.whyUnprovenStays()}
 	}
 	return nil
@@ -64,7 +64,7 @@ func releaseRetained(v View) Action {
 	switch p := v.NewestHeld(contract.Provision); {
 	case !v.Volume.HasFinalizer || v.Volume.PolicyDelete || v.isUnreleased():
 		return nil
-	case p != nil && v.Volume.Unproven != "" && (v.Claim == ClaimBound || !v.Volume.Terminating):
+	case p != nil && v.Volume.State == Unproven && (v.Claim == ClaimBound || !v.Volume.Terminating):
 		return nil // without the record nothing contradicts the PV, and its volume would be grown, or deleted once its policy is Delete, as the PV says
 	case p != nil:
 		return ReleaseRecord{Run: *p, LeftBehind: reason.LeftRetained}
@@ -87,12 +87,12 @@ func (v View) whyUnprovenStays() string {
 	if v.NewestHeld(contract.Provision) != nil {
 		return ""
 	}
-	return v.Volume.Unproven
+	return v.Volume.Why
 }
 
 // keptDelete returns the newest delete if its record is held although its volume is kept or in use, else nil.
 func (v View) keptDelete() *Run {
-	if v.Volume.PolicyDelete && v.Volume.Released {
+	if v.Volume.PolicyDelete && v.Volume.Use == Released {
 		return nil
 	}
 	return v.NewestHeld(contract.Delete)
@@ -100,7 +100,7 @@ func (v View) keptDelete() *Run {
 
 // reportSpare reports a retained PV that was made for a claim while Kubernetes bound that to another. Any other retained PV is left alone.
 func (v View) reportSpare() Action {
-	if v.Claim == ClaimBoundElsewhere && v.Volume.Unbound && !v.Volume.Terminating {
+	if v.Claim == ClaimBoundElsewhere && v.Volume.IsUnbound() && !v.Volume.Terminating {
 		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: reason.Spare}}
 	}
 	return v.rest("the volume is retained")
@@ -110,12 +110,12 @@ func (v View) reportSpare() Action {
 func (v View) reportUnclaimed(why string) Action {
 	vol := v.Volume
 	switch {
-	case !v.Claim.Abandoned() || !vol.HasFinalizer || vol.Foreign:
+	case !v.Claim.Abandoned() || !vol.HasFinalizer:
 		return v.rest(why)
-	case vol.Unclaimed != "":
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unclaimed + ", " + reason.Unclaimed}}
-	case vol.Unproven != "" && vol.Released:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Unproven + ": " + reason.Unproven}}
+	case vol.State == Fits && vol.Why != "":
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + ", " + reason.Unclaimed}}
+	case vol.State == Unproven && vol.Use != InUse:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + ": " + reason.Unproven}}
 	default:
 		return v.rest(why)
 	}
@@ -134,10 +134,10 @@ func replaceVolume(v View) Action {
 		return v.rest("the claim is not pending, and its PersistentVolume cannot be bound to it")
 	case v.isReplaceable():
 		return firstOf(v, followPolicy, reclaimVolume)
-	case vol.NeverBound:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + reason.Retained}}
+	case vol.Use == NeverBound:
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + "; " + reason.Retained}}
 	default:
-		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Mismatch + "; " + reason.Mismatched}}
+		return ReportProblem{Problem: Problem{Reason: reason.VolumeInDoubt, Note: vol.Why + "; " + reason.Mismatched}}
 	}
 }
 
@@ -145,7 +145,8 @@ func replaceVolume(v View) Action {
 // bound to it any more, and its volume may be half deleted, so its deletion continues whatever has become of the
 // claim.
 func (v View) isDeletedUnbound() bool {
-	return v.Volume.Exists && v.Volume.Terminating && v.Volume.Unbound && v.Volume.PolicyDelete && (v.reclaimRun() != nil || v.Volume.NeverBound) &&
+	vol := v.Volume
+	return vol.State > Foreign && vol.Terminating && vol.IsUnbound() && vol.PolicyDelete && (v.reclaimRun() != nil || vol.Use == NeverBound) &&
 		v.Claim != ClaimTerminating
 }
 
@@ -157,8 +158,8 @@ func reclaimVolume(v View) Action {
 	}
 	switch {
 	case !isDone(d) && left == "":
-		if action := v.awaitDetach(); action != nil {
-			return action
+		if v.Volume.Attached != nil {
+			return v.reportProblem(*v.Volume.Attached)
 		}
 		return launchDelete(v, d, false)
 	case v.Volume.Terminating && v.Volume.HasFinalizer:
@@ -170,16 +171,10 @@ func reclaimVolume(v View) Action {
 	}
 }
 
-// reportAttached is for how long an attachment of a released PV is nothing to report: kubelet and attacher need a while.
-const reportAttached = time.Minute
-
-// awaitDetach waits until no node has the volume of a released PV attached, and reports after a while which one has it.
-func (v View) awaitDetach() Action {
-	if v.Volume.Attached == nil {
-		return nil
+// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
+func (t Target) whyGivenUp() string {
+	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
+		return ""
 	}
-	if tell := v.Volume.ReleasedAt.Add(reportAttached); v.Now.Before(tell) {
-		return Wait{Until: tell, Why: "the volume is still attached"}
-	}
-	return ReportProblem{Problem: *v.Volume.Attached}
+	return t.MissingNode + " no longer exists, and its config has node-gone: forget"
 }

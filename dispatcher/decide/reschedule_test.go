@@ -9,7 +9,6 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
 // everyNode calls f with every combination of the facts about nodes: which one the scheduler selected for a pending
@@ -17,10 +16,10 @@ import (
 func everyNode(t *testing.T, f func(View)) {
 	t.Helper()
 	deletions, histories := missingNodeTargets(), buildOnce(t, nodeHistories)
-	volumes := []Volume{{}, {Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
+	volumes := []Volume{{}, {State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true}}
 	for _, finalizer := range []bool{false, true} {
 		for _, terminating := range []bool{false, true} {
-			volumes = append(volumes, Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
+			volumes = append(volumes, Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: finalizer, Terminating: terminating})
 		}
 	}
 	for _, claim := range []Claim{ClaimGone, ClaimTerminating, ClaimPending, ClaimBoundElsewhere} {
@@ -74,7 +73,7 @@ func nodeHistories() [][]Run {
 	full.Node = "n2"
 	stuck := run(contract.Provision, 2)
 	stuck.Unfinished, stuck.PodKept = true, true
-	stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node fits its pod", Unstarted: true}
+	stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, true
 	out = append(out, []Run{stuck})
 	for _, verdict := range []contract.Verdict{contract.NoCapacity, contract.NotStarted, contract.TryAgain, contract.Disrupted} {
 		for _, ago := range []time.Duration{0, time.Hour} {
@@ -104,7 +103,7 @@ func nodeDeletes() []Run {
 		d.After, d.Volume = 2, volume
 		stuck := d
 		stuck.Unfinished, stuck.PodKept = true, true
-		stuck.Stuck = &runs.Stuck{Reason: "Unschedulable", Note: "no node fits its pod", Unstarted: true}
+		stuck.Stuck, stuck.Idle = &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, true
 		anyNode := stuck
 		anyNode.AnyNode = true
 		out = append(out, stuck, anyNode, recorded(d, contract.Done, 0), recorded(d, contract.TryAgain, time.Hour))
@@ -136,10 +135,10 @@ func nodeLaws(out *broken, v View, a Launch) {
 // giveUpLaws checks that a volume is given up only if the config says so, or if a person retains its PV or has removed it before it was deleted.
 func giveUpLaws(out *broken, v View, left string) {
 	d := v.Newest(contract.Delete)
-	retained := v.Volume.Exists && !v.Volume.PolicyDelete
+	retained := v.Volume.Exists() && !v.Volume.PolicyDelete
 	removed := d != nil && d.Volume != "" && d.Volume != v.Volume.UID && d.Outcome.Verdict != contract.Done
 	p := v.Newest(contract.Provision)
-	released := left == reason.Released && !v.Volume.Exists && p != nil && !p.Held
+	released := left == reason.Released && !v.Volume.Exists() && p != nil && !p.Held
 	out.law("gave up a volume although the config does not say so", left != "" && !removed && !retained && !released && v.Delete.whyGivenUp() == "" && (v.Delete.Supported || v.Delete.Problem != nil))
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/flex-provisioner/flex-provisioner/contract"
 )
 
@@ -12,12 +14,18 @@ import (
 // be another than the UID's, which no longer exists then.
 func everyResize(t *testing.T, f func(View)) {
 	t.Helper()
-	volumes, resizes, expands, histories := provenVolumes(), resizes(), expandTargets(), buildOnce(t, expandHistories)
+	volumes, resizes, expands, histories := provenVolumes(), []ResizeStage{ResizeNone, ResizeRequested, ResizeInProgress, ResizeInfeasible, ResizeGrown, ResizeStored, ResizeDone}, expandTargets(), buildOnce(t, expandHistories)
 	for _, claim := range []Claim{ClaimGone, ClaimBound} {
 		for _, volume := range volumes {
 			for _, resize := range resizes {
+				if volume.Use == Released && resize != ResizeNone && resize != ResizeGrown {
+					continue // the claim that asked was deleted
+				}
 				for _, expand := range expands {
 					for _, runs := range histories {
+						if resize == ResizeGrown && !hasGrown(runs) {
+							continue
+						}
 						f(View{
 							Now: now, Claim: claim, Volume: volume, Resize: resize, Expand: expand, Runs: runs,
 							Delete: Target{Revision: "r1", RevisionStored: true, HasSlot: true, Supported: true},
@@ -33,8 +41,8 @@ func everyResize(t *testing.T, f func(View)) {
 // its phase is not up to date.
 func provenVolumes() []Volume {
 	var out []Volume
-	for _, v := range []Volume{{}, {Released: true}, {Released: true, Orphaned: true}} {
-		v.Exists, v.UID = true, pvUID
+	for _, v := range []Volume{{}, {Use: Released}} {
+		v.State, v.UID = Fits, pvUID
 		out = append(out, v)
 		v.PolicyDelete, v.HasFinalizer = true, true
 		out = append(out, v)
@@ -44,12 +52,10 @@ func provenVolumes() []Volume {
 	return out
 }
 
-func resizes() []Resize {
-	out := []Resize{{Stage: ResizeRequested}, {Stage: ResizeInProgress}, {Stage: ResizeInfeasible}}
-	for _, node := range []NodeWork{NodeNothing, NodeKubelet, NodeByHand} {
-		out = append(out, Resize{ResizeNone, node}, Resize{ResizeStored, node}, Resize{ResizeLeftToNode, node})
-	}
-	return out
+// hasGrown reports whether the newest expand may have made the volume larger.
+func hasGrown(runs []Run) bool {
+	e := View{Runs: runs}.Newest(contract.Expand)
+	return e != nil && !e.Unfinished && e.Outcome.Verdict == contract.Done
 }
 
 func expandTargets() []Target {
@@ -89,9 +95,7 @@ func expandEnds() []Run {
 		}
 		out = append(out, e)
 		if !e.Unfinished && e.Outcome.Verdict == contract.Done {
-			e.Grew = true
-			out = append(out, e)
-			e.Short = true
+			e.Hash, e.Outcome.Capacity = "2147483648", resource.NewQuantity(1<<30, resource.BinarySI) // asked for more
 			out = append(out, e)
 		}
 	}
@@ -102,9 +106,9 @@ func expandEnds() []Run {
 func expandLaws(out *broken, v View) {
 	e := v.Newest(contract.Expand)
 	out.law("expanded a volume that is not proven", !v.Volume.Proven())
-	out.law("expanded a released volume", v.Volume.Released)
-	out.law("expanded a volume without a larger request", !v.Resize.Stage.Wanted())
-	out.law("expanded a volume before the claim's status says so", v.Resize.Stage != ResizeInProgress)
+	out.law("expanded a released volume", v.Volume.Use == Released)
+	out.law("expanded a volume without a larger request", !v.Resize.Wanted())
+	out.law("expanded a volume before the claim's status says so", v.Resize != ResizeInProgress)
 	out.law("launched without a config", v.Expand.Problem != nil || !v.Expand.Supported)
 	out.law("launched beyond max-parallel", !v.Expand.HasSlot)
 	out.law("launched before the retry is due", e != nil && v.Now.Before(v.dueAfter(e, v.Expand)))
@@ -117,19 +121,19 @@ func resizeLaws(out *broken, v View, a SetResizeStage) {
 		r := &v.Runs[i]
 		out.law("wrote of a resize while a run has no recorded outcome", !r.Gated && (r.Unfinished || r.Recorded == nil))
 	}
-	out.law("wrote on a claim that no longer exists", v.Volume.Released && a.To != ResizeStored)
+	out.law("wrote on a claim that no longer exists", v.Volume.Use == Released && a.To != ResizeStored)
 	switch a.To {
 	case ResizeInProgress:
 		inProgressLaws(out, v)
 	case ResizeInfeasible:
 		infeasibleLaws(out, v, a)
 	case ResizeLeftToNode:
-		out.law("left a resize to a node that has nothing to do", v.Resize.Stage != ResizeStored || v.Resize.Node == NodeNothing)
+		out.law("left a resize to a node that has nothing to do", v.Resize != ResizeStored)
 	case ResizeNone:
 		resizedLaws(out, v)
 	case ResizeStored:
-		out.law("set a PV's capacity to what its volume does not have", !a.Run.Grew || a.Run.Outcome.Verdict != contract.Done)
-	case ResizeRequested:
+		out.law("set a PV's capacity to what its volume does not have", v.Resize != ResizeGrown || a.Run.Outcome.Verdict != contract.Done)
+	case ResizeRequested, ResizeGrown, ResizeDone:
 		out.law("set a status that only others set", true)
 	}
 }
@@ -137,17 +141,16 @@ func resizeLaws(out *broken, v View, a SetResizeStage) {
 func inProgressLaws(out *broken, v View) {
 	first, _ := v.gatedRuns()
 	out.law("resize in progress although its run cannot be launched", v.Expand.Problem != nil || !v.Expand.HasSlot && first == nil)
-	out.law("resize in progress twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInfeasible)
+	out.law("resize in progress twice, or without a request", v.Resize != ResizeRequested && v.Resize != ResizeInfeasible)
 }
 
 func infeasibleLaws(out *broken, v View, a SetResizeStage) {
 	out.law("resize infeasible although the storage did not say so", a.Run.Outcome.Verdict != contract.BadRequest || hasChanged(&a.Run, v.Expand))
-	out.law("resize infeasible twice, or without a request", v.Resize.Stage != ResizeRequested && v.Resize.Stage != ResizeInProgress)
+	out.law("resize infeasible twice, or without a request", v.Resize != ResizeRequested && v.Resize != ResizeInProgress)
 }
 
 func resizedLaws(out *broken, v View) {
-	out.law("resize done although the volume is too small", v.Resize.Stage != ResizeStored && v.Resize.Stage != ResizeLeftToNode)
-	out.law("resize done although the file system is too small", v.Resize.Node != NodeNothing)
+	out.law("resize done although the volume or its file system is too small", v.Resize != ResizeDone)
 }
 
 // An action that no view leads to would be missing from the walk.

@@ -1,6 +1,8 @@
 package decide
 
-import "time"
+import (
+	"time"
+)
 
 // keepUnused is how long a config revision is kept that nothing names any more. An administrator who moves volumes
 // between revisions by hand, or restores a ConfigMap, has that much time.

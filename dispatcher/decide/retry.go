@@ -1,10 +1,13 @@
 package decide
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
@@ -20,14 +23,22 @@ func launchDelete(v View, last *Run, undo bool) Action {
 		target.Problem = Problemf(reason.DeleteNotSupported, reason.NotSupported, contract.AnnRevision)
 	}
 	switch {
-	case v.Rival.Exists():
-		target.Problem = v.Rival.Problem()
-	case undo && v.Volume.Exists:
-		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Unproven + ": " + reason.Unproven}
+	case v.Rival != "":
+		target.Problem = v.rivalProblem()
+	case undo && v.Volume.Exists():
+		target.Problem = &Problem{Reason: reason.VolumeInDoubt, Note: v.Volume.Why + ": " + reason.Unproven}
 	}
 	launch := Launch{Verb: contract.Delete, Number: number, Attempt: nextAttempt(last), After: after, Undo: undo, NeverBound: !undo && v.isNeverBound(last)}
 	launch.NeedsLive = undo && v.isUndoneReleased()
 	return launchWhenReady(v, target, last, launch)
+}
+
+// rivalProblem is that nothing of the UID is deleted by itself, and what an administrator can do.
+func (v View) rivalProblem() *Problem {
+	if p := v.NewestHeld(contract.Provision); p != nil {
+		return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptOnRecord(p.Name, jobs.AnnForget+"="+p.UID))
+	}
+	return Problemf(reason.VolumeInDoubt, "%s: %s", v.Rival, reason.KeptByRival)
 }
 
 // lastNumber returns the highest number of the Jobs of a verb.
@@ -44,9 +55,14 @@ func (v View) isUndoneReleased() bool {
 	return made != nil && !v.isRecord(made)
 }
 
+// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
+func (v View) MayHaveMade() *Run {
+	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
+}
+
 // isNeverBound reports whether no claim was ever bound to the PV. That its claim was deleted since the PV was, after an earlier run, changes nothing.
 func (v View) isNeverBound(last *Run) bool {
-	return v.Volume.NeverBound || v.Volume.Terminating && last != nil && last.NeverBound
+	return v.Volume.Use == NeverBound || v.Volume.Terminating && last != nil && last.IsNeverBound()
 }
 
 // launchWhenReady launches a run unless something is in the way: a problem, a retry that is not due, or no free slot.
@@ -63,8 +79,8 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 		if launch.Verb != contract.Delete && hasExhaustedAttempts(last, t) {
 			return ReportProblem{Problem: Problem{Reason: reason.Stalled, Note: reason.NoFurtherAttempt(last.Attempt, last.Verb == contract.Expand)}}
 		}
-		if await.Since = v.due(last, t); v.Now.Before(await.Since) {
-			return Wait{Until: await.Since, Why: "the next attempt is not due yet"}
+		if await.Due = v.due(last, t); v.Now.Before(await.Due) {
+			return Wait{Until: await.Due, Why: "the next attempt is not due yet"}
 		}
 	}
 	if !t.mayLaunch(await) {
@@ -77,12 +93,28 @@ func launchWhenReady(v View, t Target, last *Run, launch Launch) Action {
 	return launch
 }
 
-// reportProblem reports what is in the way of a launch. It rechecks after a while if no change would enqueue the UID.
+// reportProblem reports what is in the way of a launch, when it is worth an event. It rechecks after a while if no change would enqueue the UID.
 func (v View) reportProblem(p Problem) Action {
-	if p.RetryAfter == 0 {
+	switch {
+	case v.Now.Before(p.From):
+		return Wait{Until: p.From, Why: p.Note}
+	case p.RetryAfter == 0:
 		return ReportProblem{Problem: p}
+	default:
+		return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
 	}
-	return ReportProblem{Problem: p, Until: v.Now.Add(p.RetryAfter)}
+}
+
+// rest waits until something changes. It waits until a time when the success of a batch may be written on the claim, which neither a resize nor a change of
+// policy waits for, and reports a pod that its Job has left behind.
+func (v View) rest(why string) Action {
+	switch p := v.Newest(contract.Provision); {
+	case p != nil && !p.Published && v.Volume.State == Fits && v.Claim == ClaimBound:
+		return Wait{Until: p.ShownFrom(p.Outcome, v.Now), Why: why}
+	case v.Left != nil:
+		return ReportProblem{Problem: *v.Left}
+	}
+	return Wait{Why: why}
 }
 
 // resolveMissingNode decides about a node that no longer exists, as the config says: the run goes to any node, or a
@@ -119,13 +151,6 @@ func (v View) holdLaunches() Action {
 // claim that has had no such Job is launched all the same: the reason may lie in the probe's own request, and no other
 // claim is to wait for that.
 
-// Probe is a Job that cannot start.
-type Probe struct {
-	Job string
-	// Reason and Note say why, as in runs.Stuck.
-	Reason, Note string
-}
-
 // mayLaunch reports whether a run has a slot and waits behind no other.
 func (t Target) mayLaunch(await AwaitSlot) bool { return t.HasSlot && await.Behind == nil }
 
@@ -135,7 +160,7 @@ func behindProbe(last *Run, t Target) *Problem {
 	if t.Probe == nil || last == nil || hasChanged(last, t) || last.Outcome.Verdict != contract.NotStarted || last.Outcome.Reason != runs.Cancelled {
 		return nil
 	}
-	return &Problem{Reason: t.Probe.Reason, Note: reason.BehindProbe(t.Probe.Job, t.Probe.Note)}
+	return t.Probe
 }
 
 // recheckNode is when to look again at a node that is lost.
@@ -205,7 +230,7 @@ func mayBatch(launch Launch, last *Run) bool {
 func (v View) retryAt(r *Run) time.Time {
 	t, asks := v.Provision, r.Verb == contract.Provision && v.Claim == ClaimPending
 	if r.Verb == contract.Expand {
-		t, asks = v.Expand, v.Resize.Stage.Wanted() && !v.Volume.Released
+		t, asks = v.Expand, v.Resize.Wanted()
 	}
 	if !asks || hasExhaustedAttempts(r, t) {
 		return time.Time{}
@@ -216,46 +241,51 @@ func (v View) retryAt(r *Run) time.Time {
 	return r.Outcome.MayRunUntil
 }
 
-// unconfirmedRun returns the run whose container may still be running without a report from its node. Of several it is one whose node is lost,
-// or else the one with the latest deadline. It returns nil if there is none.
-func (v View) unconfirmedRun() *Run {
-	var last *Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; v.mayStillRun(r) && (last == nil || mayRunLonger(r, last)) {
-			last = r
-		}
-	}
-	return last
-}
-
-// mayStillRun reports whether a container of a run that has ended may still be running: until its pod's own deadline, and longer while its node
-// is lost.
-func (v View) mayStillRun(r *Run) bool {
-	until := r.Outcome.MayRunUntil
-	return !until.IsZero() && (r.LostNode != "" || v.Now.Before(until))
-}
-
-func mayRunLonger(r, than *Run) bool {
-	if (r.LostNode == "") != (than.LostNode == "") {
-		return r.LostNode != ""
-	}
-	return r.Outcome.MayRunUntil.After(than.Outcome.MayRunUntil)
-}
-
-// unconfirmedProblem returns why nothing is launched after a run whose pod was deleted by force.
-func unconfirmedProblem(r Run) Problem {
-	if r.LostNode != "" {
-		return lostNodeProblem("the pod of the Job "+r.Name, r.LostNode)
-	}
-	return Problem{Reason: reason.WaitingForNode, Note: reason.Unconfirmed(r.Name, r.Outcome.MayRunUntil)}
-}
-
-// lostNodeProblem returns why nothing is started while the node of a pod that was deleted by force is not Ready.
-func lostNodeProblem(pod, node string) Problem {
-	return Problem{Reason: reason.WaitingForNode, Note: reason.LostNode(pod, node)}
-}
-
 // hasExhaustedAttempts reports whether a run was the last that the config's max-attempts allows.
 func hasExhaustedAttempts(r *Run, t Target) bool {
 	return t.MaxAttempts > 0 && r.Outcome.Counted() && r.Attempt >= t.MaxAttempts && !hasChanged(r, t)
+}
+
+// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
+func Problemf(reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
+}
+
+// Pauses after a run, by its verdict.
+const (
+	firstPause     = time.Second
+	lastPause      = 5 * time.Minute
+	uncountedPause = 10 * time.Second // the run was disrupted from outside
+
+	// longestPause is the longest pause: the config or the claim must change. It is retried in case the storage did.
+	longestPause = 10 * time.Minute
+	// fullPause is for how long a node that had no room is not tried again. Space outside the cluster must change.
+	fullPause = 5 * time.Minute
+)
+
+// pauseAfter returns how long to wait after a run that ended with a verdict, if nothing has changed since. failures is how
+// many runs of its verb have failed, number is how many there were.
+func pauseAfter(verdict contract.Verdict, failures, number int) time.Duration {
+	switch verdict {
+	case contract.BadConfig, contract.BadRequest:
+		return longestPause
+	case contract.NoCapacity, contract.NoCredentials:
+		return fullPause
+	case contract.Disrupted, contract.Unknown:
+		return uncountedPause
+	case contract.Unlisted:
+		return firstPause // the next run goes alone and finds out
+	case contract.NotStarted:
+		return exponential(max(failures, number)) // it does not count as an attempt: one that is cancelled each time would be launched every second
+	case contract.Done, contract.TryAgain:
+		return exponential(failures)
+	default:
+		return exponential(failures)
+	}
+}
+
+// exponential returns a pause that doubles with each attempt, from one second to five minutes.
+func exponential(attempt int) time.Duration {
+	const doublings = 9 // 512 s is past the last
+	return min(firstPause<<min(max(attempt-1, 0), doublings), lastPause)
 }

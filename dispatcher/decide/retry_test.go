@@ -13,7 +13,7 @@ func TestUnlistedRequestIsRetriedAloneAfterASecond(t *testing.T) {
 	r.Published = true
 	v := View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], Delete: deleteTargets()[1], Runs: []Run{r}}
 	v.Provision.MaxAttempts = 1
-	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1, Since: r.Since}
+	want := Launch{Verb: contract.Provision, Number: 2, Attempt: 1}
 	if got := Decide(v); got != want {
 		t.Errorf("got %#v, want %#v", got, want)
 	}
@@ -66,5 +66,27 @@ func TestARequestThatChangesAllTheTimeIsBackedOffFrom(t *testing.T) {
 			t.Errorf("%s after %d failures: %#v, want the first attempt at the new request", want, i+1, Decide(v))
 		}
 		v.Now = now
+	}
+}
+
+// docs/contract.md promises this schedule.
+func TestBackoffDoublesToItsCap(t *testing.T) {
+	want := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
+	for i, seconds := range want {
+		if got := exponential(i + 1).Seconds(); got != float64(seconds) {
+			t.Errorf("after attempt %d: %v s, want %d s", i+1, got, seconds)
+		}
+	}
+	if got := exponential(1 << 20); got != 5*time.Minute {
+		t.Errorf("after very many attempts: %s", got)
+	}
+}
+
+// It counts as no attempt. One that is cancelled each time would be launched every second.
+func TestARunThatNeverRanIsBackedOffFrom(t *testing.T) {
+	for number, want := range map[int]time.Duration{1: time.Second, 3: 4 * time.Second} {
+		if got := pauseAfter(contract.NotStarted, 0, number); got != want {
+			t.Errorf("after run %d: %s, want %s", number, got, want)
+		}
 	}
 }

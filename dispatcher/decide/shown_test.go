@@ -11,7 +11,7 @@ import (
 func inABatch() View {
 	r := recorded(run(contract.Provision, 1), contract.Done, 0)
 	r.UIDs, r.Held, r.Outcome.Finished = []string{"u1", "u2"}, false, now
-	return View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Runs: []Run{r}}
+	return View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Runs: []Run{r}}
 }
 
 // A claim was not expanded, and a change of the policy was not followed, for as long as its success was not to be written.

@@ -26,9 +26,9 @@ func undoOrRelease(v View) Action {
 // volume in this way, where the image of the claim's own class could not.
 func undoProvision(v View, p *Run) Action {
 	switch why := v.whyNotUndone(p); {
-	case v.madeNothing(p) && !v.Volume.Exists:
+	case v.madeNothing(p) && !v.Volume.Exists():
 		return ReleaseRecord{Run: *p}
-	case why != "" && !v.Volume.Exists:
+	case why != "" && !v.Volume.Exists():
 		return ReleaseRecord{Run: *p, LeftBehind: why}
 	case isRetainedInDoubt(p):
 		// An administrator may have deleted the PV to keep the volume, so nothing is undone.
@@ -51,7 +51,7 @@ func (v View) whyNotUndone(p *Run) string {
 	switch {
 	case v.isForgotten(p):
 		return reason.Forgotten
-	case !v.isRecord(p) && !v.Volume.Exists:
+	case !v.isRecord(p) && !v.Volume.Exists():
 		return reason.Released
 	}
 	if why := v.Delete.whyGivenUp(); why != "" {

@@ -1,15 +1,9 @@
 package decide
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 )
 
@@ -21,8 +15,8 @@ type View struct {
 	// and reports a failure to the claim's user if another client's write comes between.
 	Unasked bool
 	Volume  Volume
-	// Rival is a PV under another name that may be the UID's volume and in use. It is usually empty.
-	Rival Rival
+	// Rival is why the UID's volume may be in use by another PV, which may no longer exist. It is usually empty.
+	Rival string
 	// Misnamed is set if a PV of the UID under another name has our finalizer, which keeps nothing, and is to go.
 	Misnamed bool
 	// Runs are the UID's Jobs, of any verb and in any order.
@@ -33,9 +27,10 @@ type View struct {
 	Delete Target
 	// Resize is how far a resize is that the claim of the volume asks for, and Expand how the volume would be
 	// expanded. Expand's Hash is the size.
-	Resize Resize
+	Resize ResizeStage
 	Expand Target
-	// Contested is set if Jobs of the UID may be in more than one namespace. Their watches have no common order.
+	// Contested is set if Jobs of the UID may be in more than one namespace, whose watches have no common order, or if the PV's claimRef names another
+	// claim than the one of the UID, or its phase is Failed, so that the phase proves nothing about the claim.
 	Contested bool
 	// OrphanPod is set if a pod that has ended is kept although its Job no longer exists.
 	OrphanPod bool
@@ -61,66 +56,46 @@ const (
 	ClaimBoundElsewhere              // bound to another PV
 )
 
-// Abandoned reports whether no volume of this UID will ever serve the claim.
-func (c Claim) Abandoned() bool { return c == ClaimGone || c == ClaimBoundElsewhere }
-
 // Volume is the PV of the UID, found by its name.
 type Volume struct {
-	Exists bool
-	UID    string // the PV's own
-	// Unproven is why the PV does not prove that the provision succeeded, empty if it does.
-	Unproven string
-	// Mismatch is why the claim, which exists and is unbound, can never be bound to the PV that carries its UID. It
-	// is empty if the claim is bound or no longer exists: whoever changes a PV in use has a reason.
-	Mismatch string
-	// Unbound is set if the PV's phase says that no claim is or was bound to it. NeverBound is set if no claim can
-	// ever have been bound to it: the claim of the UID still exists and is not bound, and the claimRef names it.
-	Unbound, NeverBound bool
-	// Unclaimed is why it is not known whose the PV is, empty if its claimRef says so or the claim of the UID is unbound.
-	Unclaimed string
-	// Released is set if the PV's phase is Released or Failed.
-	Released bool
-	// HandedOver is set if its claimRef names another claim than the one of the UID, or if its phase is Failed. Its phase then proves nothing
-	// about the claim.
-	HandedOver bool
-	// Orphaned is set if a live read shows that the claim of its claimRef no longer exists or is bound to another PV.
-	Orphaned bool
-	// PolicyDelete is set if its reclaim policy is Delete.
-	PolicyDelete bool
+	State State
+	Use   Use
+	UID   string // the PV's own
+	// Why is why the PV does not prove the provision, or why its claim can never be bound to it, or why it is not known whose it is now that its claim
+	// no longer needs it.
+	Why          string
+	PolicyDelete bool // its reclaim policy is Delete
 	HasFinalizer bool // carries our finalizer
+	Terminating  bool // has a deletionTimestamp
 	// ReleasedHere is set if this dispatcher has released the record of the run that wrote the PV a moment ago, with all runs in view.
 	ReleasedHere bool
-	// Foreign is set if it says that it is of another provisioner, whose dispatcher decides about it.
-	Foreign     bool
-	Terminating bool // has a deletionTimestamp
-	// NotedRival is the rival that is noted on it, empty for none.
-	NotedRival string
 	// Attached is the problem that a node has the volume of a released PV still attached, nil if none has. Its kubelet may have it mounted, and
 	// hangs when it is deleted.
 	Attached *Problem
-	// ReleasedAt is when that PV was released.
-	ReleasedAt time.Time
 }
 
-// Rival is a PV that may stand for the same volume as the UID's own, or that was found before and may no longer exist.
-type Rival struct {
-	// Why it may stand for the volume, as a sentence that names it, and what an administrator can do.
-	Name, Why, Remedy string
-}
+// State is what the PV says of the provision.
+type State int
 
-// Exists reports whether there is a rival, or was one.
-func (r Rival) Exists() bool { return r.Name != "" }
+// The states of a PV.
+const (
+	Absent     State = iota
+	Foreign          // it says that it is of another provisioner, whose dispatcher decides about it
+	Unproven         // it does not prove that the provision succeeded
+	Mismatched       // the claim, which exists and is unbound, can never be bound to it. Whoever changes a PV in use has a reason
+	Fits             // it carries the claim's UID, and nothing is wrong with it
+)
 
-// Problem is that nothing of the UID is deleted by itself, and what an administrator can do.
-func (r Rival) Problem() *Problem {
-	return &Problem{Reason: reason.VolumeInDoubt, Note: r.Why + ". The volume may be in use, and is not deleted. Remedy: " + r.Remedy}
-}
+// Use is who may use the volume of a PV.
+type Use int
 
-// Proven reports whether the PV exists and carries the claim's UID.
-func (v Volume) Proven() bool { return v.Exists && v.Unproven == "" }
-
-// Fits reports whether the PV is proven and also what the claim asked for.
-func (v Volume) Fits() bool { return v.Proven() && v.Mismatch == "" }
+// The uses of a volume.
+const (
+	InUse      Use = iota // a claim is bound to it, or may be about to be
+	Unbound               // its phase says that no claim is or was bound to it
+	NeverBound            // no claim can ever have been: the claim of the UID exists and is not bound, and the claimRef names it
+	Released              // its phase says so, and the claim of its claimRef no longer exists or is bound to another PV
+)
 
 // Run is one Job of the UID.
 type Run struct {
@@ -138,39 +113,35 @@ type Run struct {
 	OtherPod string
 	// ForeignGate is set if the gated pod waits for another controller, too.
 	ForeignGate bool
-	// GatedSince is when the gated pod was created, ConfirmBefore until when it may be confirmed, zero for no limit.
-	GatedSince, ConfirmBefore time.Time
-	// PodStays is set if the Job is being deleted, in the background, and its gated pod is not.
-	PodStays bool
+	// GatedSince is when the gated pod was created.
+	GatedSince time.Time
 	// Unstarted is set if no container of an unfinished run has started, so that it can have done nothing yet.
 	Unstarted bool
+	// Shared is set if another claim that the Job serves has not waived it.
+	Shared bool
 	// UID of the claim. Retain is set if the run's request has the reclaim policy Retain, Forget if an administrator has given the record up.
 	UID            string
 	Retain, Forget bool
-	// NotedRival is the rival that is noted on the Job, empty for none.
-	NotedRival string
-	// NeverBound is set if the run's request says that no claim was ever bound to the PV whose volume it deletes.
-	NeverBound bool
 	// Refused is why the PV that the container describes cannot be created. It is empty if it can, or if none is to
 	// be created.
 	Refused string
-	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer and was not
-	// read yet.
+	// Terminating is set if the Job has a deletionTimestamp, PodKept if a pod of it has our finalizer, and every claim that it serves has an outcome on record. The
+	// pod is released when the first of them is reconciled, so it is not set for the others.
 	Terminating, PodKept bool
-	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck.
-	Stuck     *runs.Stuck
+	// Stuck is why an unfinished run makes no progress, or nil. RecheckAt is when to recheck. Idle is set if no container of a stuck run can be at work: none has
+	// started, or its node is lost.
+	Stuck     *Problem
 	RecheckAt time.Time
-	// Probe names the Job that is kept, of those that cannot start for the same reason, if that is another one.
-	Probe string
+	Idle      bool
+	// Void is set if the run is to be cancelled, whatever it is for: waiting cannot help, another Job finds out when it would start, its gated pod has too little
+	// time left, or its Job is being deleted, in the background, and its gated pod is not.
+	Void bool
 	// Outcome of a run that has ended.
 	Outcome runs.Outcome
 	// LostNode names the node of a pod that was deleted by force, of this run or the OtherPod, if that node exists and is not Ready.
 	LostNode string
 	// Output is the container's output. In a batch only the first claim has it, so that it is emitted once.
 	Output string
-	// Grew is set if the volume is larger after this expand than its PV says, Short if it is smaller than it was to
-	// be, whatever the exit code.
-	Grew, Short bool
 	// Published is set if the claim's annotations have this run's result.
 	Published bool
 	// Reschedule is how far the rescheduling of the claim after this run is.
@@ -188,40 +159,20 @@ const (
 	RescheduleDone                      // the claim has changed since, by that write or by another client's
 )
 
-// Resize is how far a claim's resize is.
-type Resize struct {
-	Stage ResizeStage
-	// Node says who expands the file system to the size of the volume.
-	Node NodeWork
-}
-
-// ResizeStage is what PV and claim say about a resize. The claim says it by Kubernetes' own values in its status,
+// ResizeStage is how far a resize is, as PV and claim say. The claim says it by Kubernetes' own values in its status,
 // which its user cannot write.
 type ResizeStage int
 
 // The stages of a resize.
 const (
-	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating
+	ResizeNone       ResizeStage = iota // no claim asks for more, or the claim that does is terminating, or all is said and done
 	ResizeRequested                     // the volume is smaller than it is to be, and the claim's status does not say that it grows
 	ResizeInProgress                    // the claim's status says that the volume grows
 	ResizeInfeasible                    // the claim's status says that the volume cannot have the size
-	ResizeStored                        // the volume has the size, and the claim's status does not say what is left to do
+	ResizeGrown                         // the newest expand has made the volume larger than its PV says
+	ResizeStored                        // the volume has the size and its file system does not, and the claim's status does not say so
 	ResizeLeftToNode                    // the claim's status says what is left to do on a node
-)
-
-// Wanted reports whether the volume is smaller than it is to be.
-func (s ResizeStage) Wanted() bool {
-	return s == ResizeRequested || s == ResizeInProgress || s == ResizeInfeasible
-}
-
-// NodeWork is who expands a file system to the size of its volume.
-type NodeWork int
-
-// Who does the work on the node.
-const (
-	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
-	NodeKubelet                 // the kubelet, when the volume is mounted
-	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
+	ResizeDone                          // the volume and its file system have the size, and the claim's status does not say so
 )
 
 // Target is a config that can serve a request, or the reason why none can.
@@ -232,8 +183,8 @@ type Target struct {
 	Revision, Hash, Node string
 	// HasSlot is set if the UID has been assigned a slot of the class.
 	HasSlot bool
-	// Probe is a Job with the same config revision and nodes that cannot start, or nil.
-	Probe *Probe
+	// Probe is that a Job with the same config revision and nodes cannot start, or nil.
+	Probe *Problem
 	// MaxAttempts of the config, 0 for no limit.
 	MaxAttempts int
 	// RevisionStored is set if the config's revision is stored, so that a volume made now can still be deleted when
@@ -258,138 +209,9 @@ type Target struct {
 type Problem struct {
 	Reason string // of the event, in CamelCase
 	Note   string // cause and remedy
+	// From is from when it is worth an event, zero for at once.
+	From time.Time
 	// RetryAfter is when to recheck, if no change would enqueue the UID when the problem is solved. It is zero
 	// otherwise.
 	RetryAfter time.Duration
-}
-
-// Problemf returns a problem with a note that is formatted as by fmt.Sprintf.
-func Problemf(reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Note: fmt.Sprintf(format, args...)}
-}
-
-// newest returns the run with the highest number of those that are wanted, or nil.
-func (v View) newest(wanted func(*Run) bool) *Run {
-	var last *Run
-	for i := range v.Runs {
-		if r := &v.Runs[i]; wanted(r) && (last == nil || r.Number > last.Number) {
-			last = r
-		}
-	}
-	return last
-}
-
-// Newest returns the run of a verb with the highest number, or nil.
-func (v View) Newest(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb })
-}
-
-// newestConfirmed returns the run of a verb with the highest number whose container may have started, or nil.
-func (v View) newestConfirmed(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool {
-		never := r.Unfinished && r.Unstarted || !r.Unfinished && r.Outcome.Verdict == contract.NotStarted
-		return r.Verb == verb && !never
-	})
-}
-
-// MayHaveMade returns the newest provision that may have made something, or the newest of all, or nil.
-func (v View) MayHaveMade() *Run {
-	return cmp.Or(v.newestConfirmed(contract.Provision), v.Newest(contract.Provision))
-}
-
-// NewestHeld returns the newest run of a verb whose record is held, or nil. A run after it that never ran may be on record without one.
-func (v View) NewestHeld(verb contract.Verb) *Run {
-	return v.newest(func(r *Run) bool { return r.Verb == verb && v.isRecord(r) })
-}
-
-// A write that was refused a moment ago is passed over where nothing that is safe depends on it, so that the claim is served all the same: a policy on old
-// Jobs once kept a claim from its next attempt for ever. Any other write is decided on again, and tried again when the refusal is a minute old.
-
-// WriteOf names the write of an action, by the kind of the action and its run.
-func WriteOf(a Action) string {
-	if f, sets := a.(SetFinalizer); sets {
-		return fmt.Sprintf("%T remove=%t misnamed=%t", f, f.Remove, f.Misnamed)
-	}
-	return fmt.Sprintf("%T %s", a, RunOf(a))
-}
-
-// IsRefused reports whether the write of an action was refused a moment ago. A record is not released whose outcome
-// could not be written: its Job would expire, and nothing would ever remove the finalizer of its pod.
-func (v View) IsRefused(a Action) bool {
-	if release, releases := a.(ReleaseRecord); releases && v.IsRefused(RecordOutcome{Run: release.Run}) {
-		return true
-	}
-	return len(v.Refused) > 0 && slices.Contains(v.Refused, WriteOf(a))
-}
-
-// unlessRefused returns an action, or nil if its write was refused.
-func (v View) unlessRefused(a Action) Action {
-	if v.IsRefused(a) {
-		return nil
-	}
-	return a
-}
-
-// isRecord reports whether a run is on record, and is needed there or can be released.
-func (v View) isRecord(r *Run) bool {
-	return r.Held && (len(v.Refused) == 0 || !v.isReplaced(r) || !v.IsRefused(ReleaseRecord{Run: *r}))
-}
-
-// isReplaced reports whether something else stands for what a run has made: the Job of a later run, or the PV. An undo
-// that has succeeded does not: if its own record were released first, it would be launched again.
-func (v View) isReplaced(r *Run) bool {
-	return v.Newest(r.Verb).Number > r.Number || r.Verb == contract.Provision && v.Volume.Proven()
-}
-
-// undoRun returns the newest run that undoes provision p, or nil. The delete of a PV that p wrote is one, too, once
-// that PV no longer exists, and one that came after a later provision.
-func (v View) undoRun(p *Run) *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume != "" && v.Volume.Exists || d.After < p.Number {
-		return nil
-	}
-	return d
-}
-
-// reclaimRun returns the newest run that deletes this very PV's volume, or nil. A PV of the same name that appeared
-// after an undo needs a delete of its own.
-func (v View) reclaimRun() *Run {
-	d := v.Newest(contract.Delete)
-	if d == nil || d.Volume == "" || d.Volume != v.Volume.UID {
-		return nil
-	}
-	return d
-}
-
-// isDone reports whether a run exists and its verdict is Done.
-func isDone(r *Run) bool { return r != nil && r.Outcome.Verdict == contract.Done }
-
-// hasTargetChanged reports whether the target has another config or another node than the run.
-func hasTargetChanged(r *Run, t Target) bool { return r.Revision != t.Revision || r.Node != t.Node }
-
-// hasRequestChanged reports whether the claim asks for something else than the run was to make, or another config
-// serves it.
-func hasRequestChanged(r *Run, t Target) bool {
-	return r.Revision != t.Revision || !jobs.SameRequest(r.Hash, t.Hash)
-}
-
-// hasChanged reports whether a run would be launched now with another request than it had. A delete never changes,
-// and an expand goes to the volume's nodes, whichever node the claim names.
-func hasChanged(r *Run, t Target) bool {
-	switch r.Verb {
-	case contract.Provision:
-		return hasTargetChanged(r, t) || hasRequestChanged(r, t)
-	case contract.Expand:
-		return hasRequestChanged(r, t)
-	default:
-		return false
-	}
-}
-
-// whyGivenUp returns why a volume is given up with its node, or nothing if it is not.
-func (t Target) whyGivenUp() string {
-	if t.Problem != nil || t.MissingNode == "" || t.NodeGonePolicy != config.ForgetVolume {
-		return ""
-	}
-	return t.MissingNode + " no longer exists, and its config has node-gone: forget"
 }

@@ -37,7 +37,7 @@ func TestDeleteOfAnEarlierPVIsNotThatOfALaterOne(t *testing.T) {
 	earlier := recorded(run(contract.Delete, 1), contract.Done, 0)
 	earlier.Volume, earlier.Held = "an earlier PV", false
 	v := View{
-		Now: now, Volume: Volume{Exists: true, UID: pvUID, Released: true, Orphaned: true, PolicyDelete: true, HasFinalizer: true},
+		Now: now, Volume: Volume{State: Fits, Use: Released, UID: pvUID, PolicyDelete: true, HasFinalizer: true},
 		Delete: Target{HasSlot: true, RevisionStored: true, Supported: true}, Runs: []Run{earlier},
 	}
 	if a, launches := Decide(v).(Launch); !launches || a.Verb != contract.Delete || a.Undo {
@@ -83,8 +83,8 @@ func TestAPodThatIsLeftIsReportedInsteadOfAWait(t *testing.T) {
 		reports bool
 	}{
 		"nothing is left to do":     {View{Now: now, Left: left}, true},
-		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Left: left}, true},
-		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{Exists: true, UID: pvUID, PolicyDelete: true}, Left: left}, false},
+		"the volume is in use":      {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true, HasFinalizer: true}, Left: left}, true},
+		"there is something to do":  {View{Now: now, Claim: ClaimBound, Volume: Volume{State: Fits, UID: pvUID, PolicyDelete: true}, Left: left}, false},
 		"no pod is left":            {View{Now: now}, false},
 		"something else is waiting": {View{Now: now, Claim: ClaimPending, Provision: provisionTargets()[1], NotBefore: now.Add(time.Minute), Left: left}, false},
 	} {

@@ -102,23 +102,15 @@ func everyRetained(t *testing.T, f func(View)) {
 func volumes() []Volume {
 	out := []Volume{
 		{},
-		{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true},
-		{Exists: true, UID: pvUID, Unproven: "it lacks our annotation", HasFinalizer: true},
+		{State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true, PolicyDelete: true},
+		{State: Unproven, UID: pvUID, Why: "it lacks our annotation", HasFinalizer: true},
 	}
 	bools := []bool{false, true}
-	for _, released := range bools {
-		for _, orphaned := range bools {
-			if orphaned && !released {
-				continue // orphaned is read only of a released PV
-			}
-			for _, policyDelete := range bools {
-				for _, finalizer := range bools {
-					for _, terminating := range bools {
-						out = append(out, Volume{
-							Exists: true, UID: pvUID,
-							Released: released, Orphaned: orphaned, PolicyDelete: policyDelete, HasFinalizer: finalizer, Terminating: terminating,
-						})
-					}
+	for _, use := range []Use{InUse, Released} {
+		for _, policyDelete := range bools {
+			for _, finalizer := range bools {
+				for _, terminating := range bools {
+					out = append(out, Volume{State: Fits, Use: use, UID: pvUID, PolicyDelete: policyDelete, HasFinalizer: finalizer, Terminating: terminating})
 				}
 			}
 		}
@@ -196,15 +188,15 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 	unfinished := r
 	unfinished.Unfinished = true
 	out := []Run{unfinished}
-	for _, stuck := range []runs.Stuck{
-		{Reason: "Unschedulable", Note: "no node fits its pod", Unstarted: true},
-		{Reason: "JobSuspended", Note: "for too long", Unstarted: true, GiveUp: true},
-		{Reason: "WaitingForNode", Note: "its node does not answer", NodeLost: true},
-		{Reason: "WaitingForNode", Note: "its pod was deleted by force", NodeLost: true, GiveUp: true},
+	for _, stuck := range []Run{
+		{Stuck: &Problem{Reason: "Unschedulable", Note: "no node fits its pod"}, Idle: true},
+		{Stuck: &Problem{Reason: "CrashLoopBackOff", Note: "its container has started before"}},
+		{Stuck: &Problem{Reason: "WaitingForNode", Note: "its pod was deleted by force"}, Idle: true, Void: true},
 	} {
 		for _, state := range [][2]bool{{false, false}, {true, false}, {true, true}, {false, true}} {
 			next := unfinished
-			next.Stuck, next.PodKept, next.Terminating = &stuck, state[0], state[1]
+			next.Stuck, next.PodKept, next.Terminating = stuck.Stuck, state[0], state[1]
+			next.Idle, next.Void = stuck.Idle && !next.Terminating, stuck.Void && !next.Terminating
 			out = append(out, next)
 		}
 	}
@@ -251,8 +243,8 @@ func outcomes(r Run, verdicts []contract.Verdict) []Run {
 func describe(v View) string {
 	text := fmt.Sprintf("claim %d, volume %+v, provision %+v, delete %+v, resize %+v, expand %+v", v.Claim, v.Volume, v.Provision, v.Delete, v.Resize, v.Expand)
 	for _, r := range v.Runs {
-		text += fmt.Sprintf("\n  %s unfinished=%t recorded=%t held=%t published=%t nothingBefore=%t after=%d volume=%q %s waived=%t others=%+v",
-			r.Name, r.Unfinished, r.Recorded != nil, r.Held, r.Published, r.NothingBefore, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Others)
+		text += fmt.Sprintf("\n  %s unfinished=%t recorded=%t held=%t published=%t nothingBefore=%t after=%d volume=%q %s waived=%t shared=%t",
+			r.Name, r.Unfinished, r.Recorded != nil, r.Held, r.Published, r.NothingBefore, r.After, r.Volume, r.Outcome.Verdict, r.Waived, r.Shared)
 	}
 	return text
 }
@@ -271,7 +263,7 @@ func TestEveryViewKeepsTheLaws(t *testing.T) {
 			launches++
 		}
 	})
-	if views < 2_550_000 || launches < 23_000 {
+	if views < 2_500_000 || launches < 17_500 {
 		t.Errorf("walked only %d views with %d launches: the walk lacks facts", views, launches)
 	}
 	t.Logf("%d views, %d launches", views, launches)

@@ -52,7 +52,7 @@ func TestJobOfABatchIsTheRecordOfEachClaim(t *testing.T) {
 				Attempt: i + 1, Hash: one.Hash, NothingBefore: true,
 			},
 			Verb: contract.Provision, UIDs: []string{"u1", "u2", "u3"}, Number: 4,
-			Revision: cfg.Source.Revision(), Held: true, Others: runs.Others{Wanted: true, Unrecorded: true, Held: true},
+			Revision: cfg.Source.Revision(), Held: true,
 		}
 		if diff := cmp.Diff(want, runs.RecordOf(job, one.Request.UID)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", one.Request.UID, diff)

@@ -19,10 +19,6 @@ const AnnUIDs = contract.Domain + "uids"
 // AnnForget is written by an administrator on a Job whose record cannot be undone: the UID of the claim whose record is given up.
 const AnnForget = contract.Domain + "forget"
 
-// AnnRival names, on a claim's PV, another PV that may stand for the same volume. The volume is not deleted by itself any more, also when that other PV no
-// longer exists, until an administrator removes the annotation.
-const AnnRival = contract.Domain + "rival"
-
 // Annotations of a Job's pod, mounted as files by the downward API.
 const (
 	AnnRequest = contract.Domain + "request"

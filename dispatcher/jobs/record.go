@@ -76,7 +76,7 @@ type Record struct {
 	// Returns is how often the claim has been returned to the scheduler since the run, and Rescheduled the resourceVersion of the claim that is to be.
 	Returns     Returns `json:"returns,omitzero"`
 	Rescheduled string  `json:"rescheduled,omitempty"`
-	// Rival is the name of another PV that may stand for the volume.
+	// Rival is the name of a PV that may stand for the volume, or did, and that proves no run.
 	Rival string `json:"rival,omitempty"`
 }
 

@@ -17,7 +17,7 @@ func (b *Observer) observeMissingNode(ctx context.Context, reader cluster.Reader
 	if t.Problem != nil || o.Delete.Config.RunOn != config.RunOnSelected {
 		return nil
 	}
-	if vol := o.View.Volume; vol.Proven() || vol.Mismatch != "" {
+	if o.View.Volume.Proven() {
 		err = observeVolumeNodes(ctx, reader, o)
 	} else {
 		t.MissingNode, err = missingRunNode(ctx, reader, o.View)
@@ -55,8 +55,8 @@ func observeVolumeNodes(ctx context.Context, reader cluster.Reader, o *Observati
 // needsItsNodes reports whether a volume may have to be deleted or grown.
 func needsItsNodes(o *Observation) bool {
 	vol := o.View.Volume
-	grows, deletedUnbound := o.Claim != nil && WantsMore(o.Claim), vol.Unbound && (vol.Terminating || vol.Mismatch != "")
-	return vol.Released || grows || deletedUnbound
+	grows, deletedUnbound := o.Claim != nil && WantsMore(o.Claim), vol.IsUnbound() && (vol.Terminating || vol.State == decide.Mismatched)
+	return pvs.IsReleased(o.PV) || grows || deletedUnbound
 }
 
 // missingRunNode names the node where a provision without a PV may have made a volume, if that node no longer exists.

@@ -38,8 +38,10 @@ type Observation struct {
 	PV    *corev1.PersistentVolume
 	// Misnamed is a PV of the UID under another name, if our finalizer is to be removed from one.
 	Misnamed *corev1.PersistentVolume
-	Jobs     map[string]*batchv1.Job  // by name
-	Pods     map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
+	// Rival names the PV that may stand for the UID's volume and proves no run, or did, empty for none.
+	Rival string
+	Jobs  map[string]*batchv1.Job  // by name
+	Pods  map[string][]*corev1.Pod // by the Job's name; without a name those whose Job no longer exists
 	// Left is a gated pod whose Job was deleted without it and no longer exists, or nil.
 	Left *corev1.Pod
 	// ManyKept are the Jobs of whose class as many failed ones are kept as may be, by name.
@@ -72,9 +74,15 @@ func (b *Observer) Observe(ctx context.Context, reader cluster.Reader, uid types
 			return nil, err
 		}
 	}
-	o.View.Contested = b.isContested(o)
+	o.View.Contested = o.isHandedOver() || b.isContested(o)
 	o.apply(hint)
 	return o, nil
+}
+
+// isHandedOver reports whether the PV's phase may be that of another claim's volume.
+func (o *Observation) isHandedOver() bool {
+	pv := o.PV
+	return pv != nil && (pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID)
 }
 
 // isContested reports whether Jobs of the UID may be in more than one namespace: its class has, or had, its config in several, or was created anew.
@@ -103,11 +111,12 @@ func (o *Observation) apply(hint Hint) {
 	}
 	o.View.NotBefore, o.View.NoReturnBefore, o.View.Refused = hint.NotBefore, hint.NoReturnBefore, hint.Refused
 	o.View.Volume.ReleasedHere = hint.ReleasedFor != "" && hint.ReleasedFor == o.View.Volume.UID
+	fits := o.View.Volume.State == decide.Fits
 	for i := range o.View.Runs {
 		r := &o.View.Runs[i]
 		r.Reschedule = rescheduleStage(r.Record.Record, o.Claim)
-		refused := r.Name == hint.Unpublishable && hint.Success == o.View.Volume.Fits()
-		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, o.View.Volume.Fits(), o.PV))
+		refused := r.Name == hint.Unpublishable && hint.Success == fits
+		r.Published = refused || runs.IsReported(o.Claim, runs.Report(r.Attempt, r.Outcome, fits, o.PV))
 		if r.Name == hint.RefusedPV {
 			r.Refused = hint.RefusedWhy
 		}
@@ -147,7 +156,7 @@ func (b *Observer) readRuns(ctx context.Context, reader cluster.Reader, o *Obser
 		}
 		o.Jobs[job.Name] = job
 		run.UID, run.Forget = string(o.UID), job.Annotations[jobs.AnnForget] == string(o.UID)
-		run.NotedRival, run.Retain, run.NeverBound = run.Rival, run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain), run.Undo && run.Volume != ""
+		run.Retain = run.ReclaimPolicy == string(corev1.PersistentVolumeReclaimRetain)
 		if run.Record.Name != "" {
 			o.At = types.NamespacedName{Namespace: run.Namespace, Name: run.Record.Name}
 		}

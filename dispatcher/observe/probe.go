@@ -12,6 +12,7 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
+	"github.com/flex-provisioner/flex-provisioner/dispatcher/reason"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/runs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/slots"
 )
@@ -93,7 +94,7 @@ func (b *Observer) observeProbes(_ context.Context, _ cluster.Reader, o *Observa
 }
 
 // probeBefore returns the oldest Job that cannot start and has what a run of a verb would start with, or nil.
-func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Target) *decide.Probe {
+func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Target) *decide.Problem {
 	if t.Problem != nil || !t.RevisionStored {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (b *Observer) probeBefore(o *Observation, verb contract.Verb, t decide.Targ
 	slices.SortFunc(all, byAge)
 	for _, job := range all {
 		if stuck := b.Caches.StuckOf(job, b.Clock.Now()); stuck.Cause() != "" && job.DeletionTimestamp == nil {
-			return &decide.Probe{Job: job.Name, Reason: stuck.Reason, Note: stuck.Note}
+			return &decide.Problem{Reason: stuck.Reason, Note: reason.BehindProbe(job.Name, stuck.Note)}
 		}
 	}
 	return nil

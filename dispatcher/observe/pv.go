@@ -12,71 +12,83 @@ import (
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
+// observePV judges the PV of the UID.
+func (b *Observer) observePV(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	pv := o.PV
 	if pv == nil {
 		return nil
 	}
-	v := decide.Volume{
-		Exists:       true,
-		UID:          string(pv.UID),
-		Unproven:     b.unproven(o),
-		Foreign:      pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner),
-		Released:     pvs.IsReleased(pv),
-		PolicyDelete: pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete,
-		HasFinalizer: slices.Contains(pv.Finalizers, contract.FinalizerStorage),
-		Terminating:  pv.DeletionTimestamp != nil,
-		Unbound:      pvs.IsUnbound(pv),
-		NotedRival:   pv.Annotations[jobs.AnnRival],
+	v := &o.View.Volume
+	v.UID, v.PolicyDelete = string(pv.UID), pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+	v.HasFinalizer, v.Terminating = slices.Contains(pv.Finalizers, contract.FinalizerStorage), pv.DeletionTimestamp != nil
+	v.State, v.Why = b.stateOf(pv, o.Claim, string(o.UID), o.servedUnder())
+	if pvs.IsReleased(pv) {
+		b.observeAttachment(pv, v)
 	}
-	if pv.Annotations[contract.AnnClaimUID] == string(o.UID) && !v.Foreign {
-		v.NeverBound = pvs.NeverBound(pv, o.Claim)
-		if o.Claim == nil || o.Claim.Spec.VolumeName != "" {
-			v.Unclaimed = pvs.Unclaimed(pv)
-		} else {
-			v.Mismatch = pvs.Mismatch(pv, o.Claim)
-		}
-	}
-	v.HandedOver = pv.Status.Phase == corev1.VolumeFailed || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != o.UID
-	if v.Released {
-		b.observeAttachment(pv, &v)
-		v.Orphaned, err = isOrphaned(ctx, reader, pv)
-	}
-	o.View.Volume = v
+	orphaned, err := isOrphaned(ctx, reader, pv)
+	v.Use = useOf(pv, o.Claim, orphaned)
 	return err
+}
+
+// stateOf returns what a PV says of the provision for a claim, which may not exist any more, and why if that is not what it should. served are the config
+// revisions of the runs, if one of them is on record.
+func (b *Observer) stateOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, uid string, served []string) (decide.State, string) {
+	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) { // two dispatchers would both expand one volume, and report on its claim
+		return decide.Foreign, fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
+			pv.Name, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), contract.AnnProvisionedBy, b.Provisioner)
+	}
+	forged, mismatch := pvs.OtherRevision(pv, served), ""
+	isUnbound := claim != nil && claim.Spec.VolumeName == ""
+	if isUnbound && forged == "" && pv.Annotations[contract.AnnClaimUID] == uid {
+		mismatch = pvs.Mismatch(pv, claim)
+	}
+	unproven := cmp.Or(pvs.Unproven(pv, uid), forged)
+	switch {
+	case mismatch != "":
+		return decide.Mismatched, mismatch
+	case unproven != "":
+		return decide.Unproven, unproven
+	case isUnbound:
+		return decide.Fits, ""
+	default:
+		return decide.Fits, pvs.Unclaimed(pv)
+	}
+}
+
+// useOf returns who may use the volume of a PV. The phase of a PV whose claim still exists, or that was passed on, is about to change.
+func useOf(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, orphaned bool) decide.Use {
+	switch {
+	case orphaned && pvs.IsReleased(pv):
+		return decide.Released
+	case pvs.NeverBound(pv, claim) && pv.Annotations[contract.AnnClaimUID] == string(claim.UID):
+		return decide.NeverBound
+	case pvs.IsUnbound(pv):
+		return decide.Unbound
+	default:
+		return decide.InUse
+	}
 }
 
 // isOrphaned reports whether the claim that a released PV names no longer exists or is bound elsewhere. A PV whose
 // claimRef has no UID was passed on to the next claim of that name, whatever its phase still says.
 func isOrphaned(ctx context.Context, reader cluster.Reader, pv *corev1.PersistentVolume) (bool, error) {
 	ref := pv.Spec.ClaimRef
-	if ref == nil || ref.UID == "" {
+	if !pvs.IsReleased(pv) || ref == nil || ref.UID == "" {
 		return false, nil
 	}
 	holder, err := reader.Claim(ctx, ref.UID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return holder == nil || holder.Spec.VolumeName != "" && holder.Spec.VolumeName != pv.Name, err
 }
 
-// unproven returns why a PV does not prove a run of ours, or nothing if it does. A PV of another provisioner is left
-// to that provisioner's dispatcher. Two dispatchers would both expand one volume, and report on its claim.
-func (b *Observer) unproven(o *Observation) string {
-	pv := o.PV
-	if pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
-		return fmt.Sprintf("the PersistentVolume %s belongs to the provisioner %s by its annotation %s, and this dispatcher serves %s",
-			pv.Name, quote.Name(pv.Annotations[contract.AnnProvisionedBy]), contract.AnnProvisionedBy, b.Provisioner)
-	}
-	return cmp.Or(pvs.Unproven(pv, string(o.UID)), o.otherRevision())
-}
-
-// otherRevision returns that a PV was written with another config revision than those under which its claim was served, or nothing. The run's pod writes the PV, and
-// whoever has its token could have a volume deleted or grown with the login of another class. As long as no PV has proven the run its record is held, and says so.
-// After that only administrators change the annotation. Jobs that are released say nothing: one that failed is kept longer than the one that followed it.
-func (o *Observation) otherRevision() string {
+// servedUnder returns the config revisions under which the claim was served, if one of its provisions is on record. A PV that names another was not written by
+// them: the run's pod writes the PV, and whoever has its token could have a volume deleted or grown with the login of another class. As long as no PV has proven
+// the run its record is held, and says so. After that only administrators change the annotation. Jobs that are released say nothing: one that failed is kept
+// longer than the one that followed it.
+func (o *Observation) servedUnder() []string {
 	var served []string
 	held := false
 	for _, r := range o.View.Runs {
@@ -85,8 +97,8 @@ func (o *Observation) otherRevision() string {
 		}
 	}
 	if !held {
-		return ""
+		return nil
 	}
 	slices.Sort(served)
-	return pvs.OtherRevision(o.PV, slices.Compact(served))
+	return slices.Compact(served)
 }

@@ -17,20 +17,21 @@ import (
 // observeResize finds what the claim of the volume asks for beyond what it has, and how far its resize is. After a
 // populator that is another claim than the one of the UID.
 func (b *Observer) observeResize(ctx context.Context, reader cluster.Reader, o *Observation) (err error) {
-	if !o.View.Volume.Fits() {
+	if o.View.Volume.State != decide.Fits {
 		return nil
 	}
-	for i := range o.View.Runs {
-		r := &o.View.Runs[i]
-		reached := r.Reached(r.Outcome)
-		r.Grew = reached != nil && reached.Cmp(*o.PV.Spec.Capacity.Storage()) > 0
-	}
-	if o.Holder, err = holderOf(ctx, reader, o); o.Holder == nil || err != nil {
+	if o.Holder, err = holderOf(ctx, reader, o); err != nil {
 		return err
 	}
-	o.Size = sizeFor(o.Holder)
-	o.View.Resize = decide.Resize{Stage: stageOf(o.Holder, o.PV), Node: nodeWorkOf(o.PV)}
-	if o.View.Resize.Stage.Wanted() {
+	if o.Holder != nil {
+		o.Size, o.View.Resize = sizeFor(o.Holder), stageOf(o.Holder, o.PV)
+	}
+	if e := o.View.Newest(contract.Expand); e != nil {
+		if reached := e.Reached(e.Outcome); reached != nil && reached.Cmp(*o.PV.Spec.Capacity.Storage()) > 0 {
+			o.View.Resize = decide.ResizeGrown
+		}
+	}
+	if o.View.Resize.Wanted() {
 		o.View.Expand = b.resolveExpand(o)
 	}
 	return nil
@@ -80,14 +81,24 @@ func stageOf(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) d
 	}
 	switch {
 	case status == corev1.PersistentVolumeClaimNodeResizeInProgress:
-		return decide.ResizeLeftToNode // the node's part of the resize before comes first
+		return leftToNode(pv) // the node's part of the resize before comes first
 	case size.Cmp(*pv.Spec.Capacity.Storage()) > 0:
 		return wantedStage(claim, size)
 	case status == corev1.PersistentVolumeClaimNodeResizePending, status == corev1.PersistentVolumeClaimNodeResizeInfeasible:
-		return decide.ResizeLeftToNode
+		return leftToNode(pv)
+	case NodeWorkOf(pv) == NodeNothing:
+		return decide.ResizeDone
 	default:
 		return decide.ResizeStored
 	}
+}
+
+// leftToNode returns how far a resize is whose node's part the claim's status names.
+func leftToNode(pv *corev1.PersistentVolume) decide.ResizeStage {
+	if NodeWorkOf(pv) == NodeNothing {
+		return decide.ResizeDone
+	}
+	return decide.ResizeNone
 }
 
 // wantedStage returns what a claim's status says about a size that its volume does not have yet. What it says about
@@ -104,22 +115,32 @@ func wantedStage(claim *corev1.PersistentVolumeClaim, size resource.Quantity) de
 	}
 }
 
-// nodeWorkOf returns who expands the file system on a volume. The kubelet does so only for some sources, and some
+// NodeWork is who expands a file system to the size of its volume.
+type NodeWork int
+
+// Who does the work on the node.
+const (
+	NodeNothing NodeWork = iota // there is nothing to do, or it has been done
+	NodeKubelet                 // the kubelet, when the volume is mounted
+	NodeByHand                  // an administrator: the kubelet does not expand file systems on such a volume
+)
+
+// NodeWorkOf returns who expands the file system on a volume. The kubelet does so only for some sources, and some
 // sources have no file system of their own.
-func nodeWorkOf(pv *corev1.PersistentVolume) decide.NodeWork {
+func NodeWorkOf(pv *corev1.PersistentVolume) NodeWork {
 	s := pv.Spec.PersistentVolumeSource
 	mode := pv.Spec.VolumeMode
 	switch {
 	case mode != nil && *mode == corev1.PersistentVolumeBlock:
-		return decide.NodeNothing
+		return NodeNothing
 	case s.CSI != nil, s.FlexVolume != nil, s.Local != nil:
-		return decide.NodeKubelet
+		return NodeKubelet
 	case s.NFS != nil, s.HostPath != nil, s.CephFS != nil, s.Glusterfs != nil, s.AzureFile != nil, s.Quobyte != nil:
-		return decide.NodeNothing // the storage's own file system: there is none on a device
+		return NodeNothing // the storage's own file system: there is none on a device
 	case isGrownByHand(pv):
-		return decide.NodeNothing
+		return NodeNothing
 	default:
-		return decide.NodeByHand
+		return NodeByHand
 	}
 }
 

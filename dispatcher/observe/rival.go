@@ -9,34 +9,40 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/cluster"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/decide"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/quote"
 )
 
-// observeRival looks for a PV under another name that may stand for the UID's volume, now or by a note on a record or on the UID's PV. Such a
-// PV may be bound to a claim, and then what the image deletes by the UID is in use.
+// observeRival looks for a PV under another name that may stand for the UID's volume, now or by a note on a record. Such a PV may be bound to a claim, and then what
+// the image deletes by the UID is in use. The UID's own PV may be such a one, too, if it proves no run.
 func (b *Observer) observeRival(ctx context.Context, reader cluster.Reader, o *Observation) error {
 	others, err := b.otherPVs(ctx, reader, o)
 	if err != nil {
 		return err
 	}
-	rival, since := decide.Rival{}, o.mayHaveMadeSince()
+	since := o.mayHaveMadeSince()
 	for _, pv := range others {
 		if isGivenUp(pv, string(o.UID)) && !pvs.OfAnotherProvisioner(pv.Annotations, b.Provisioner) {
 			o.Misnamed, o.View.Misnamed = pv, true
 		}
-		if why := pvs.Rival(pv, o.PV, string(o.UID), since); why != "" && !rival.Exists() {
-			rival.Name, rival.Why = pv.Name, why
+		if why := pvs.Rival(pv, o.PV, string(o.UID), since); why != "" && o.Rival == "" {
+			o.Rival, o.View.Rival = pv.Name, why
 		}
 	}
-	if name := o.notedRival(); name != "" && !rival.Exists() {
-		rival.Name, rival.Why = name, "the PersistentVolume "+quote.Name(name)+" was found before, and may have stood for the volume"
+	if o.Rival == "" {
+		o.observeNotedRival()
 	}
-	rival.Remedy = o.remedyFor(rival)
-	o.View.Rival = rival
 	return nil
+}
+
+// observeNotedRival finds a rival by the note on a held record, or in the UID's own PV.
+func (o *Observation) observeNotedRival() {
+	switch noted := o.notedRival(); {
+	case o.PV != nil && (noted == "" || noted == o.PV.Name):
+		o.Rival = o.PV.Name
+	case noted != "":
+		o.Rival, o.View.Rival = noted, "the PersistentVolume "+quote.Name(noted)+" was found before, and may have stood for the volume"
+	}
 }
 
 // isGivenUp reports whether a PV of the UID under another name has our finalizer although that keeps nothing: its policy is Retain, or an
@@ -49,33 +55,14 @@ func isGivenUp(pv *corev1.PersistentVolume, uid string) bool {
 		(deleted || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
 }
 
-// notedRival returns the name of the rival that is noted on a held record or on the UID's PV, or nothing.
+// notedRival returns the name of the PV that is noted on a held record, or nothing.
 func (o *Observation) notedRival() string {
 	for _, r := range o.View.Runs {
-		if r.Held && r.NotedRival != "" {
-			return r.NotedRival
+		if r.Held && r.Rival != "" {
+			return r.Rival
 		}
 	}
-	return o.View.Volume.NotedRival
-}
-
-// remedyFor returns what an administrator can do about a rival.
-func (o *Observation) remedyFor(rival decide.Rival) string {
-	if !rival.Exists() {
-		return ""
-	}
-	unneeded := "if no pod needs the volume, delete the PersistentVolume " + quote.Name(rival.Name)
-	if o.View.Volume.Proven() {
-		return "set the policy of the PersistentVolume " + o.PV.Name + " to Retain, and its volume is kept. Or, " + unneeded +
-			", wait for it to go and remove the annotation " + jobs.AnnRival + " of " + o.PV.Name + ", and the volume is deleted"
-	}
-	held := o.View.NewestHeld(contract.Provision)
-	if held == nil {
-		return unneeded
-	}
-	job := o.Jobs[held.Name]
-	return "annotate the Job " + job.Namespace + "/" + job.Name + " with " + jobs.AnnForget + "=" + string(o.UID) +
-		": its record is given up, and the volume stays in the storage"
+	return ""
 }
 
 // otherPVs returns the PVs that carry the UID, name the claim or have the volume source of the UID's PV, that PV among them. The one that the

@@ -30,7 +30,8 @@ func (b *Observer) runOf(ctx context.Context, reader cluster.Reader, o *Observat
 		return run, err
 	}
 	o.Pods[job.Name] = pods
-	run.PodKept = slices.ContainsFunc(pods, runs.HasFinalizer)
+	others := runs.OthersOf(job, run.Record.Record)
+	run.Shared, run.PodKept = others.Wanted, run.First && !others.Unrecorded && slices.ContainsFunc(pods, runs.HasFinalizer)
 	if run.Recorded == nil && !runs.HasEnded(job, pods, b.Clock.Now()) {
 		err = b.observeUnfinished(ctx, reader, &run, job, pods)
 		return run, err
@@ -47,11 +48,21 @@ func (b *Observer) observeUnfinished(ctx context.Context, reader cluster.Reader,
 	if gated := runs.GatedPod(pods); gated != nil && !run.Terminating {
 		return b.observeGate(ctx, reader, run, job, gated)
 	} else if gated != nil {
-		run.PodStays = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
+		run.Void = !runs.IsLeft(gated, job) && !slices.Contains(job.Finalizers, metav1.FinalizerDeleteDependents)
 	}
-	err := b.observeStuck(ctx, run, job, pods)
-	run.Probe = b.probeInsteadOf(job, run.Stuck)
-	return err
+	return b.observeStuck(ctx, run, job, pods)
+}
+
+// observeStuck notes why an unfinished run makes no progress, and what is to become of it.
+func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+	stuck, err := b.stuckOf(ctx, run, job, pods)
+	if stuck == nil || err != nil {
+		return err
+	}
+	run.Stuck = decide.Problemf(stuck.Reason, "the Job %s: %s", job.Name, stuck.Note)
+	run.Idle = (stuck.Unstarted || stuck.NodeLost) && !run.Terminating
+	run.Void = run.Void || !run.Terminating && (stuck.GiveUp || b.probeInsteadOf(job, stuck) != "")
+	return nil
 }
 
 // observeOutcome reads the outcome of a run that has ended, from its record where there is one.
@@ -59,13 +70,11 @@ func (b *Observer) observeOutcome(run *decide.Run, uid string, job *batchv1.Job,
 	if run.Recorded != nil {
 		*run.Recorded = runs.EndedBy(*run.Recorded, b.Clock.Now(), run.Created)
 		run.Outcome = *run.Recorded
-		run.Short = run.Record.Short(run.Outcome)
 		b.observeDescribed(run, job, run.Described)
 		return
 	}
 	run.Outcome = runs.ReadFor(job, uid, pods, b.Clock.Now())
 	run.Output = outputOf(job, *run, pods)
-	run.Short = run.Record.Short(run.Outcome)
 	if run.DescribesPV && run.Verb == contract.Provision {
 		description, err := runs.Description(pods)
 		if err != nil {
@@ -89,8 +98,7 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 	if !slices.ContainsFunc(b.Caches.PodsOf(job), func(pod *corev1.Pod) bool { return pod.UID == gated.UID }) {
 		return nil
 	}
-	run.Gated, run.GatedSince, run.ConfirmBefore = true, gated.CreationTimestamp.Time, runs.ConfirmBefore(job)
-	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
+	b.setGate(run, job, gated)
 	for _, uid := range run.UIDs {
 		for _, pod := range b.Caches.Pods.By(cluster.ByUID, uid) {
 			if pod.UID == gated.UID {
@@ -102,6 +110,13 @@ func (b *Observer) observeGate(ctx context.Context, reader cluster.Reader, run *
 		}
 	}
 	return nil
+}
+
+// setGate notes that a run is gated, and what its pod and its Job say about that.
+func (b *Observer) setGate(run *decide.Run, job *batchv1.Job, gated *corev1.Pod) {
+	before := runs.ConfirmBefore(job)
+	run.Gated, run.GatedSince, run.Void = true, gated.CreationTimestamp.Time, !before.IsZero() && b.Clock.Now().After(before)
+	run.ForeignGate = len(gated.Spec.SchedulingGates) > 1
 }
 
 // observeOtherPod notes if another pod than the gated one may run, and until when or on which node.
@@ -135,13 +150,13 @@ func lostNode(ctx context.Context, reader cluster.Reader, name string) (string, 
 	return name, nil
 }
 
-// observeStuck finds why an unfinished run makes no progress. It reads events only if neither Job nor pod says why,
+// stuckOf returns why an unfinished run makes no progress, or nil, and notes when to recheck. It reads events only if neither Job nor pod says why,
 // which is rare. Events are many, and not cached.
-func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) error {
+func (b *Observer) stuckOf(ctx context.Context, run *decide.Run, job *batchv1.Job, pods []*corev1.Pod) (stuck *runs.Stuck, err error) {
 	now := b.Clock.Now()
-	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
-	if run.Stuck == nil || run.Stuck.Note != "" {
-		return nil
+	stuck, run.RecheckAt = runs.StuckOf(job, pods, nil, now)
+	if stuck == nil || stuck.Note != "" {
+		return stuck, nil
 	}
 	about := job.UID
 	if len(pods) > 0 {
@@ -149,14 +164,14 @@ func (b *Observer) observeStuck(ctx context.Context, run *decide.Run, job *batch
 	}
 	warning, err := b.Caches.WarningAbout(ctx, job, about)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	run.Stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
+	stuck, run.RecheckAt = runs.StuckOf(job, pods, warning, now)
 	b.Caches.KeepWarning(job, warning)
-	if warning == nil && !run.Stuck.GiveUp {
-		run.Stuck = nil // it is slow, and no event says why, so nothing is reported yet
+	if warning == nil && !stuck.GiveUp {
+		return nil, nil //nolint:nilnil // it is slow, and no event says why, so nothing is reported yet
 	}
-	return nil
+	return stuck, nil
 }
 
 // outputOf returns what an event on the Job reports of a run's output. It is reported once, with whichever outcome is

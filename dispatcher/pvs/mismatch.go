@@ -56,11 +56,11 @@ func Differs(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) s
 		"but selectors and quotas by class do not match it", pv.Name, pv.Spec.StorageClassName, asked)
 }
 
-// OtherRevision returns that a PV names none of the config revisions under which its claim was served, and what to do about it, or nothing. A PV that names none at
-// all has the run's.
+// OtherRevision returns that a PV names none of the config revisions under which its claim was served, and what to do about it, or nothing, also if these are not
+// known. A PV that names none at all has the run's.
 func OtherRevision(pv *corev1.PersistentVolume, served []string) string {
 	named := pv.Annotations[contract.AnnRevision]
-	if named == "" || slices.Contains(served, named) {
+	if named == "" || len(served) == 0 || slices.Contains(served, named) {
 		return ""
 	}
 	return fmt.Sprintf("the PersistentVolume %s names the config revision %q, but its claim was provisioned under %s. Remedy: if the volume belongs to the claim, name "+

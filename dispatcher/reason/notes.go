@@ -18,8 +18,12 @@ const (
 	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's reclaim policy to Retain"
 	// Unproven is about a PV that proves no provision.
-	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. If no pod needs it, delete the PersistentVolume; its volume is deleted, " +
-		"too, unless the reclaim policy is Retain"
+	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. With the reclaim policy Retain you can delete it, and its volume " +
+		"remains in the storage"
+	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV is set to Retain or does not exist.
+	KeptByPolicy = "the volume may be in use, so the reclaim policy of this PersistentVolume is now Retain. Remedy: if no pod needs the volume, delete the other " +
+		"PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim"
+	KeptByRival = "the volume may be in use, and is not deleted. Remedy: if no pod needs the volume, delete that PersistentVolume"
 	// Retained is about a PV that its claim cannot be bound to and that is retained.
 	Retained = "its reclaim policy is Retain, so it is kept. Remedy: delete it and its volume, or set its reclaim policy to Delete, and the dispatcher deletes both"
 	// Mismatched is about a PV that its claim cannot be bound to and that another may be bound to.
@@ -105,6 +109,12 @@ func NextAttempt(pause time.Duration, selectsAgain bool) string {
 		next += ", or sooner if the scheduler selects another node"
 	}
 	return next
+}
+
+// KeptOnRecord says that a volume that another PV may stand for is kept by the record of a Job. forget is the annotation that releases it.
+func KeptOnRecord(job, forget string) string {
+	return "the volume may be in use, so nothing deletes it. Remedy: annotate the Job " + job + " with " + forget +
+		": its record is given up, and the volume stays in the storage"
 }
 
 // RetainedInDoubt says that a run with policy Retain ended as if it had written the PV, and that PV does not exist. forget is the annotation that

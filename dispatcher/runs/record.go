@@ -21,8 +21,6 @@ type Record struct {
 	Revision string
 	// Held is set if the Job still carries the claim's record.
 	Held bool
-	// Others is what is recorded of the other claims that the Job serves.
-	Others Others
 }
 
 // Others are the other claims that a Job serves. The Job of a single claim has none.
@@ -38,6 +36,9 @@ func IsRecord(job *batchv1.Job) bool { return slices.Contains(job.Finalizers, jo
 
 // IsUndo reports whether a run deletes what a provision may have made without a PV.
 func (r Record) IsUndo() bool { return r.Verb == contract.Delete && r.Volume == "" }
+
+// IsNeverBound reports whether a run's request says that no claim was ever bound to the PV whose volume it deletes.
+func (r Record) IsNeverBound() bool { return r.Undo && r.Volume != "" }
 
 // ReportedAfter is how long a first attempt may run before an event is emitted. Most end earlier, and each event is a request.
 const ReportedAfter = 30 * time.Second
@@ -78,14 +79,15 @@ func RecordOf(job *batchv1.Job, uid string) Record {
 	if r.Since.IsZero() {
 		r.Since = job.CreationTimestamp.Time
 	}
-	if len(r.UIDs) > 1 {
-		r.Others = othersOf(jobs.HeadOf(job), r.Record)
-	}
 	return r
 }
 
-// othersOf returns what the head of a record says of the claims but one.
-func othersOf(h jobs.Head, own jobs.Record) Others {
+// OthersOf returns what is recorded of the claims that a Job serves but for one.
+func OthersOf(job *batchv1.Job, own jobs.Record) Others {
+	if len(jobs.UIDs(job)) < 2 {
+		return Others{}
+	}
+	h := jobs.HeadOf(job)
 	if own.Waived {
 		h.Wanted++
 	}

@@ -18,15 +18,12 @@ const (
 	annStorageProvisioner = "volume.kubernetes.io/storage-provisioner"
 )
 
-// The annotations that deploy/base/dispatcher-claim-policy.yaml and dispatcher-pv-policy.yaml let the dispatcher write. A test compares them with
-// the policies, and every scenario with what is written.
-var (
-	AnnotationsOfClaims = []string{
-		contract.AnnProvisionTS, contract.AnnAttempts, contract.AnnResult, contract.AnnExitCode, contract.AnnMessage, contract.AnnClaimCloneOf,
-		contract.AnnResizer, annSelectedNode,
-	}
-	AnnotationsOfPVs = []string{contract.Domain + "rival"}
-)
+// AnnotationsOfClaims are those that deploy/base/dispatcher-claim-policy.yaml lets the dispatcher write. A test compares them with the policy, and every scenario
+// with what is written.
+var AnnotationsOfClaims = []string{
+	contract.AnnProvisionTS, contract.AnnAttempts, contract.AnnResult, contract.AnnExitCode, contract.AnnMessage, contract.AnnClaimCloneOf,
+	contract.AnnResizer, annSelectedNode,
+}
 
 // Conditions of a claim that are about a resize.
 var resizeConditions = []corev1.PersistentVolumeClaimConditionType{
@@ -72,7 +69,9 @@ func refusedDeletion(pv *corev1.PersistentVolume) string {
 func refusedChange(old, pv *corev1.PersistentVolume) string {
 	allowed := old.DeepCopy()
 	allowed.ResourceVersion, allowed.Finalizers, allowed.Spec.Capacity = pv.ResourceVersion, pv.Finalizers, pv.Spec.Capacity
-	setAnnotations(&allowed.Annotations, pv.Annotations, AnnotationsOfPVs)
+	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		allowed.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
 	switch {
 	case !isNamed(old) && !isMarked(old):
 		return "a change of " + old.Name + ", which is not ours"

@@ -176,7 +176,6 @@ func (w *world) markAttacks() []attack {
 		{"the same", directoryPod, pv(annotatedPV(revision, ownNamespace+"/cinder-iscsi-0123456789abcdef")), "must be of the namespace", passes},
 		{"a PV that another driver deletes", cinderPod, pv(annotatedPV(by, "csi.example.com")), foreign, passes},
 		{"the same, by its migration", cinderPod, pv(annotatedPV(migrated, "csi.example.com")), foreign, passes},
-		{"a PV that says that another is a second one of its volume", cinderPod, pv(annotatedPV("flex-provisioner.io/rival", "pvc-"+victimUID)), "only the dispatcher notes", passes},
 		{"a PV that Kubernetes empties", cinderPod, pv(reclaimed(corev1.PersistentVolumeReclaimRecycle)), "must be Delete or Retain", passes},
 		{"a PV that the garbage collector deletes", cinderPod, pv(ownedByNode), owner, passes},
 		{"a PV that another controller keeps", cinderPod, pv(finalizedBy("example.com/kept")), owner, passes},

@@ -172,8 +172,7 @@ func fieldsOf(s *ast.StructType) []string {
 
 // judged are the structs of which decide reads facts.
 var judged = []string{
-	"decide.View", "decide.Volume", "decide.Rival", "decide.Run", "decide.Resize", "decide.Target", "decide.Probe",
-	"runs.Record", "runs.Others", "runs.Outcome", "runs.Stuck", "jobs.Record", "jobs.Outcome", "jobs.Returns",
+	"decide.View", "decide.Volume", "decide.Run", "decide.Target", "runs.Record", "jobs.Record", "jobs.Outcome", "jobs.Returns",
 }
 
 // facts counts the fields of what decide judges, of those that it reads.

@@ -42,8 +42,8 @@ func (w *world) act(s, seen state, action decide.Action) (state, bool) {
 		if !deletesPV(a.Run) || w.deleteJudged(&s, &seen, a.Run) {
 			ungate(&s, &seen, a.Run)
 		}
-	case decide.NoteRival:
-		noteRival(&s, &seen, a)
+	case decide.KeepVolume:
+		keepVolume(&s, &seen, a)
 	case decide.SetFinalizer, decide.DeletePV:
 		actOnPV(&s, &seen, a)
 	case decide.Cancel, decide.RemovePodFinalizer, decide.RecordOutcome, decide.ReleaseRecord, decide.AnnounceReschedule:
@@ -132,10 +132,10 @@ func actOnPV(s, seen *state, action decide.Action) {
 	}
 }
 
-// noteRival writes on a Job or on the PV, unless it has changed since it was seen.
-func noteRival(s, seen *state, a decide.NoteRival) {
+// keepVolume writes on a Job or on the PV, unless it has changed since it was seen.
+func keepVolume(s, seen *state, a decide.KeepVolume) {
 	if a.Run.Name == "" {
-		s.pv.rival = s.pv.rival || s.pv == seen.pv && s.pv.exists()
+		s.pv.retain = s.pv.retain || s.pv == seen.pv && s.pv.exists()
 		return
 	}
 	at, was := s.same(seen, a.Run), seen.find(verbOf(a.Run.Verb), number(a.Run))

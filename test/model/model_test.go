@@ -105,7 +105,7 @@ var reachable = []decide.Action{
 	decide.SetFinalizer{},
 	decide.Confirm{},
 	decide.DeletePV{},
-	decide.NoteRival{},
+	decide.KeepVolume{},
 	decide.SetResizeStage{},
 }
 

@@ -19,7 +19,7 @@ type mutant struct {
 var mutants = map[string]mutant{
 	"a bound volume is deleted, whatever its PV says when that is confirmed": {lawGuarded, careless(calm()), func(next judge) judge {
 		return hastily(func(v decide.View) decide.Action {
-			v.Volume.Released, v.Volume.Orphaned = v.Volume.Exists, v.Volume.Exists
+			v.Volume.Use = decide.Released
 			return next(v)
 		})
 	}},
@@ -27,7 +27,7 @@ var mutants = map[string]mutant{
 	"a reclaim is confirmed without being decided again":   {lawGuarded, reclaims(), hastily},
 	"a volume that was in use is undone": {lawData, calm(), func(next judge) judge {
 		return func(v decide.View) decide.Action {
-			if v.Volume.Released {
+			if v.Volume.Use == decide.Released {
 				v.Volume = decide.Volume{}
 			}
 			return next(v)
@@ -102,7 +102,7 @@ var mutants = map[string]mutant{
 			if v.Claim == decide.ClaimBoundElsewhere {
 				v.Claim = decide.ClaimBound
 			}
-			v.Volume.Orphaned = false
+			v.Volume.Use = decide.InUse
 			return next(v)
 		}
 	}},

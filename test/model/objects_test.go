@@ -17,7 +17,6 @@ import (
 
 	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
-	"github.com/flex-provisioner/flex-provisioner/dispatcher/jobs"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/pvs"
 )
 
@@ -206,9 +205,6 @@ func (w *world) pv(v volume) *corev1.PersistentVolume {
 	pv.Finalizers = nil
 	if v.finalizer {
 		pv.Finalizers = []string{contract.FinalizerStorage}
-	}
-	if v.rival {
-		pv.Annotations[jobs.AnnRival] = "rescued"
 	}
 	if v.misfit {
 		pv.Spec.AccessModes = nil

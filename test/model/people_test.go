@@ -78,9 +78,6 @@ func (s *state) onNode() bool {
 // administratorSteps are what an administrator does about an event, and not the user.
 func administratorSteps() []step {
 	steps := slices.DeleteFunc(peopleSteps(), func(s step) bool { return strings.HasPrefix(s.name, "the user") })
-	steps = append(steps, act(rescues, "the administrator removes the note from the PV", func(_ *world, s *state) bool {
-		return s.pv.rival && s.rescue.phase == noPV && !s.other
-	}, func(_ *world, s *state) { s.pv.rival = false }))
 	return append(steps, actOnEach(rescues, "the administrator gives a record up", func(j *job) bool { return j.held && !j.orphan },
 		func(j *job) { j.forget = true }))
 }

@@ -41,7 +41,6 @@ type volume struct {
 	retain, finalizer, terminating bool
 	grown                          bool // its capacity is the larger one
 	misfit                         bool // it lacks the claim's access mode
-	rival                          bool // the rescued PV is noted on it
 }
 
 // exists reports whether the PV does.

@@ -55,7 +55,7 @@ func (w *world) copyPV() string {
 	return pv.Name + " over that of " + of.Name
 }
 
-// removeCopies deletes the PVs that were written over others. When they do not exist any more, it takes off what was noted of them.
+// removeCopies deletes the PVs that were written over others. When they do not exist any more, it gives up what is kept because of them.
 func (w *world) removeCopies() {
 	some := fakecluster.ListOf(w, func(pv *corev1.PersistentVolume) bool { return strings.HasPrefix(pv.Name, copies) })
 	for _, pv := range some {
@@ -66,18 +66,7 @@ func (w *world) removeCopies() {
 	if len(some) > 0 {
 		return
 	}
-	w.freePVs()
 	w.giveUpRivals()
-}
-
-// freePVs takes off the PVs what was noted of rivals that do not exist any more, as the event asks.
-func (w *world) freePVs() {
-	isNoted := func(pv *corev1.PersistentVolume) bool { return w.isDeletedRival(pv.Annotations[jobs.AnnRival]) }
-	for _, pv := range fakecluster.ListOf(w, isNoted) {
-		w.do("an administrator frees "+pv.Name, func() {
-			fakecluster.Update(w, fakecluster.Admin, pv, func(pv *corev1.PersistentVolume) { delete(pv.Annotations, jobs.AnnRival) })
-		})
-	}
 }
 
 // giveUpRivals gives up the records that are held because of rivals that do not exist any more, as the event asks.
