@@ -162,7 +162,7 @@ func (x *index) recordsHeld() []Finding {
 func (x *index) whyNotHeld(uid string) string {
 	switch claim := x.claims[uid]; {
 	case claim == nil:
-		return "its claim does not exist any more, and what was made for it is neither proven nor undone"
+		return "its claim no longer exists, and the volume that may have been created for it is neither proven nor undone"
 	case claim.Spec.VolumeName != "":
 		return "its claim is bound, and no dispatcher has released it"
 	default:

@@ -131,17 +131,12 @@ func prose(path, text string) string {
 // shown returns the words of a file that users read, on their lines: of Go the texts, of other files everything.
 func shown(path, text string) string {
 	switch {
-	case isTest(path), isAudit(path):
+	case isTest(path):
 		return ""
 	case strings.HasSuffix(path, ".go"):
 		text = ofGo(path, text, false, true)
 	}
 	return visible.Replace(text)
-}
-
-// isAudit reports whether a file is of the audit, which still has such phrases.
-func isAudit(path string) bool {
-	return strings.HasPrefix(path, "dispatcher/audit/") || strings.HasPrefix(path, "dispatcher/admin/")
 }
 
 func isTest(path string) bool { return folder(path) == "test" || strings.HasSuffix(path, "_test.go") }

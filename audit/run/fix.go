@@ -57,7 +57,7 @@ func (l Look) choose(only []string) (chosen []audit.Finding, faults []error) {
 		named := slices.DeleteFunc(slices.Clone(left), func(f audit.Finding) bool { return f.Volume.Volume != name })
 		switch len(named) {
 		case 0:
-			faults = append(faults, fmt.Errorf("volume %s is not one that stands for nothing", quote.Name(name)))
+			faults = append(faults, fmt.Errorf("volume %s is not an orphaned volume", quote.Name(name)))
 		case 1:
 			chosen = append(chosen, named[0])
 		default:
@@ -122,17 +122,17 @@ func (a *Auditor) nextNumber(ctx context.Context, uid string) (int, error) {
 func whyNotFixed(s *audit.State, f audit.Finding, c Class) error {
 	switch {
 	case !s.Bears(f.Volume):
-		return errors.New("it does not bear this cluster's UID, and may be another's: delete it in the storage")
+		return errors.New("it lacks this cluster's UID, and may belong to another cluster. Remedy: delete it in the storage")
 	case f.Volume.Class == "":
-		return errors.New("the list does not say of which storage class it was, so it is not known whether that retains volumes: delete it in the storage")
+		return errors.New("the list does not name its storage class, whose reclaim policy may be Retain. Remedy: delete it in the storage")
 	case f.Volume.Class != f.ListedBy:
-		return fmt.Errorf("the storage of the class %s lists it, and it says that it is of another class: list that one, with --storage=%s", f.ListedBy, quote.Name(f.Volume.Class))
+		return fmt.Errorf("the storage of the class %s lists it, but it belongs to another class. Remedy: list the storage of that class, with --storage=%s", f.ListedBy, quote.Name(f.Volume.Class))
 	case f.Volume.Namespace == "" || f.Volume.Name == "":
-		return errors.New("the list does not say of which claim it was, so it is not known whether that exists: delete it in the storage")
+		return errors.New("the list does not name its claim, which may exist. Remedy: delete it in the storage")
 	case c.Fault != nil:
 		return c.Fault
 	case c.Config.Source.Reclaim == string(corev1.PersistentVolumeReclaimRetain):
-		return errors.New("its class has the reclaimPolicy Retain, so that it may be kept on purpose: delete it in the storage")
+		return errors.New("its class has the reclaimPolicy Retain, so it may be kept on purpose. Remedy: delete it in the storage")
 	case !c.Config.Supports(contract.Delete):
 		return fmt.Errorf("its config %s/%s does not have delete among its verbs", c.Config.Source.Namespace, c.Config.Source.Name)
 	default:

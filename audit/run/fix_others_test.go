@@ -39,7 +39,7 @@ func TestAListDeletesNoVolumeOfAnotherStorage(t *testing.T) {
 		s := audit.State{ClusterUID: clusterID, Volumes: map[string][]audit.Volume{"silver": {forged}, "gold": {}}}
 		for _, only := range [][]string{nil, {"v1"}} {
 			said, err := l.fixing(run.Look{State: s, Found: audit.Check(s)}, only...)
-			if err == nil || !strings.Contains(said, "the storage of the class silver lists it, and it says that it is of another class: list that one, with --storage=gold") {
+			if err == nil || !strings.Contains(said, "the storage of the class silver lists it, but it belongs to another class. Remedy: list the storage of that class, with --storage=gold") {
 				l.t.Errorf("said %q, %v", said, err)
 			}
 		}

@@ -176,10 +176,10 @@ func TestAVolumeIsNotDeletedByAnAuditUnlessItIsForCertainThisClustersAndStandsFo
 		more   []runtime.Object
 		want   string
 	}{
-		"it has no mark":                       {nil, func(v *audit.Volume) { v.ClusterUID = "" }, nil, "does not bear this cluster's UID"},
-		"it is another cluster's":              {nil, func(v *audit.Volume) { v.ClusterUID = "c-2" }, nil, "does not bear this cluster's UID"},
-		"its claim is not named":               {nil, func(v *audit.Volume) { v.Name = "" }, nil, "does not say of which claim"},
-		"its class is not named":               {nil, func(v *audit.Volume) { v.Class = "" }, nil, "does not say of which storage class"},
+		"it has no mark":                       {nil, func(v *audit.Volume) { v.ClusterUID = "" }, nil, "lacks this cluster's UID"},
+		"it is another cluster's":              {nil, func(v *audit.Volume) { v.ClusterUID = "c-2" }, nil, "lacks this cluster's UID"},
+		"its claim is not named":               {nil, func(v *audit.Volume) { v.Name = "" }, nil, "does not name its claim"},
+		"its class is not named":               {nil, func(v *audit.Volume) { v.Class = "" }, nil, "does not name its storage class"},
 		"its class does not exist":             {nil, func(v *audit.Volume) { v.Class = "silver" }, nil, "silver"},
 		"its image does not delete":            {map[string]string{"verbs": "provision,list"}, func(*audit.Volume) {}, nil, "delete"},
 		"its claim exists by now":              {nil, func(*audit.Volume) {}, []runtime.Object{claim}, "stands for something by now"},
@@ -226,7 +226,7 @@ func TestOnlyTheVolumesThatAreNamedAreDeleted(t *testing.T) {
 			l.t.Errorf("said %q, %v", said, err)
 		}
 		for _, other := range []string{"v3", "v4"} {
-			if _, err := l.fixing(look, other); err == nil || !strings.Contains(err.Error(), other+" is not one that stands for nothing") {
+			if _, err := l.fixing(look, other); err == nil || !strings.Contains(err.Error(), other+" is not an orphaned volume") {
 				l.t.Errorf("%s: %v", other, err)
 			}
 		}

@@ -15,7 +15,7 @@ const (
 
 var (
 	findingsDesc = metrics.NewDesc("flex_dispatcher_audit_findings",
-		"What the audit found when it last looked: what stands for nothing, and what lacks the thing that it stands for", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
+		"Findings of the last audit: orphaned objects and volumes, and objects whose counterpart is missing", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	bytesDesc = metrics.NewDesc("flex_dispatcher_audit_bytes",
 		"The size of the volumes of these findings, as far as it is known", []string{labelKind, labelClass}, nil, metrics.ALPHA, "")
 	successDesc = metrics.NewDesc("flex_dispatcher_audit_last_success_timestamp_seconds",

@@ -173,7 +173,7 @@ func (a *Auditor) look(ctx context.Context, job *batchv1.Job) (seen, error) {
 		return seen{}, fmt.Errorf("the Job %s/%s was deleted", job.Namespace, job.Name)
 	}
 	if err != nil {
-		return seen{}, fmt.Errorf("look at the Job %s/%s: %w", job.Namespace, job.Name, err)
+		return seen{}, fmt.Errorf("get the Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	list, err := a.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(job.UID)})
 	if err != nil {

@@ -41,7 +41,7 @@ func known(l Look, before []audit.Finding) []audit.Finding {
 func logNew(ctx context.Context, l Look, before []audit.Finding) {
 	log := klog.FromContext(ctx)
 	for _, f := range audit.New(l.Found, before) {
-		log.Info("Found what stands for nothing", "kind", f.Kind, "object", f.Object, "class", f.Class, "bytes", f.Size, "why", f.Why, "fix", f.Fix)
+		log.Info("Found a fault", "kind", f.Kind, "object", f.Object, "class", f.Class, "bytes", f.Size, "why", f.Why, "fix", f.Fix)
 	}
 	for _, fault := range l.Faults {
 		log.Error(fault, "Failed to list a storage")

@@ -74,7 +74,7 @@ func TestExitCodeOfAnAuditSaysWhetherItCouldLook(t *testing.T) {
 		"there is a finding":                         {[]string{lost}, 1, "error: 1 findings"},
 		"a storage cannot be listed":                 {[]string{healthy, "--storage=none"}, 2, "error: 1 storages could not be listed"},
 		"a finding, and a storage is not listed":     {[]string{lost, "--storage=none"}, 2, "error: 1 findings, and 1 storages could not be listed"},
-		"a volume of --fix is not left":              {[]string{healthy, "--storage", "--fix=v1"}, 2, "volume v1 is not one that stands for nothing"},
+		"a volume of --fix is not left":              {[]string{healthy, "--storage", "--fix=v1"}, 2, "volume v1 is not an orphaned volume"},
 		"a finding, and a volume of --fix is not":    {[]string{lost, "--storage", "--fix=v1"}, 2, "error: 1 findings, and volume v1"},
 		"there is no cluster":                        {[]string{"--kubeconfig=/none"}, 2, "find the API server"},
 		"a file of volumes cannot be read":           {[]string{healthy, "--volumes=gold=/none"}, 2, "/none"},

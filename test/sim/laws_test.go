@@ -9,8 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/audit"
+	"github.com/flex-provisioner/flex-provisioner/contract"
 	"github.com/flex-provisioner/flex-provisioner/dispatcher/config"
 	"github.com/flex-provisioner/flex-provisioner/internal/fakecluster"
 	"github.com/flex-provisioner/flex-provisioner/provisioner-image/cinder/cindertest"
