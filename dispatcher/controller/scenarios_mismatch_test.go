@@ -292,7 +292,7 @@ func TestNeverBoundIsNotAPVWithoutAClaimRef(t *testing.T) {
 		claim := w.CreateClaim("data")
 		w.mustKeepVolume(claim)
 		w.MustRun("provision")
-		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has no claimRef", "With the reclaim policy Retain you can delete it, and its volume remains")
+		w.MustEmitSome("PersistentVolumeClaim/data", "VolumeInDoubt", "has no claimRef", "To keep the data, set the reclaim policy to Retain")
 		w.setPolicy(claim, corev1.PersistentVolumeReclaimRetain)
 		fakecluster.Delete(w, fakecluster.Admin, w.PVOf(claim))
 		w.Until("the claim is bound", time.Minute, w.IsBound("data"))
@@ -318,7 +318,7 @@ func TestNeverBoundIsNotAPVWhoseClaimNoLongerExists(t *testing.T) {
 				w.BinderDown = false
 				w.mustKeepVolume(claim)
 				pv := "PersistentVolume/" + w.PVOf(claim).Name
-				w.MustContain(pv, "VolumeInDoubt", []string{"With the reclaim policy Retain you can delete it, and its volume remains"})
+				w.MustContain(pv, "VolumeInDoubt", []string{"To keep the data, set the reclaim policy to Retain"})
 				if len(w.Events.About(pv, "VolumeInDoubt")) == 0 {
 					w.T.Error("nothing says why the volume is kept")
 				}

@@ -18,8 +18,8 @@ const (
 	NotSupported = "the config revision that created the volume does not support the verb delete. Remedy: name a revision that does in the PV's annotation %s, " +
 		"or set the PV's reclaim policy to Retain"
 	// Unproven is about a PV that proves no provision.
-	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. With the reclaim policy Retain you can delete it, and its volume " +
-		"remains in the storage"
+	Unproven = "its volume may be in use, and is not deleted. Remedy: correct the PersistentVolume. To keep the data, set the reclaim policy to Retain before you " +
+		"delete the PersistentVolume"
 	// KeptByPolicy and KeptByRival are about a volume that another PV may stand for, whose own PV is set to Retain or does not exist.
 	KeptByPolicy = "the volume may be in use, so the reclaim policy of this PersistentVolume is now Retain. Remedy: if no pod needs the volume, delete the other " +
 		"PersistentVolume. Then set the reclaim policy to Delete, and the volume is deleted with its claim"

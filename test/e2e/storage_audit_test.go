@@ -46,7 +46,7 @@ func TestAuditFindsAndDeletesAVolumeThatStandsForNothing(t *testing.T) {
 
 	said, _ = w.audit("--storage="+class, "--fix="+left.ID+","+foreign.ID)
 	contains(t, "what audit said", said, "volume "+left.ID+" of the class "+class+", of the claim "+w.ns+"/data, was deleted")
-	contains(t, "what audit said", said, "volume "+foreign.ID+" is not one that stands for nothing")
+	contains(t, "what audit said", said, "volume "+foreign.ID+" is not an orphaned volume")
 	equal(t, "the volume is in Cinder", w.hasVolume(left.ID), false)
 	equal(t, "the volume of another cluster is in Cinder", w.hasVolume(foreign.ID), true)
 	said, _ = w.audit("--storage=" + class)
