@@ -18,9 +18,9 @@ import (
 const victimImage = "localhost/silver:v1"
 
 // setUpVictim leaves a volume of the class silver, and returns the config revision that its PV names.
-func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit, keys ...string) string {
+func (w *world) setUpVictim(gold func(*fakecluster.Run) fakecluster.Exit) string {
 	w.T.Helper()
-	w.SetUpExpandableGold(gold, keys...)
+	w.SetUpExpandableGold(gold)
 	w.Images[victimImage] = fakecluster.Image{Does: fakecluster.Works}
 	w.CreateClass("silver", corev1.PersistentVolumeReclaimDelete, fakecluster.Expandable)
 	w.CreateConfig("silver", "silver", "image", victimImage, "verbs", "provision,delete,expand")
